@@ -116,6 +116,10 @@ class Layout:
         """Whether strings are compact and structs end with a tagged section."""
         return self.body.flexible
 
+    def has(self, name: str) -> bool:
+        """Whether the version has a field of that name at the top of the body."""
+        return any(slot.name == name for slot in (*self.body.slots, *self.body.tags))
+
     def __repr__(self) -> str:
         # The whole tree would bury whatever it is printed in.
         releases = f" of {self.message.releases}" if self.message.releases else ""

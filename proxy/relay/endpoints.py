@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkascope.dissectors.codec.reader import Body
@@ -104,32 +104,6 @@ class Endpoints:
         self._known: dict[Any, tuple[bytes | None, str, frozenset[int]]] = {}
         """Response -> what became of it (None: nothing), what was changed, the brokers listed."""
 
-    def holds(self, key: int) -> bool:
-        """Whether responses of an API may hold addresses."""
-        return key in ENDPOINTS
-
-    def whole(self, key: int) -> bool:
-        """Whether the responses of an API have to be whole to be changed."""
-        return key in WHOLE
-
-    def walk(self, key: int, version: int) -> Program | None:
-        """How to get to the addresses at the end of a response that may be huge."""
-        if key not in ENDPOINTS or key in WHOLE or version not in APIS[key].versions:
-            return None
-        return _walk(key, version)
-
-    def filled(self, key: int, first: int) -> bool:
-        """Whether there are addresses, by the first byte of that end."""
-        return first > 1 if key == SHARE_FETCH else first > 0
-
-    def empty(self, key: int, steps: Program, payload: memoryview | bytes) -> bool:
-        """Whether a whole response is sound and has no addresses at its end."""
-        try:
-            tail = Walk(steps).feed(payload)
-        except Unwalkable:
-            return False
-        return tail is not None and tail < len(payload) and not self.filled(key, payload[tail])
-
     # --- whole responses
 
     def response(
@@ -204,7 +178,7 @@ class Endpoints:
         metadata then, and learns our addresses from it.
         """
         key, version = request.key, request.version
-        if not self.filled(key, tail[0]):
+        if not filled(key, tail[0]):
             return tail, ""
         layout = _tail_layout(key, version)
         body, end = read_layout(layout, tail)
@@ -243,18 +217,32 @@ def _encoded(frame: bytes, decoded: Decoded) -> bytes:
     return _SIZE.pack(len(payload)) + payload
 
 
-@cache
-def _walk(key: int, version: int) -> Program | None:
-    layout = layout_of(f"{APIS[key].name}Response", version)
-    slots = (*layout.body.slots, *layout.body.tags)
-    if not any(slot.name == "node_endpoints" for slot in slots):
+@lru_cache(4096)
+def walk_of(key: int, version: int) -> Program | None:
+    """How to get to the addresses at the end of a response that may be huge; empty: it holds none.
+    None: they are somewhere else, or nobody knows where."""
+    if key not in ENDPOINTS:
+        return ()
+    if key in WHOLE or version not in APIS[key].versions:
         return None
-    return program(
-        f"{APIS[key].name}Response",
-        version,
-        response_header_version(key, version),
-        "node_endpoints",
-    )
+    name, field = f"{APIS[key].name}Response", "node_endpoints"
+    if not layout_of(name, version).has(field):
+        return ()
+    return program(name, version, response_header_version(key, version), field)
+
+
+def filled(key: int, first: int) -> bool:
+    """Whether there are addresses at the end of a response, by the first byte of that end."""
+    return first > 1 if key == SHARE_FETCH else first > 0
+
+
+def empty(key: int, steps: Program, payload: memoryview | bytes) -> bool:
+    """Whether a whole response is sound and has no addresses at its end."""
+    try:
+        tail = Walk(steps).feed(payload)
+    except Unwalkable:
+        return False
+    return tail is not None and tail < len(payload) and not filled(key, payload[tail])
 
 
 @cache

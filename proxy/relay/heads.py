@@ -7,9 +7,10 @@ all be there yet.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from kafkascope.dissectors.registry import request_header_version
+from kafkascope.dissectors.registry import APIS, layout_of, request_header_version
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -84,9 +85,19 @@ def _short_request(data: Bytes, at: int, end: int, size: int) -> Head | int:
     return Head(size, key, version, correlation_id, None, True)
 
 
+@lru_cache(256)
+def _produce_form(version: int) -> tuple[bool, bool]:
+    """Whether a Produce is flexible, and whether a transactional id stands before its acks; for
+    versions that are not known as in the nearest one that is."""
+    known = APIS[PRODUCE].versions
+    layout = layout_of("ProduceRequest", min(max(version, known.low), known.high))
+    return layout.flexible, layout.has("transactional_id")
+
+
 def _acks(data: Bytes, at: int, end: int, version: int) -> int:
     """The acks of a Produce whose body, or whose header's tags, are at `at`."""
-    if request_header_version(PRODUCE, version) == 2 or version >= 9:
+    flexible, transactional = _produce_form(version)
+    if flexible:
         count, at = _uvarint(data, at, end)
         for _ in range(count):
             _, at = _uvarint(data, at, end)
@@ -94,7 +105,7 @@ def _acks(data: Bytes, at: int, end: int, version: int) -> int:
             at += size
         length, at = _uvarint(data, at, end)
         at += max(length - 1, 0)
-    elif version >= 3:
+    elif transactional:
         length = _int16(data, at, end)
         at += 2 + max(length, 0)
     return _int16(data, at, end)

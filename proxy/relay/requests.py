@@ -13,7 +13,7 @@ from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.proxy.relay import secrets
 from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
-from kafkascope.proxy.relay.endpoints import WHOLE
+from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE
 from kafkascope.proxy.relay.handling import FrameHandler
 from kafkascope.proxy.relay.heads import FIXED_BYTES, PRODUCE, Head, read_head, sane
 from kafkascope.proxy.relay.modes import COLLECT, Event
@@ -35,6 +35,8 @@ SKIMMED_BYTES: Final = 18
 """Bytes of a request that `skim` wants to see."""
 SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
 """APIs whose requests are nothing special while nobody records and no rule cares."""
+FLEXIBLE_PRODUCE: Final = range(APIS[PRODUCE].flexible.low, APIS[PRODUCE].flexible.high + 1)
+"""Versions of Produce; `Versions` itself would be slow here."""
 
 _HEAD = struct.Struct(">ihhih")
 _START = struct.Struct(">hh")
@@ -136,7 +138,7 @@ class Requests(FrameHandler):
             if key == PRODUCE:
                 # Flexible, without tags, without transaction, with a response: else `decide`.
                 place = at + 14 + name
-                if version < 9 or name < 0 or place + 4 > size:
+                if version not in FLEXIBLE_PRODUCE or name < 0 or place + 4 > size:
                     break
                 if data[place] or data[place + 1] or not (data[place + 2] or data[place + 3]):
                     break
@@ -198,7 +200,7 @@ class Requests(FrameHandler):
         if (
             secret
             or (key == API_VERSIONS and hub.versions is not None and hub.versions.newer(version))
-            or (tap and hub.endpoints is not None and hub.endpoints.whole(key))
+            or (tap and hub.endpoints is not None and key in WHOLE)
         ):
             direction.switch(Event.NEEDED)
         rules: list[Rule] = []
@@ -241,11 +243,7 @@ class Requests(FrameHandler):
             assert isinstance(head, Head)
             request = PendingRequest(head.key, head.version, head.correlation_id, context.now_ns)
             request.client_id = head.client_id
-        if (
-            context.tap is not None
-            and hub.endpoints is not None
-            and hub.endpoints.holds(request.key)
-        ):
+        if context.tap is not None and hub.endpoints is not None and request.key in ENDPOINTS:
             request.raw = data
         if request.key == API_VERSIONS and hub.versions is not None:
             refusal = hub.versions.refusal(request.version, request.correlation_id)

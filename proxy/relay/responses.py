@@ -9,6 +9,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.proxy.relay import secrets
 from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
+from kafkascope.proxy.relay.endpoints import WHOLE, empty, filled, walk_of
 from kafkascope.proxy.relay.handling import FrameHandler
 from kafkascope.proxy.relay.heads import sane
 from kafkascope.proxy.relay.modes import COLLECT, Event
@@ -78,13 +79,12 @@ class Responses(FrameHandler):
                 break
             if secret and secrets.in_response(key, request.version):
                 break
-            if endpoints is not None and endpoints.holds(key):
-                steps = endpoints.walk(key, request.version)
+            if endpoints is not None:
+                steps = walk_of(key, request.version)
                 if steps is None:
-                    if endpoints.whole(key) or request.version > APIS[key].versions.high:
-                        break
-                elif at + length + 4 > size or not endpoints.empty(
-                    key, steps, data[at + 4 : at + 4 + length]
+                    break
+                if steps and (
+                    at + length + 4 > size or not empty(key, steps, data[at + 4 : at + 4 + length])
                 ):
                     break
             answered(key, now_ns - request.time_ns)
@@ -155,11 +155,11 @@ class Responses(FrameHandler):
             return
         if endpoints is None:
             return
-        if endpoints.whole(key) or (key == API_VERSIONS and hub.versions is not None):
+        if key in WHOLE or (key == API_VERSIONS and hub.versions is not None):
             direction.switch(Event.NEEDED)
             return
-        steps = endpoints.walk(key, version)
-        if steps is None:
+        steps = walk_of(key, version)
+        if not steps:
             return
         walk = Walk(steps)
         size = direction.size
@@ -168,7 +168,7 @@ class Responses(FrameHandler):
                 tail = walk.feed(view[at + 4 : at + size])
                 if tail is None or tail >= size - 4:
                     raise Unwalkable("the response ends early")
-                if endpoints.filled(key, view[at + 4 + tail]):
+                if filled(key, view[at + 4 + tail]):
                     direction.switch(Event.NEEDED)
             elif size <= SMALL:
                 direction.switch(Event.NEEDED)

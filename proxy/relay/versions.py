@@ -34,7 +34,7 @@ class Versions:
 
     def newer(self, version: int) -> bool:
         """Whether that version of ApiVersions is one that we do not know."""
-        return version > APIS[API_VERSIONS].versions.high
+        return version not in APIS[API_VERSIONS].versions
 
     def refusal(self, version: int, correlation_id: int) -> bytes | None:
         """Our response to an ApiVersions request of a version that we do not know: ask again, lower

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.registry import APIS, api_named, example
+from kafkascope.dissectors.registry import APIS, api_named, layout_of
+from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 
 NOT_AVAILABLE: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again."""
 LEADER_NOT_AVAILABLE: Final = 5
+DEFAULT_FACTOR: Final = Versions.parse("4+")
+"""Of CreateTopics: -1 asks for the cluster's own replication factor (KIP-464)."""
 TRIES: Final = 40
 PAUSE: Final = 0.25
 
@@ -67,10 +71,12 @@ class Cluster:
             self.versions[each["api_key"]] = (each["min_version"], each["max_version"])
 
     async def ask(self, api: str, version: int, body: Body) -> Body:
-        """A request of our own to the bootstrap broker; connects again when it was closed."""
+        """A request of our own to the bootstrap broker; connects again when it was closed. Fields
+        of the body that the version lacks are left out."""
         if self._peer is None or self._peer.closed:
             self._peer = await Peer.open(*self.bootstrap, self._reach)
-        return await self._peer.ask(api, version, {**example(f"{api}Request", version), **body})
+        whole = fitted(layout_of(f"{api}Request", version), body)
+        return await self._peer.ask(api, version, whole)
 
     def best(self, api: str, most: int) -> int:
         """The highest version of an API that both sides have, at most `most`."""
@@ -91,7 +97,9 @@ class Cluster:
     async def refresh(self, topics: Iterable[str] | None) -> None:
         """Ask for nodes, and for leaders and ids of topics (None: of all)."""
         version = self.best("Metadata", 12)
-        body = _metadata(version, None if topics is None else list(topics))
+        body: Body = {"topics": None, "allow_auto_topic_creation": False}
+        if topics is not None:
+            body["topics"] = [{"topic_id": bytes(16), "name": name} for name in topics]
         told = await self.ask("Metadata", version, body)
         for each in told["brokers"]:
             self.nodes[each["node_id"]] = (each["host"], each["port"])
@@ -133,14 +141,9 @@ class Cluster:
 
         version = self.best("FindCoordinator", 4)
         for _ in range(TRIES):
-            body: Body = {"key": key}
-            if version >= 1:
-                body["key_type"] = kind
-            if version >= 4:
-                body = {"key_type": kind, "coordinator_keys": [key]}
-            told = await self.ask("FindCoordinator", version, body)
-            answers = told["coordinators"] if version >= 4 else [told]
-            answer = next(iter(answers), None)
+            asked = {"key": key, "key_type": kind, "coordinator_keys": [key]}
+            told = await self.ask("FindCoordinator", version, asked)
+            answer = next(iter(told.get("coordinators", [told])), None)
             if answer is None:
                 break  # no answer to what was asked: the request goes to the bootstrap broker
             if answer["error_code"] == 0:
@@ -159,7 +162,7 @@ class Cluster:
 
         version = self.best("CreateTopics", 5)
         blank: Body = {
-            "replication_factor": -1 if version >= 4 else 1,
+            "replication_factor": -1 if version in DEFAULT_FACTOR else 1,
             "assignments": [],
             "configs": [],
         }
@@ -181,20 +184,6 @@ class Cluster:
                 break
             await asyncio.sleep(PAUSE)
         return refused
-
-
-def _metadata(version: int, topics: list[str] | None) -> Body:
-    """A request for topics; None asks for all of them."""
-    body: Body = {"topics": None}
-    if topics is not None:
-        body["topics"] = [{"name": name} for name in topics]
-        if version >= 10:
-            body["topics"] = [{"topic_id": bytes(16), "name": name} for name in topics]
-    elif version == 0:
-        body["topics"] = []
-    if version >= 4:
-        body["allow_auto_topic_creation"] = False
-    return body
 
 
 def known_versions(versions: dict[int, tuple[int, int]]) -> str:

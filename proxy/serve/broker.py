@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
+from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.layout import Slot
@@ -18,7 +19,6 @@ from kafkascope.proxy.serve.coordinators.offsets import Offsets
 from kafkascope.proxy.serve.coordinators.producers import Producers
 from kafkascope.proxy.serve.coordinators.room import STATE_LIMIT, Room
 from kafkascope.proxy.serve.coordinators.shares import ShareGroups
-from kafkascope.proxy.serve.fitting import fitted
 from kafkascope.proxy.serve.library import NEAR, Library, Match, kind_of, told
 from kafkascope.proxy.serve.model import Model
 from kafkascope.proxy.serve.partitions import Partitions

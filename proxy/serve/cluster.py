@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.asked import Asked, Code, Handler, naming
 from kafkascope.proxy.serve.model import Model, Partition, Topic, uuid_of
 
+ALL_WHEN_EMPTY: Final = Versions.parse("0")
+"""Of Metadata: an empty list asks for all topics, as null does later."""
 MOST_PARTITIONS: Final = 10_000
 """In all topics that clients make."""
 
@@ -38,7 +41,7 @@ class Cluster:
     async def _metadata(self, asked: Asked) -> Body:
         model = self._model
         wanted = asked.body["topics"]
-        if wanted is None or (asked.version == 0 and not wanted):
+        if wanted is None or (asked.version in ALL_WHEN_EMPTY and not wanted):
             topics = [self._told(model.topics[name]) for name in sorted(model.topics)]
             topics = [each for each in topics if not each["error_code"]]
         else:

@@ -8,6 +8,7 @@ import time
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler, naming
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.model import Model, Partition
@@ -18,6 +19,8 @@ NEWEST: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 READ_COMMITTED: Final = 1
+MAGICS: Final = ((Versions.parse("0-1"), 0), (Versions.parse("2-3"), 1), (Versions.parse("4+"), 2))
+"""Versions of Fetch, and the format of the records that they carry."""
 MOST_BYTES: Final = 50 << 20
 """Of records in an answer."""
 MOST_KEPT: Final = 192 << 20
@@ -72,7 +75,7 @@ class Partitions:
                 return answer
 
     def _read(self, version: int, body: Body) -> tuple[Body, bool]:
-        magic = 0 if version < 2 else 1 if version < 4 else 2
+        magic = next(magic for versions, magic in MAGICS if version in versions)
         left = min(body.get("max_bytes", MOST_BYTES), MOST_BYTES)
         committed = body.get("isolation_level", 0) == READ_COMMITTED
         topics, ready = [], False

@@ -104,7 +104,7 @@ def _full_fetch(frame: InterceptedFrame) -> Verdict | None:
     """An incremental fetch names no partition that could fail: let the client name them all. The
     next request is the one that gets the error."""
     version = frame.version
-    if version < 7:
+    if not layout_of("FetchResponse", version).has("session_id"):
         return None
     body = example("FetchResponse", version) | {"error_code": FETCH_SESSION_ID_NOT_FOUND}
     head = struct.pack(">i", frame.pending.correlation_id)
@@ -124,10 +124,7 @@ def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
     decoded = decode_response(payload, METADATA, frame.version)
     brokers = decoded.body["brokers"]
     for node_id, host, port in endpoints.directory.brokers(frame.context):
-        made = {"node_id": node_id, "host": host, "port": port}
-        if frame.version >= 1:
-            made["rack"] = None
-        brokers.append(made)
+        brokers.append({"node_id": node_id, "host": host, "port": port, "rack": None})
     return payload[: decoded.body_at] + write_layout(decoded.layout, decoded.body)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.asked import Asked, Code, Handler
 from kafkascope.proxy.serve.coordinators.room import Room, size_of, size_of_names, size_of_protocols
 
@@ -24,6 +25,8 @@ STATES: Final = {
     "stable": "Stable",
 }
 """As DescribeGroups names them."""
+MEMBER_ID_NEEDED: Final = Versions.parse("4+")
+"""Of JoinGroup: members come twice, the second time with the id that they were given (KIP-394)."""
 MAX_GROUPS: Final = 10_000
 MAX_MEMBERS: Final = 1_000
 MAX_OFFERED: Final = 1_000
@@ -80,10 +83,7 @@ class Groups:
         }
 
     async def _join(self, asked: Asked) -> Body:
-        told = await self.join(asked.version, asked.client_id, asked.body)
-        if asked.version < 7 and told["protocol_name"] is None:
-            told["protocol_name"] = ""
-        return told
+        return await self.join(asked.version, asked.client_id, asked.body)
 
     async def _sync(self, asked: Asked) -> Body:
         return await self.sync(asked.body)
@@ -93,7 +93,8 @@ class Groups:
 
     async def _leave(self, asked: Asked) -> Body:
         members = self.leave(asked.body)
-        error = members[0]["error_code"] if asked.version < 3 and members else 0
+        # One member leaves until version 2, and has its error at the top.
+        error = members[0]["error_code"] if "members" not in asked.body else 0
         return {"error_code": error, "members": members}
 
     def _group(self, name: str) -> Group | None:
@@ -132,7 +133,7 @@ class Groups:
             member_id = f"{instance or client_id or 'member'}-{uuid.uuid4()}"
             if len(group.members) >= MAX_MEMBERS:
                 return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
-            if version >= 4 and not instance:
+            if version in MEMBER_ID_NEEDED and not instance:
                 if len(group.known) >= MAX_OFFERED:
                     group.known.pop(next(iter(group.known)))
                 elif not self._room.admit(size_of(member_id)):

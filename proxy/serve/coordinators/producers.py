@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.registry import layout_of
+from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.asked import Asked, Code, Handler
 from kafkascope.proxy.serve.coordinators.offsets import Offsets
 from kafkascope.proxy.serve.coordinators.room import Room, size_of
@@ -16,8 +18,9 @@ FIRST_ID: Final = 1 << 40
 LAST_EPOCH: Final = 0x7FFE
 MOST: Final = 10_000
 """Transactional ids."""
-EPOCH_OF_EACH: Final = 5
-"""From this version of EndTxn on, every transaction has an epoch of its own (KIP-890)."""
+PRODUCERS_FENCED: Final = Versions.parse("2+")
+"""Of the APIs of transactions: an old epoch gets PRODUCER_FENCED (KIP-588), INVALID_PRODUCER_EPOCH
+before."""
 
 
 class Producers:
@@ -104,15 +107,14 @@ class Producers:
             body["v3_and_below_transactional_id"],
             body["v3_and_below_producer_id"],
             body["v3_and_below_producer_epoch"],
-            Code.PRODUCER_FENCED if asked.version >= 2 else Code.INVALID_PRODUCER_EPOCH,
+            _fenced(asked),
         )
         return {"results_by_topic_v3_and_below": told(body["v3_and_below_topics"], error)}
 
     def _checked(self, asked: Asked) -> int:
         body = asked.body
-        fenced = Code.PRODUCER_FENCED if asked.version >= 2 else Code.INVALID_PRODUCER_EPOCH
         name, producer = body["transactional_id"], body["producer_id"]
-        return self._check(name, producer, body["producer_epoch"], fenced)
+        return self._check(name, producer, body["producer_epoch"], _fenced(asked))
 
     async def _add_offsets(self, asked: Asked) -> Body:
         return {"error_code": self._checked(asked)}
@@ -128,7 +130,15 @@ class Producers:
         if error:
             return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
         self._ended(producer, epoch, committed=body["committed"])
-        if asked.version >= EPOCH_OF_EACH:
+        # Since epochs are in the response, every transaction has its own (KIP-890).
+        if layout_of("EndTxnResponse", asked.version).has("producer_epoch"):
             producer, epoch = (producer, epoch + 1) if epoch < LAST_EPOCH else self._fresh()
             self._known[name] = producer, epoch
         return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
+
+
+def _fenced(asked: Asked) -> Code:
+    """The error that an old epoch gets."""
+    if asked.version in PRODUCERS_FENCED:
+        return Code.PRODUCER_FENCED
+    return Code.INVALID_PRODUCER_EPOCH

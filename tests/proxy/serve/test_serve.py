@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.registry import (
     APIS,
@@ -21,7 +22,6 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.serve.asked import Code
 from kafkascope.proxy.serve.broker import LOGIN, Broker
-from kafkascope.proxy.serve.fitting import fitted
 from kafkascope.proxy.serve.server import Server
 from tests.proxy.kit import PATIENCE_S
 from tests.proxy.served import SAMPLES, batch, library_of, peer_of, problems, read, with_server
