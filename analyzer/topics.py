@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
@@ -32,6 +33,11 @@ class TopicNames:
         """Take note of a pair; zero ids and empty names say nothing."""
         if name and any(topic_id) and len(self._names) < MAX_NAMES:
             self._names[topic_id] = name
+
+    def learn_all(self, names: Mapping[bytes, str]) -> None:
+        """Take note of many pairs."""
+        for topic_id, name in names.items():
+            self.learn(topic_id, name)
 
     def get(self, topic_id: bytes) -> str | None:
         """The name, None while it is not known."""

@@ -56,7 +56,8 @@ def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Res
     if apis and release is not None:
         raise click.UsageError("--apis and --for are two tables: choose one")
     with Reading(wish) as reading:
-        findings = None if apis or wish.count else Findings()
+        chosen = "" if reading.stored is None else reading.stored.filter
+        findings = None if apis or wish.count or chosen else Findings()
         selects = bool(wish.filter_text or wish.begin or wish.end)
         if findings is None or selects:
             found = Clients()
@@ -81,6 +82,9 @@ def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Res
                 lines = judged(found, release, ends)
                 if wish.count:
                     reason = "not told: -c stops before the end"
+                    lines = [{**line, "outcome_reason": reason} for line in lines]
+                elif chosen:
+                    reason = f"not told: the tables hold what -Y {chosen!r} wants"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
             print_lines(lines, columns, f"{name}/1", wish, output, times)
         return reading.finish()

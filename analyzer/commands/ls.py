@@ -71,9 +71,13 @@ def ls(wish: ReadOptions, connects: bool) -> int:
         from kafkascope.analyzer.commands.export import write_all
 
         with Reading(wish) as reading:
+            reading.rows_suffice = True
             write_all(reading, wish, wish.form)
             return reading.finish()
     with Reading(wish) as reading, Output(wish, live=reading.live) as output:
+        if reading.stored is not None:
+            _of_tables((*wish.columns, *wish.fields, (wish.sort or "").strip("+-")))
+        reading.rows_suffice = True
         found: Iterable[Pair] = reading.rows()
         if connects:
             from kafkascope.analyzer.reading.connects import Connects
@@ -94,6 +98,17 @@ def ls(wish: ReadOptions, connects: bool) -> int:
         if connects:
             _left_out(watcher, quiet=wish.quiet)
         return code
+
+
+def _of_tables(names: tuple[str, ...]) -> None:
+    """Refuse columns that only messages can fill."""
+    from kafkascope.analyzer.filter.bind import resolve
+    from kafkascope.analyzer.filter.places import IN_TABLES
+
+    for name in names:
+        found = resolve(name) if name else None
+        if found is not None and (found[1] or found[0].name not in IN_TABLES):
+            raise click.UsageError(f"{name} is not in tables: name the captures")
 
 
 def _left_out(connects: Connects, *, quiet: bool) -> None:

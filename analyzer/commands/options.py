@@ -89,7 +89,7 @@ def _wish(
         form = form or type_  # type: ignore[assignment]
     return ReadOptions(
         inputs=inputs,
-        filter_text=_spelled(filter_text or ""),
+        filter_text=spelled(filter_text or ""),
         begin=_mark("--from", begin),
         end=_mark("--to", end),
         ports=frozenset(port for text in decode_as for port in ports_of(text)),
@@ -105,12 +105,13 @@ def _wish(
     )
 
 
-def _spelled(text: str) -> str:
+def spelled(text: str) -> str:
+    """A filter in which saved ones (`@name`) are written out."""
     if "@" not in text:
         return text
-    from kafkascope.analyzer.filter.saved import spelled
+    from kafkascope.analyzer.filter import saved
 
-    return spelled(text)
+    return saved.spelled(text)
 
 
 def _mark(option: str, text: str | None) -> render_times.Mark | None:

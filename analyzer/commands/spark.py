@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.options import ports_of
+from kafkascope.analyzer.commands.options import ports_of, spelled
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ SHUFFLED: Final = 1.2
     type=click.Choice(["auto", "plain", "spark"]),
     default="auto",
     help="One process, or Spark; auto takes Spark for large inputs.",
+)
+@click.option(
+    "-Y", "filter_text", metavar="FILTER", default="", help="Only exchanges that match, as in ls."
 )
 @click.option("-d", "decode_as", multiple=True, metavar="tcp.port==N,kafka", help="As in ls.")
 @click.option("--full", is_flag=True, help="With the bodies of requests and responses as JSON.")
@@ -72,6 +75,7 @@ def spark(
     inputs: tuple[str, ...],
     output: str,
     engine: str,
+    filter_text: str,
     decode_as: tuple[str, ...],
     full: bool,
     records: bool,
@@ -95,6 +99,7 @@ def spark(
     \b
       kafkascope spark /captures/*.pcap.gz -o tables
       kafkascope spark s3://traces/2026-11-21 -o tables --engine spark
+      kafkascope spark /captures -o orders -Y 'topic == orders'
       kafkascope stats latency tables --by api,client
       duckdb -c "select api, count(*) from 'tables/exchanges/*/*.parquet' group by 1"
     """
@@ -102,13 +107,24 @@ def spark(
 
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     wanted = _tables(more, records=records)
-    options = Options(ports, legs == "both", full, **dict.fromkeys(wanted, True))
+    options = Options(
+        ports,
+        legs == "both",
+        full,
+        records="records" in wanted,
+        frames="frames" in wanted,
+        segments="segments" in wanted,
+        filter=_filter(spelled(filter_text)),
+    )
     if spark_options["remote"] or spark_options["master"]:
         engine = "spark" if engine == "auto" else engine
     if (available_now or last_file_complete) and not follow:
         raise click.UsageError("--available-now and --last-file-complete belong to --follow")
     if spark_options["spread"] and follow:
         raise click.UsageError("--spread is not for --follow: batches of closed files are small")
+    if spark_options["spread"] and options.filter:
+        # Tasks that only decode do not know what became of the connections they are told of.
+        raise click.UsageError("--spread is for tables of all exchanges, not for -Y")
     split_bytes = _bytes(split_size)
     told = functools.partial(_told, output=output, strict=strict, quiet=quiet)
     run: Callable[[Any], int]
@@ -268,6 +284,18 @@ def _tables(text: str, *, records: bool) -> set[str]:
     return names | ({"records"} if records else set())
 
 
+def _filter(text: str) -> str:
+    """A filter that tasks can judge; `FilterError`."""
+    if not text.strip():
+        return ""
+    from kafkascope.analyzer.filter.language import bind
+    from kafkascope.analyzer.filter.places import IN_TASKS, demand
+
+    why = "{} is not known yet while tables are made"
+    demand(bind(text), text, IN_TASKS, why, "make tables of all, then kafkascope ls DIR -Y ...")
+    return text.strip()
+
+
 def _setting(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
@@ -281,8 +309,10 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
     if not quiet:
         manifest = result.manifest
         files = len(manifest["files"])
+        wanted = manifest["rows"]["exchanges"]
+        chosen = f"{wanted} of " if manifest["options"].get("filter") else ""
         say(
-            f"{manifest['exchanges']} exchanges of {manifest['packets']} packets in "
+            f"{chosen}{manifest['exchanges']} exchanges of {manifest['packets']} packets in "
             f"{files} file{'s' * (files != 1)} written to {output} (batch {manifest['batch_id']})"
         )
     if result.damage:

@@ -30,6 +30,8 @@ class Kind(NamedTuple):
     """Expression of the JSON value."""
     table: str = "{}"
     """Expression of the value in tables."""
+    load: str = "{}"
+    """Expression of the value of what tables have."""
     pack: str = "{}"
     """Expression of what a session stores."""
     empty: Any = None
@@ -115,8 +117,16 @@ TIME: Final = Kind("int64", "time")
 """Nanoseconds since 1970, UTC."""
 TEXT: Final = Kind("string", "string", empty="")
 FLAG: Final = Kind("bool", "bool", empty=False)
-TEXTS: Final = Kind("strings", "string", many=True, empty=())
-INTS: Final = Kind("int64s", "int", many=True, empty=())
-INTS32: Final = Kind("int32s", "int", many=True, empty=())
+TEXTS: Final = Kind("strings", "string", many=True, load="tuple({})", empty=())
+INTS: Final = Kind("int64s", "int", many=True, load="tuple({})", empty=())
+INTS32: Final = Kind("int32s", "int", many=True, load="tuple({})", empty=())
 _PRINTED: Final = "[str(each) for each in {}]"
-UUIDS: Final = Kind("strings", "uuid", many=True, json=_PRINTED, table=_PRINTED, empty=())
+UUIDS: Final = Kind(
+    "strings",
+    "uuid",
+    many=True,
+    json=_PRINTED,
+    table=_PRINTED,
+    load="tuple([Uuid.parse(each) for each in {}])",
+    empty=(),
+)

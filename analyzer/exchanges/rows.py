@@ -34,6 +34,7 @@ from kafkascope.analyzer.topics import short_id
 from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -72,14 +73,25 @@ _ERRORS: Final = Kind(
     many=True,
     json="[_error_json(each) for each in {}]",
     table="[(e.code, e.name, e.top, e.topic, e.partition, e.group, e.message) for e in {}]",
+    load="tuple([RowError(**each) for each in {}])",
     pack="(tuple([e.code for e in {}]) if {} else ())",
     empty=(),
 )
 _UNDECODED: Final = Kind(
-    "undecoded", "string", many=True, json="[_undecoded_json(each) for each in {}]", empty=()
+    "undecoded",
+    "string",
+    many=True,
+    json="[_undecoded_json(each) for each in {}]",
+    load="tuple([Undecoded(**each) for each in {}])",
+    empty=(),
 )
 _NOTES: Final = Kind(
-    "notes", "string", many=True, json="[_note_json(each) for each in {}]", empty=()
+    "notes",
+    "string",
+    many=True,
+    json="[_note_json(each) for each in {}]",
+    load="tuple([Note(**each) for each in {}])",
+    empty=(),
 )
 
 
@@ -575,6 +587,11 @@ def renamed(row: Row, names: "TopicNames") -> Row:
     return replace(row, topics=topics, implied_topics=implied, errors=errors)
 
 
+def nameless(row: Row) -> list[str]:
+    """What stands for topics, named or implied, of which nothing told the name yet."""
+    return [topic for topic in (*row.topics, *row.implied_topics) if topic[-1:] == "?"]
+
+
 def late_names(topics: tuple[str, ...], names: "TopicNames") -> tuple[str, ...]:
     """The topics with names that were learned since; the same tuple when there are none."""
     if not any(topic[-1:] == "?" for topic in topics):
@@ -592,6 +609,33 @@ def blank(**known: Any) -> Row:
     """A row of which only that much is known."""
     empty = {each.name: each.column.kind.empty for each in columns_of(Row)}
     return Row(**empty | known)
+
+
+def row_of_table(values: dict[str, Any]) -> Row:
+    """The row of what the table of exchanges has, by names of columns; tables that were made before
+    a column was declared lack it."""
+    return _table_reader()(values)
+
+
+@cache
+def _table_reader() -> Callable[[dict[str, Any]], Row]:
+    """`row_of_table` as straight-line code."""
+    pairs, empty = [], {}
+    for name, column in columns_of(Row):
+        empty[name] = column.kind.empty
+        if column.table is None:
+            assert name == "flexible"
+            pairs.append("is_flexible(values['api_key'], values['api_version']),")
+            continue
+        get, load = f"values.get({column.table or name!r})", column.kind.load.format("value")
+        pairs.append(f"empty[{name!r}] if (value := {get}) is None else {load},")
+    body = "\n        ".join(pairs)
+    source = f"def row_of_table(values):\n    return Row(\n        {body}\n    )\n"
+    known = {each.__name__: each for each in (Row, RowError, Undecoded, Note, Uuid, is_flexible)}
+    made: Callable[[dict[str, Any]], Row] = compile_function(
+        "row_of_table", source, {**known, "empty": empty}, "rows of tables"
+    )
+    return made
 
 
 def to_json(row: Row) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.spread import NEEDED, Pairs
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import Collector, Options, Told
-from kafkascope.analyzer.pipeline.tables.facts import dumped
+from kafkascope.analyzer.pipeline.tables.facts import Facts, dumped
 from kafkascope.analyzer.pipeline.tables.numbers import connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, FACTS
 from kafkascope.captures.formats.remarks import Remark, Remarks
@@ -67,12 +67,13 @@ class Setting:
     first_packet: int = 1
     spread: bool = False
     """Bodies are decoded by other tasks: see `spread`."""
+    topics: Mapping[bytes, str] = field(default_factory=dict)
+    """Names that are known before, for filters."""
 
 
-def setting_of(
-    job: Job, known: Mapping[Endpoint, int] | None = None, *, spread: bool = False
-) -> Setting:
-    """The setting of a job."""
+def setting_of(job: Job, earlier: Facts | None = None, *, spread: bool = False) -> Setting:
+    """The setting of a job, with what an earlier round told."""
+    earlier = earlier or Facts(job.before.topics)
     comments = {
         (file.id, each.number): each.comment
         for file in job.files
@@ -84,11 +85,12 @@ def setting_of(
         job.fingerprints,
         comments,
         [(file.id, file.index.remarks) for file in job.files if file.index.remarks],
-        {**job.before.brokers, **(known or {})},
+        {**job.before.brokers, **earlier.brokers},
         job.keep,
         job.last_ns,
         job.first_packet,
         spread,
+        earlier.topics if job.options.filter else {},
     )
 
 
@@ -112,6 +114,7 @@ class Flows:
         self._context = Context(setting.options.decode_as, bodies=not setting.spread)
         self._context.stateful = NEEDED
         self._context.fingerprints = setting.fingerprints
+        self._context.names.learn_all(setting.topics)
         self._context.remarks = Remarks(setting.remarks)
         self._brokers = Brokers(setting.known)
         self._context.brokers = self._brokers

@@ -109,7 +109,7 @@ class Job:
             [file.name.rpartition("/")[2], file.size, file.fingerprint.hex()] for file in self.files
         ]
         keep = None if self.keep is None else asdict(self.keep)
-        return [files, asdict(self.options), self.before.batch, keep]
+        return [files, self.options.to_json(), self.before.batch, keep]
 
     @property
     def fingerprints(self) -> list[bytes]:

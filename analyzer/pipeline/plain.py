@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,10 @@ from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION
 from kafkascope.analyzer.pipeline.tables.schemas import (
     CARRY,
     COLLECTED,
+    EXCHANGES,
     PAIRS,
     TABLES,
+    UNWANTED,
     VERSION,
     VERSION_KEY,
     measured,
@@ -35,7 +37,6 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS as SEGMENTS_TABLE
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.inflate import Stream
-from kafkascope.captures.model import Endpoint
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.schemas import Table
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 MOST_ROUNDS: Final = 3
 """Each teaches connections what others have learned; two are enough but for contrived input."""
 GROUP_ROWS: Final = 65_536
+T = TypeVar("T")
 FILE: Final = "part-0.parquet"
 QUICK: Final = "lz4"
 """Compression of what is read once more and thrown away."""
@@ -113,11 +115,31 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
     if job.keep is not None or job.before.batch:
         return regrouped(job, staging)
     names = [file.name for file in job.files]
-    source = Source(names, None, _Lazily(names))
     legs: Legs = "both" if job.options.both_legs else "client"
-    with Capture(source, decode_as=job.options.decode_as, legs=legs) as capture:
-        capture.context.fingerprints = [file.fingerprint for file in job.files]
-        return write(_told(capture, job), job, staging)
+
+    def made(earlier: Facts | None, folder: Path) -> tuple[Path, Facts]:
+        source = Source(names, None, _Lazily(names))
+        with Capture(source, decode_as=job.options.decode_as, legs=legs) as capture:
+            capture.context.fingerprints = [file.fingerprint for file in job.files]
+            if earlier is not None:
+                capture.context.names.learn_all(earlier.topics)
+            return write(_told(capture, job), job, folder)
+
+    return in_rounds(made, staging)
+
+
+def in_rounds(
+    made: Callable[[Facts | None, Path], tuple[T, Facts]], staging: Path
+) -> tuple[T, Facts]:
+    """Make something with the facts of the round before, in a folder of its own, until a round
+    learns nothing that would change it."""
+    earlier: Facts | None = None
+    for number in range(1, MOST_ROUNDS + 1):
+        found, facts = made(earlier, staging / str(number))
+        if not facts.unsettled():
+            break
+        earlier = facts
+    return found, facts
 
 
 def regrouped(
@@ -131,11 +153,9 @@ def regrouped(
             parts += segments(file.name, split)
     table = pa.Table.from_batches(parts, SEGMENTS)
     keys = table.column("flow_id").to_numpy() % tasks
-    known: dict[Endpoint, int] = {}
-    rounds = 0
-    while True:
-        rounds += 1
-        setting = setting_of(job, known, spread=bool(spread))
+
+    def made(earlier: Facts | None, folder: Path) -> tuple[Path, Facts]:
+        setting = setting_of(job, earlier, spread=bool(spread))
         told: Iterable[Told] = (
             each
             for task in range(tasks)
@@ -145,10 +165,9 @@ def regrouped(
         )
         if spread:
             told = _spread(told, setting, spread)
-        made, facts = write(told, job, staging / str(rounds))
-        if not facts.unknown() or rounds == MOST_ROUNDS:
-            return made, facts
-        known = dict(facts.brokers)
+        return write(told, job, folder)
+
+    return in_rounds(made, staging)
 
 
 def _spread(told: Iterable[Told], setting: Setting, count: int) -> Iterator[Told]:
@@ -252,7 +271,13 @@ class _Ranks:
     packet; behind those of the batches before."""
 
     def __init__(self, raw: Parts, before: Before) -> None:
-        exchanges = _columns(raw, "exchanges", "number", "time_ns")
+        exchanges = [
+            np.concatenate(pair)
+            for pair in zip(
+                *(_columns(raw, each.name, "number", "time_ns") for each in (EXCHANGES, UNWANTED)),
+                strict=True,
+            )
+        ]
         # A place is file and offset in one.
         places = exchanges[0][np.lexsort(exchanges)]
         ranks = np.arange(1, len(places) + 1) + before.exchanges

@@ -100,7 +100,7 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "schema_version": VERSION,
         "kafkascope": _version(),
         "engine": engine,
-        "options": asdict(job.options),
+        "options": job.options.to_json(),
         "keep": None if job.keep is None else asdict(job.keep),
         "files": [
             {

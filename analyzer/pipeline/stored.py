@@ -4,21 +4,30 @@ the captures are never read again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import Row, row_of_table
 from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.store import Store
+from kafkascope.analyzer.pipeline.tables.schemas import TEXTS
+from kafkascope.analyzer.statistics import OF_ROWS
 from kafkascope.captures.errors import CaptureError, CutShort
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.dissectors.codec.jsonform import loads
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.session.session import Session
     from kafkascope.captures.model import Closed, Opened, Resolved
+
+
+ROWS: Final = 4096
+"""Rows that are read at once."""
 
 
 class OnlyTables(CaptureError):
@@ -41,6 +50,8 @@ class Stored:
         self.damage: CutShort | None = None
         self.first_ns = min((m["first_ns"] for m in self._manifests if m["first_ns"]), default=0)
         self.exchanges_told = 0
+        self.filter = next((f for m in self._manifests if (f := m["options"].get("filter"))), "")
+        """What chose the exchanges in the tables; empty: all are there."""
         self._states: dict[str, list[Any]] | None = None
         self._sum_up()
 
@@ -87,9 +98,39 @@ class Stored:
             for each in statistic.base:
                 self.merge_into(each)
 
+    def demand_rows(self, statistic: Any) -> None:
+        """Raise `OnlyTables` for what cannot be counted from rows."""
+        if not isinstance(statistic, OF_ROWS):
+            raise OnlyTables(
+                f"{self.path} holds no messages, of which {statistic.NAME} of a selection are "
+                "counted: name the captures, or make tables of it (kafkascope spark -Y ...)"
+            )
+
+    def rows(self) -> Iterator[tuple[Row, Exchange]]:
+        """The stored rows in the order of the table, each with an exchange that has a connection
+        and no messages."""
+        handshakes: dict[str, int] = {}
+        for manifest in self._manifests:
+            for path in self._files("connections", manifest):
+                read = pq.read_table(path, columns=["connection_id", "handshake_ns"])
+                read = read.filter(read["handshake_ns"].is_valid())
+                handshakes.update(zip(*(each.to_pylist() for each in read.columns), strict=True))
+        for manifest in self._manifests:
+            for path in self._files("exchanges", manifest):
+                with pq.ParquetFile(path) as file:
+                    names = [name for name in file.schema_arrow.names if name not in TEXTS]
+                    for batch in file.iter_batches(ROWS, columns=names):
+                        for values in batch.to_pylist():
+                            row = row_of_table(values)
+                            yield row, _exchange(row, handshakes.get(values["connection_id"]))
+
     def exchanges(self) -> Iterator[Exchange]:
         """Tables hold none; the error says what to do."""
-        raise OnlyTables(
+        raise self.no_exchanges()
+
+    def no_exchanges(self) -> OnlyTables:
+        """What to say to those who need messages."""
+        return OnlyTables(
             f"{self.path} holds tables: query them (docs/spark.md), or name the captures"
         )
 
@@ -103,6 +144,38 @@ class Stored:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
+    """As much of an exchange as a row tells."""
+    client, broker = _endpoint(row.client_address), _endpoint(row.broker_address)
+    return Exchange(
+        row.number,
+        row.id,
+        row.state,
+        Connection(row.connection, client, broker, row.time_ns, handshake_ns=handshake_ns),
+        client,
+        broker,
+        row.api_key,
+        row.api,
+        row.api_version,
+        row.correlation_id,
+        row.client_id,
+        None,
+        None,
+        row.software,
+        row.user,
+        reason=row.reason,
+        undecoded=row.undecoded,
+        notes=row.notes,
+        wait_ns=row.wait_ns,
+    )
+
+
+@lru_cache(4096)
+def _endpoint(text: str) -> Endpoint:
+    host, _, port = text.rpartition(":")
+    return Endpoint(host.strip("[]"), int(port))
 
 
 def _uuid(text: str) -> bytes:

@@ -48,10 +48,14 @@ def count(
     for host in hosts if through is None else ():
         named(host)
     if reading.stored is not None:
+        if not reading.wish.selects:
+            for each in statistics:
+                reading.stored.merge_into(each)
+            reading.told = reading.stored.exchanges_told
+            return
         for each in statistics:
-            reading.stored.merge_into(each)
-        reading.told = reading.stored.exchanges_told
-        return
+            reading.stored.demand_rows(each)
+        reading.rows_suffice = True
     if watch:
         saws = [each.saw for each in (*statistics, *others) if hasattr(each, "saw")]
         reading.capture.watch = _all(saws, through)

@@ -41,3 +41,8 @@ class ReadOptions:
     both_legs: bool
     raw: bool
     """CSV with text that a spreadsheet may take for a formula."""
+
+    @property
+    def selects(self) -> bool:
+        """Whether some exchanges are wanted, not all."""
+        return bool(self.filter_text or self.begin or self.end or self.count)

@@ -62,6 +62,8 @@ class Reading:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
         self.stored = _stored(wish)
         """Tables in the place of captures: see `counting.count`."""
+        self.rows_suffice = False
+        """Set by those who need no messages: rows can be read from tables as well."""
         self.every: Callable[[Row, Exchange], None] | None = None
         """Told of all exchanges, wanted or not."""
         self._evidence: Evidence | None = None
@@ -86,8 +88,8 @@ class Reading:
         self.live = any(map(_is_live, wish.inputs))
         """Packets arrive while we read: lines are to be shown at once."""
         # Live lines are to come at once, and `time.delta` goes by the order of all.
-        names = asked.fields
-        self._holds = not self.live and names & {"topic", "summary"} and "time.delta" not in names
+        late = asked.late and self.stored is None and not self.live
+        self._holds = late and "time.delta" not in asked.fields
         self.code = 0
         self._shown = 0
         """Exchanges that were wanted."""
@@ -142,6 +144,13 @@ class Reading:
                     yield row, exchange
 
     def _all(self) -> Iterator[Told]:
+        if self.stored is not None:
+            if not self.rows_suffice:
+                raise self.stored.no_exchanges()
+            for pair in self.stored.rows():
+                self.told += 1
+                yield pair
+            return
         names = self.capture.context.names
         for exchange in self.capture.exchanges():
             if not self.told:
@@ -183,7 +192,7 @@ class Reading:
         waiting: deque[Told] = deque()
         size = 0
         for pair in pairs:
-            if not nameless(pair[0]):
+            if not rows.nameless(pair[0]):
                 if wanted(*pair):
                     yield pair
                 continue
@@ -274,6 +283,8 @@ class _Asked(NamedTuple):
     """Of these, what only the user's notes tell."""
     findings: frozenset[str] = frozenset()
     """Of these, what only findings tell."""
+    late: bool = False
+    """Whether names of topics are among them."""
 
 
 def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
@@ -284,10 +295,11 @@ def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
     from kafkascope.analyzer.filter.bind import fields_of
     from kafkascope.analyzer.filter.fields import FOUND, MARKS
     from kafkascope.analyzer.filter.language import compile_filter
+    from kafkascope.analyzer.filter.places import LATE
 
     made = compile_filter(text, known)
     asked = frozenset(fields_of(made.bound))
-    return made, _Asked(asked, asked & MARKS, asked & FOUND)
+    return made, _Asked(asked, asked & MARKS, asked & FOUND, bool(asked & LATE))
 
 
 def _silent(exchange: Exchange) -> bool:
@@ -298,11 +310,6 @@ def _silent(exchange: Exchange) -> bool:
     return exchange.state == "no-reply"
 
 
-def nameless(row: Row) -> bool:
-    """Whether an id stands for a topic, named or implied, because nothing told its name yet."""
-    return any(topic[-1:] == "?" for topic in (*row.topics, *row.implied_topics))
-
-
 def _bytes_of(row: Row) -> int:
     return (row.request_bytes or 0) + (row.response_bytes or 0)
 
@@ -311,10 +318,20 @@ def _stored(wish: ReadOptions) -> Stored | None:
     """The tables that the pipeline made, when they are the input."""
     if len(wish.inputs) != 1 or not (Path(wish.inputs[0]) / "_manifest").is_dir():
         return None
-    if wish.filter_text or wish.begin or wish.end or wish.count or wish.ports:
-        raise click.UsageError(f"{wish.inputs[0]} holds sums: only captures can be filtered")
+    if wish.ports:
+        raise click.UsageError(f"{wish.inputs[0]} holds tables: -d is for those who make them")
+    from kafkascope.analyzer.filter.language import bind
+    from kafkascope.analyzer.filter.places import IN_TABLES, demand
     from kafkascope.analyzer.pipeline.stored import Stored
 
+    text = wish.filter_text
+    demand(
+        bind(text),
+        text,
+        IN_TABLES,
+        "{} is not in tables",
+        "filter the captures, or make tables of a selection: kafkascope spark -Y ...",
+    )
     return Stored(wish.inputs[0])
 
 

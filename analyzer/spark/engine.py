@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow.parquet as pq
 
@@ -25,11 +25,6 @@ from kafkascope.analyzer.spark import stages
 from kafkascope.analyzer.spark.finish import finish
 from kafkascope.captures.parts.split import Index
 
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Endpoint
-
-MOST_ROUNDS: Final = 3
-"""Each teaches connections what others have learned; two are enough but for contrived input."""
 PARTITION_BYTES: Final = 64 << 20
 DRIVER_BYTES: Final = 256 << 20
 FEW_ROWS: Final = 2_000_000
@@ -56,17 +51,13 @@ class Spark:
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
         """Make all tables."""
-        known: dict[Endpoint, int] = {}
-        rounds = 0
-        while True:
-            rounds += 1
-            setting = setting_of(job, known, spread=self.spread)
-            raw = staging / f"raw-{rounds}"
+
+        def rows(earlier: Facts | None, raw: Path) -> tuple[plain.Parts, Facts]:
+            setting = setting_of(job, earlier, spread=self.spread)
             parts = stages.rows(self.session, job, setting, self._tasks(job), raw)
-            facts = _facts(job, parts)
-            if not facts.unknown() or rounds == MOST_ROUNDS:
-                break
-            known = dict(facts.brokers)
+            return parts, _facts(job, parts)
+
+        parts, facts = plain.in_rounds(rows, staging / "raw")
         made = staging / "made"
         if sum(facts.rows.values()) <= self.few and not job.options.segments:
             plain.finish(job, facts, parts, made)

@@ -20,6 +20,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     EXCHANGES,
     LATENCY,
     SEGMENTS,
+    UNWANTED,
     Table,
 )
 from kafkascope.analyzer.spark.stages import Batches, read, segment_table, spark_schema
@@ -48,7 +49,13 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
         rows = read(session, raw, table)
         if table is EXCHANGES:
             bounds = _bounds(job, tasks)
-            rows = _ranked(_numbered(rows, ranks, table), bounds, tasks, job.before.exchanges)
+            rows = _numbered(rows, ranks, table)
+            if job.options.filter:
+                others = read(session, raw, UNWANTED)
+                rows = rows.unionByName(others, allowMissingColumns=True)
+            rows = _ranked(rows, bounds, tasks, job.before.exchanges)
+            if job.options.filter:
+                rows = rows.where("exchange_id is not null")
         elif table is CONNECTIONS:
             rows = _numbered(rows, ranks, table)
         rows = rows.mapInArrow(_namer(topics, table.schema), spark_schema(table.schema))

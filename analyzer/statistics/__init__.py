@@ -38,7 +38,11 @@ STATISTICS: Final[dict[str, type[Statistic]]] = {
 }
 """Name of the state -> accumulator."""
 
+OF_ROWS: Final = (Throughput, Latency, Errors, Rates)
+"""Accumulators that count rows (and the handshake of their connection), not messages."""
+
 __all__ = [
+    "OF_ROWS",
     "STATISTICS",
     "Clients",
     "Cluster",

@@ -28,6 +28,14 @@ def test_a_folder_of_samples(spark: Any, tmp_path: Path) -> None:
     check_against_export(tmp_path / "spark", [str(SAMPLES)])
 
 
+@pytest.mark.parametrize("few", [0, 1 << 20], ids=["on Spark", "here"])
+def test_a_selection(spark: Any, tmp_path: Path, few: int) -> None:
+    wanted = {**ALL, "filter": 'topic contains "o" or error'}
+    expected, _ = made([str(SAMPLES)], tmp_path / "plain", **wanted)
+    found, _ = made([str(SAMPLES)], tmp_path / "spark", Spark(spark, 3, few=few), 400_000, **wanted)
+    assert found == expected
+
+
 @pytest.mark.parametrize(
     ("seed", "size", "tasks", "spread"), [(11, 2_000, 1, False), (12, 9_000, 5, True)]
 )

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.filter.backends.exchange import cheapest_first, scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, fields_of
-from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.message import pair_of, size_of
+from kafkascope.analyzer.filter.places import demand
 from kafkascope.analyzer.logdir.model import LogBatch
 from kafkascope.analyzer.logdir.records import Place, opened
 from kafkascope.dissectors.records.records import Record
@@ -110,18 +110,11 @@ def compile_at_rest(text: str) -> Predicate | None:
     bound = bind(text)
     if bound is None:
         return None
-    for name in sorted(fields_of(bound) - GETTERS.keys()):
-        shown = "a text alone" if name == "summary" else name.rstrip(".")
-        at = max(text.lower().find(name.rstrip(".")), 0)
-        hint = 'write record.value contains "..."' if name == "summary" else ""
-        known = ", ".join(GETTERS)
-        raise FilterError(
-            f"{shown} is of exchanges, these are Kafka's own files",
-            text,
-            at,
-            1 if name == "summary" else len(name.rstrip(".")),
-            hint or f"known here: {known}",
-        )
+    text_alone = fields_of(bound) - GETTERS.keys() == {"summary"}
+    hint = (
+        'write record.value contains "..."' if text_alone else f"known here: {', '.join(GETTERS)}"
+    )
+    demand(bound, text, GETTERS.keys(), "{} is of exchanges, these are Kafka's own files", hint)
     return _part(bound)
 
 

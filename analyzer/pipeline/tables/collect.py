@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.rows import nameless, renamed, row_of
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables import values
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
-from kafkascope.analyzer.pipeline.tables.schemas import COLLECTED, FACTS
+from kafkascope.analyzer.pipeline.tables.schemas import COLLECTED, FACTS, UNWANTED
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
 from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
 from kafkascope.captures.model import Closed, Opened, Resolved
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.filter.language import Filter
     from kafkascope.captures.model import Connection
 
 ROWS: Final = 4096
@@ -58,6 +59,13 @@ class Options:
     records: bool = False
     frames: bool = False
     segments: bool = False
+    filter: str = ""
+    """Exchanges that it wants are told and counted; see `filter.places.IN_TASKS`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As they stand in manifests and change the name of a batch; without a filter as ever."""
+        found = asdict(self)
+        return found if self.filter else {k: v for k, v in found.items() if k != "filter"}
 
 
 @dataclass(slots=True)
@@ -89,7 +97,12 @@ class Collector:
         self._nameds = [
             each.named for each in self.facts.statistics.values() if hasattr(each, "named")
         ]
-        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLLECTED}
+        self._wanted, self._by_name = _filter_of(options.filter)
+        if self._wanted is not None:
+            # The beginnings and ends of connections are no exchanges that a filter could choose.
+            self._saws = []
+        self._schemas = {each.name: each.schema for each in (*COLLECTED.values(), UNWANTED)}
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self._schemas}
         self._bytes = 0
         self._done: list[Told] = []
         """Batches that are full before an exchange is."""
@@ -134,10 +147,13 @@ class Collector:
         """Make the rows of an exchange."""
         exchange = Exchange(exchange_place(*values.place_of(exchange)), *_all_else(exchange))
         row = row_of(exchange, values.UNNAMED)
-        for add in self._adds:
-            add(row, exchange)
         self.facts.exchanges += 1
         rows, options = self._rows, self._options
+        if self._wanted is not None and not self._wants(row, exchange):
+            rows[UNWANTED.name].append((row.number, row.time_ns))
+            return
+        for add in self._adds:
+            add(row, exchange)
         bodies: tuple[bytes | None, bytes | None] = (None, None)
         if options.full:
             bodies = values.bodies_of(exchange)
@@ -153,6 +169,14 @@ class Collector:
             rows["diagnostics"] += values.finding_values(row, exchange)
         if row.latency_ns is not None:
             self._measure(row)
+
+    def _wants(self, row: Row, exchange: Exchange) -> bool:
+        """Whether the filter wants an exchange, by the names of topics that are known here."""
+        assert self._wanted is not None
+        if self._by_name and nameless(row):
+            row = renamed(row, self._context.names)
+            self.facts.awaited.update(nameless(row))
+        return self._wanted(row, exchange)
 
     def _take_records(self, records: Iterable[tuple[Any, ...]]) -> None:
         """Those of one exchange may be millions: as columns they take little."""
@@ -229,7 +253,7 @@ class Collector:
         return self._batch("latency_histogram", rows)
 
     def _batch(self, name: str, rows: list[tuple[Any, ...]]) -> Told:
-        batch = record_batch(rows, COLLECTED[name].schema)
+        batch = record_batch(rows, self._schemas[name])
         self.facts.rows[name] += len(rows)
         rows.clear()
         return name, batch
@@ -279,6 +303,19 @@ class Collector:
             yield self._measured()
         self.facts.take(self._context)
         yield "facts", record_batch(list(self.facts.told()), FACTS.schema)
+
+
+def _filter_of(text: str) -> tuple[Filter | None, bool]:
+    """The filter of a text, and whether it asks for names of topics. Without one its language is
+    not loaded."""
+    if not text:
+        return None, False
+    from kafkascope.analyzer.filter.bind import fields_of
+    from kafkascope.analyzer.filter.language import compile_filter
+    from kafkascope.analyzer.filter.places import LATE
+
+    made = compile_filter(text)
+    return made, bool(fields_of(made.bound) & LATE)
 
 
 def _connection_values(connection: Connection, seen: Seen, last_ns: int) -> tuple[Any, ...]:

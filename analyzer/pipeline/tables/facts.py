@@ -37,6 +37,8 @@ class Facts:
         """Endpoints that answered as Kafka, with the first packet that told; and those that
         connections on their own did not know, with the last packet that asked."""
         self.sensitive: dict[Endpoint, int] = {}
+        self.awaited: set[str] = set()
+        """What stood for topics when a filter judged them: ids whose names had not come."""
         self.statistics: dict[str, Statistic] = accumulators()
 
     def learn(self, topic_id: bytes, name: str) -> None:
@@ -65,6 +67,8 @@ class Facts:
             yield "topic", dumped([topic_id.hex(), name])
         rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
         yield "counts", dumped(rest)
+        if self.awaited:
+            yield "awaited", dumped(sorted(self.awaited))
         for name, statistic in self.statistics.items():
             yield f"statistic {name}", dumped(statistic.dump())
 
@@ -78,6 +82,8 @@ class Facts:
             self.skipped_bytes += value[1]
             self.exchanges += value[2]
             self.rows.update(value[3])
+        elif kind == "awaited":
+            self.awaited.update(value)
         elif kind == "broker":
             endpoint = Endpoint(value[0], value[1])
             self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))
@@ -93,11 +99,15 @@ class Facts:
         for kind, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             self.merge(kind, text)
 
-    def unknown(self) -> bool:
-        """Whether a connection would have been understood otherwise, had it known of others."""
-        return any(
+    def unsettled(self) -> bool:
+        """Whether another round would tell something else: a connection would have been understood
+        otherwise, had it known of others, or a filter have seen a name that came later."""
+        if any(
             self.brokers.get(endpoint, asked) < asked for endpoint, asked in self.sensitive.items()
-        )
+        ):
+            return True
+        names = self.names() if self.awaited else TopicNames()
+        return any(names.late(each) != each for each in self.awaited)
 
 
 def dumped(value: Any) -> str:

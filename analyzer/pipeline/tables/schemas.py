@@ -424,6 +424,11 @@ FACTS: Final = Table(
     "Internal: what crosses connections, of one task.",
     (Col("kind", _S, ""), Col("json", _S, "")),
 )
+UNWANTED: Final = Table(
+    "_unwanted",
+    "Internal: exchanges that a filter left out; they have ranks among the others.",
+    (Col("number", _I64, "what stands for it"), Col("time_ns", _I64, "")),
+)
 CARRY: Final = Table(
     "_carry",
     "Internal: connections that are open at the end of a batch.",

@@ -104,10 +104,9 @@ def test_a_report_of_tables_cannot_hide_names_that_are_in_their_sums(
 
 
 def test_what_only_captures_can_tell_is_refused(tables: Path) -> None:
-    assert (
-        "only captures can be filtered" in run("stats", "apis", str(tables), "-Y", "error").output
-    )
-    listing = run("ls", str(tables))
+    assert "holds no messages" in run("groups", str(tables), "-Y", "error").output
+    assert "holds tables" in run("ls", str(tables), "-d", "tcp.port==1,kafka").output
+    listing = run("records", str(tables))
     assert listing.exit_code == 3
     assert "holds tables" in listing.output
     every = run("stats", "rates", str(tables), "--every", "10s")

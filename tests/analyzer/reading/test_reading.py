@@ -45,6 +45,10 @@ def _topic() -> dict[str, Any]:
 
 @pytest.fixture
 def late(tmp_path: Path) -> Path:
+    return late_names(tmp_path / "late.pcapng")
+
+
+def late_names(path: Path) -> Path:
     """A Fetch by topic id, and Metadata that tells its name."""
     topics = [{"topic_id": ID, "partitions": [example_partition()]}]
     frames = [
@@ -55,7 +59,7 @@ def late(tmp_path: Path) -> Path:
         ("client", heartbeat(3)),
         ("broker", beat(3)),
     ]
-    return capture_file(tmp_path / "late.pcapng", frames)
+    return capture_file(path, frames)
 
 
 @pytest.mark.parametrize(
