@@ -1,8 +1,7 @@
 """Sniff an interface: dumpcap or tcpdump where they are installed, else scapy's socket.
 
 Whatever captures writes a capture to a pipe, and a `Source` reads that pipe: live packets take the
-way of
-all others.
+way of all others.
 """
 
 from __future__ import annotations

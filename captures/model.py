@@ -1,11 +1,10 @@
 """The nouns of this package: from a captured record to the bytes of a TCP stream. Knows nothing of
 Kafka.
 
-A connection has two directions. Direction 0 runs from `Connection.a` to `Connection.b`, direction
-1 back; `a` is the side
-that opened the connection where the SYN was seen, else the sender of the first packet seen
-(`Connection.handshake` tells).
-Time is integer nanoseconds since 1970 UTC, everywhere.
+A connection has two directions. Direction 0 runs from `Connection.a` to `Connection.b`, direction 1
+back; `a` is the side that opened the connection where the SYN was seen, else the sender of the
+first packet seen (`Connection.handshake` tells). Time is integer nanoseconds since 1970 UTC,
+everywhere.
 """
 
 from __future__ import annotations

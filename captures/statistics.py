@@ -24,8 +24,7 @@ class Statistics:
     """TCP segments whose payload the snaplen cut."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Reason -> packets without a TCP segment for us: "not ip", "not tcp", "fragment", "cut",
-    "malformed",
-    "unknown link type"."""
+    "malformed", "unknown link type"."""
     unknown_links: dict[int, int] = field(default_factory=dict)
     """LINKTYPE_ number that we do not know -> packets."""
     dropped: int = 0

@@ -11,8 +11,7 @@ A declaration holds all versions of a message, one line per field, in wire order
     )
 
 Type, name, versions, then options; children in `.of(...)`. Versions are spelled as Kafka spells
-them: "3+", "0-5",
-"4", "none". `layout.resolve` is the only reader of version ranges.
+them: "3+", "0-5", "4", "none". `layout.resolve` is the only reader of version ranges.
 """
 
 from __future__ import annotations

@@ -298,10 +298,8 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
     """The captures at `paths`: files, folders of captures, pipes, "-".
 
     Files come in the order of their first packets; with a pipe among them, in the order given.
-    Raises
-    NotACapture at once for what is no capture (for "-" and pipes when they are read). With
-    `spool`, what
-    cannot be read a second time is kept there for `Source.read`.
+    Raises NotACapture at once for what is no capture (for "-" and pipes when they are read). With
+    `spool`, what cannot be read a second time is kept there for `Source.read`.
     """
     names: list[str] = []
     for each in paths:

@@ -98,9 +98,8 @@ def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fr
     is none. `tunnels`: how many the packet came out of.
 
     Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets
-    above
-    64 KB that the sender's network card would have cut up (TSO, BIG TCP); then the frame's length
-    decides.
+    above 64 KB that the sender's network card would have cut up (TSO, BIG TCP); then the frame's
+    length decides.
     """
     captured = len(data)
     if at >= captured:

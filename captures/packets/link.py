@@ -1,9 +1,8 @@
 """Link layers: where the IP header starts inside a captured record. Stateless.
 
 Each reader takes the captured bytes and answers with the offset of the IP header, or with one of
-the
-negative numbers below. Add a link layer: one function here (`wireless` has those of radio, and of
-programs that put a header of their own before others) and one row of `link_types.LINK_TYPES`.
+the negative numbers below. Add a link layer: one function here (`wireless` has those of radio, and
+of programs that put a header of their own before others) and one row of `link_types.LINK_TYPES`.
 """
 
 from __future__ import annotations

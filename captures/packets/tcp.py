@@ -25,8 +25,7 @@ UNKNOWN_LINK: Final = "unknown link type"
 
 BEHIND: Final = 3 << 30
 """A distance from here on is negative: no window (RFC 7323: at most 1 GiB) reaches back further,
-while
-a capture that lost much may jump ahead by more than half the sequence space."""
+while a capture that lost much may jump ahead by more than half the sequence space."""
 
 
 def distance(start: int, end: int) -> int:

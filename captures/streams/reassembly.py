@@ -52,9 +52,8 @@ from kafkascope.captures.streams.tracks import (
 )
 
 GRACE_NS: Final = 100_000_000
-"""Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission
-takes a
-round trip. 100 ms is beyond both and still feels live."""
+"""Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission takes
+a round trip. 100 ms is beyond both and still feels live."""
 GRACE_PACKETS: Final = 16
 """On a quiet line time alone says little: the missing packet may be the next one in the file."""
 PATIENCE_NS: Final = 2_000_000_000

@@ -2,10 +2,9 @@
 
 It knows no rule of its own. It recognises, for many packets, the one case that `Reassembler.feed`
 answers with "deliver": a calm direction, the expected sequence number, no flags but ACK and PSH,
-all
-bytes captured, nothing acknowledged that was not seen. Everything else goes through `feed_marked`,
-in order.
-Consecutive segments of one flow become one chunk; bytes of another flow end it.
+all bytes captured, nothing acknowledged that was not seen. Everything else goes through
+`feed_marked`, in order. Consecutive segments of one flow become one chunk; bytes of another flow
+end it.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ def streams(
     """All events of a source, in the order of its packets, each as soon as its packets are read.
 
     Damage costs only what is damaged: everything whole is delivered, connections are closed, then
-    the
-    first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path on
-    or off. `named` is told of host names that DNS answers over UDP, or the files, resolve.
+    the first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path
+    on or off. `named` is told of host names that DNS answers over UDP, or the files, resolve.
     """
     reassembler = Reassembler(source.comment_of)
     damage: CutShort | None = None

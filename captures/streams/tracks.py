@@ -24,9 +24,8 @@ from kafkascope.captures.streams.half import ITEM_OVERHEAD, Half
 SETTLE_BYTES: Final = 1 << 20
 """A connection that starts midstream waits no longer than for 1 MiB, whatever the time."""
 NEAR_BYTES: Final = 1 << 26
-"""A sequence or acknowledgement number is believed when it is this close (64 MiB, above the
-windows in
-use) to what the connection knows."""
+"""A sequence or acknowledgement number is believed when it is this close (64 MiB, above the windows
+in use) to what the connection knows."""
 
 
 class Track(Resumable):

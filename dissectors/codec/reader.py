@@ -1,11 +1,10 @@
 """Layout -> generated `read(data, at) -> (body, end)`: the fast meaning of a message.
 
 Runs of fixed-size fields are one `struct` call, structs are dict displays, loops are inline. The
-generated code checks every
-length and count against the bytes that are left, but it does not explain: on anything wrong it
-raises one of `REFUSALS`,
-and the caller parses the same bytes with the reference Struct to learn where and why. Good frames
-never pay for that. Only `TooLarge` is the last word: to parse such a body again would take long.
+generated code checks every length and count against the bytes that are left, but it does not
+explain: on anything wrong it raises one of `REFUSALS`, and the caller parses the same bytes with
+the reference Struct to learn where and why. Good frames never pay for that. Only `TooLarge` is the
+last word: to parse such a body again would take long.
 """
 
 from __future__ import annotations

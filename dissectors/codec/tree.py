@@ -1,8 +1,7 @@
 """Bytes -> a tree of named nodes with byte ranges: what the detail and hex panes show.
 
 The same Structs as the reference, with somebody listening. The leaves tile the message: in order,
-no gap, no overlap;
-lengths, counts, markers and tags are leaves too.
+no gap, no overlap; lengths, counts, markers and tags are leaves too.
 """
 
 from __future__ import annotations

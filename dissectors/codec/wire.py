@@ -2,9 +2,8 @@
 written.
 
 Each checks lengths and counts against what is left before it reads, raises `DissectError` with path
-and offset, and tells a `Trace`
-(parse parameter `trace`), when one listens, which bytes were what. Speed is the business of
-`reader` and `writer`.
+and offset, and tells a `Trace` (parse parameter `trace`), when one listens, which bytes were what.
+Speed is the business of `reader` and `writer`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Layout -> generated `write(body) -> bytes`: the fast encoder, the twin of `reader`.
 
 Takes complete bodies only (`jsonform.body_from_json` completes and checks). On anything wrong it
-raises one of `REFUSALS`
-and the caller builds with the reference Struct to learn where and why. A tagged field is left out
-when it has its default.
+raises one of `REFUSALS` and the caller builds with the reference Struct to learn where and why. A
+tagged field is left out when it has its default.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """User data of Kafka Streams members inside consumer subscriptions and assignments.
 
 The subscription is declared (SubscriptionInfoData); the assignment was never declared by anybody:
-Kafka writes it by hand,
-with another layout in nearly every version.
+Kafka writes it by hand, with another layout in nearly every version.
 
     int32 version | 3+ int32 common version | active tasks | standby tasks | partitions by host | 4+
     int32 error | 7+ int64 next

@@ -17,8 +17,7 @@ NUMBERS: Final = {name: number for number, name in NAMES.items()}
 
 OUTPUT_LIMIT: Final = 128 << 20
 """Bytes that one batch may expand to. Brokers take 1 MB batches by default and 100 MB requests at
-most; a ratio of 100 is text
-at its best, so what goes beyond this is a bomb, not traffic."""
+most; a ratio of 100 is text at its best, so what goes beyond this is a bomb, not traffic."""
 
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = len(_XERIAL) + 8
@@ -101,8 +100,7 @@ def _gzip(data: bytes, limit: int) -> bytes:
 
 def _snappy(data: bytes, limit: int) -> bytes:
     """Raw snappy, or blocks in xerial's framing. The version words behind its magic are not looked
-    at: some writers have
-    them in the other byte order."""
+    at: some writers have them in the other byte order."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data, limit)
     parts: list[bytes] = []
