@@ -174,15 +174,15 @@ class Flows:
         keep, last_ns = self._setting.keep, self._setting.last_ns
         if keep is None:
             return False
-        for half in reassembler.flows.values():
-            silent = last_ns - half.connection.last_ns
-            if silent <= (keep.linger_ns if half.track.over else keep.idle_ns):
+        for direction in reassembler.flows.values():
+            silent = last_ns - direction.connection.last_ns
+            if silent <= (keep.linger_ns if direction.state.over else keep.idle_ns):
                 return True
         return False
 
     def _carry(self, key: int, reassembler: Reassembler, conversations: Watched) -> None:
         seen = self._collector.suspend()
-        places = sorted({half.connection.number for half in reassembler.flows.values()})
+        places = sorted({direction.connection.number for direction in reassembler.flows.values()})
         places = sorted({*places, *(each.number for each in seen)})
         self._left.append((key, places, [], state.dump(reassembler, conversations, seen)))
 
@@ -200,14 +200,14 @@ class Flows:
             self._happened(event, conversations)
 
     def _scanned(self, row: Row, reassembler: Reassembler, conversations: Watched) -> bool:
-        """Take a whole row at once, as `captures.scan` takes blocks; False (and nothing done) when
+        """Take a whole row at once, as `streams.scan` takes blocks; False (and nothing done) when
         it should go packet by packet."""
         found = row.packets
         if len(found) < FEW:
             return False
         for flow in row.flows:
-            half = reassembler.flows.get(flow)
-            if half is None or not conversations.settled(half.connection):
+            direction = reassembler.flows.get(flow)
+            if direction is None or not conversations.settled(direction.connection):
                 return False
         plain = (found["flags"] & QUIET_MASK == ACK) & (found["captured"] == found["length"])
         if len(found) - int(plain.sum()) > MAX_ODD * len(found):

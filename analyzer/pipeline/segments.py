@@ -1,5 +1,5 @@
 """Parts of captures to TCP segments as Arrow: what is shuffled so that each connection comes
-together. Whole blocks at once, as far as `captures.columns` knows their headers.
+together. Whole blocks at once, as far as `packets.columns` knows their headers.
 
 A row holds what a block has of a connection: a thousand packets cost the shuffle as much as one.
 """

@@ -23,16 +23,16 @@ from kafkascope.captures import model as events
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import Segment
-from kafkascope.captures.streams.half import Waiting
+from kafkascope.captures.streams.direction import Waiting
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.captures.streams.tracks import Comment
+    from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 7
+VERSION: Final = 8
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Opened, events.Chunk, events.Gap),

@@ -1,8 +1,7 @@
-"""Exact copies of a segment: a capture on all interfaces of a container host holds everything
-twice.
+"""Exact copies of segments: a capture on all interfaces of a container host holds everything twice.
 
-Only tells; the bytes of a copy go through reassembly like those of a retransmission. State without
-I/O.
+Copies are only recognised here; reassembly treats their bytes like those of a retransmission. State
+without I/O.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Final, Self
 from kafkascope.captures.resumable import Dump, Resumable
 
 WINDOW: Final = 256
-"""Packets looked back. Copies follow each other within one batch of a network driver (64
-packets)."""
+"""Packets that are looked back. Copies follow within one batch of a network driver (64 packets)."""
 SPAN_NS: Final = 1_000_000
 """On one interface a copy comes within 1 ms; what comes later is a retransmission."""
 
@@ -33,12 +31,12 @@ class Copies(Resumable):
         self._latest: dict[int, tuple[Mark, int]] = {}
         """Fingerprint -> the last packet that has it."""
         self._indexed = True
-        """All of `_marks` is in `_latest`: what came in bulk is entered when it is asked for."""
+        """All of `_marks` is in `_latest`; packets in bulk are entered there on demand."""
         self._number = 0
 
     def seen(self, mark: Mark, number: int | None = None) -> bool:
-        """Enter a packet; True when it is a copy of one within the window. `number`: of the packet
-        in the capture; without, the packets come one behind the other."""
+        """Enter a packet; return whether it is a copy of one within the window. `number` is its
+        number in the capture, by default the one behind the last."""
         if not self._indexed:
             self._index()
         self._number = number = self._number + 1 if number is None else number
@@ -59,7 +57,7 @@ class Copies(Resumable):
         interfaces: Sequence[int],
         numbers: Sequence[int] | None = None,
     ) -> list[bool] | None:
-        """Enter many packets; None when no two of them and of the window are alike."""
+        """Enter many packets; return which of them are copies, None when none is."""
         if numbers is None:
             numbers = range(self._number + 1, self._number + 1 + len(prints))
         window = {mark[0] for mark, _ in self._marks[-WINDOW:]}
@@ -77,7 +75,7 @@ class Copies(Resumable):
         return None
 
     def dump(self) -> Dump:
-        """The packets within the window: no packet to come can be a copy of an older one."""
+        """Return the packets within the window: none to come can be a copy of an older one."""
         oldest = self._number - WINDOW
         marks = [[*mark, number] for mark, number in self._marks if number > oldest]
         return {"marks": marks, "number": self._number}

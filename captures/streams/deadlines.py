@@ -1,75 +1,69 @@
-"""When to look at which hole again: a queue of deadlines in capture time. State without I/O."""
+"""When to look at which gap again: a queue of deadlines in capture time. State without I/O."""
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from kafkascope.captures.streams.half import Half
+from kafkascope.captures.streams.direction import DirectionState
 
 NEVER: Final = 1 << 63
 
 
 class Deadlines:
-    """One deadline per direction that counts; entries that were overtaken are skipped."""
+    """Holds one valid deadline per direction; entries that were replaced are skipped."""
 
     def __init__(self) -> None:
         self.wake_ns = NEVER
         """The next deadline."""
-        self._entries: list[tuple[int, int, Half]] = []
+        self._entries: list[tuple[int, int, DirectionState]] = []
         self._serial = 0
 
-    def set(self, half: Half, deadline_ns: int) -> None:
-        """Look at `half` at `deadline_ns`, in place of an earlier or later time."""
-        half.deadline_ns = deadline_ns
-        if half.queued_ns is None or deadline_ns < half.queued_ns:
-            half.queued_ns = deadline_ns
+    def set(self, direction: DirectionState, deadline_ns: int) -> None:
+        """Set the deadline of a direction, in place of an earlier or later one."""
+        direction.deadline_ns = deadline_ns
+        if direction.queued_ns is None or deadline_ns < direction.queued_ns:
+            direction.queued_ns = deadline_ns
             self._serial += 1
-            heappush(self._entries, (deadline_ns, self._serial, half))
+            heappush(self._entries, (deadline_ns, self._serial, direction))
             self.wake_ns = self._entries[0][0]
 
-    def due(self, time_ns: int) -> Half | None:
-        """Take out the direction with the earliest deadline, if that has come."""
+    def due(self, time_ns: int) -> DirectionState | None:
+        """Take out the direction with the earliest deadline, if that has come by `time_ns`."""
         entries = self._entries
         found = None
         while found is None and entries and entries[0][0] <= time_ns:
-            half = self._pop()
-            if half is not None and half.deadline_ns > time_ns:
-                self.set(half, half.deadline_ns)
+            direction = self._pop()
+            if direction is not None and direction.deadline_ns > time_ns:
+                self.set(direction, direction.deadline_ns)
             else:
-                found = half
+                found = direction
         self.wake_ns = entries[0][0] if entries else NEVER
         return found
 
-    def first(self) -> Half | None:
-        """Take out the direction with the earliest deadline."""
-        half = None
-        while self._entries and half is None:
-            half = self._pop()
-        self.wake_ns = self._entries[0][0] if self._entries else NEVER
-        return half
+    def waiting(self) -> list[DirectionState]:
+        """Return the directions with a deadline, the earliest first."""
+        return [
+            direction for ns, _, direction in sorted(self._entries) if direction.queued_ns == ns
+        ]
 
-    def waiting(self) -> list[Half]:
-        """The directions with a deadline, the earliest first."""
-        return [half for ns, _, half in sorted(self._entries) if half.queued_ns == ns]
-
-    def wait(self, halves: list[Half]) -> None:
+    def wait(self, directions: list[DirectionState]) -> None:
         """Take over what `waiting` gave."""
-        for half in halves:
-            assert half.queued_ns is not None
+        for direction in directions:
+            assert direction.queued_ns is not None
             self._serial += 1
-            self._entries.append((half.queued_ns, self._serial, half))
+            self._entries.append((direction.queued_ns, self._serial, direction))
         self.wake_ns = self._entries[0][0] if self._entries else NEVER
 
-    def _pop(self) -> Half | None:
-        deadline_ns, _, half = heappop(self._entries)
-        if half.queued_ns != deadline_ns:
+    def _pop(self) -> DirectionState | None:
+        deadline_ns, _, direction = heappop(self._entries)
+        if direction.queued_ns != deadline_ns:
             return None
-        half.queued_ns = None
-        return half
+        direction.queued_ns = None
+        return direction
 
     def purge(self, keep: int) -> None:
-        """Drop what was overtaken when more than `keep` entries are there: time may stand still."""
+        """Drop replaced entries when there are more than `keep`: time may stand still."""
         if len(self._entries) > keep:
             self._entries = [entry for entry in self._entries if entry[2].queued_ns == entry[0]]
             heapify(self._entries)

@@ -1,10 +1,9 @@
-"""The bulk path: whole blocks at once, where packets are in order.
+"""The bulk path of reassembly: whole blocks at once, where packets are in order.
 
-It knows no rule of its own. It recognises, for many packets, the one case that `Reassembler.feed`
-answers with "deliver": a calm direction, the expected sequence number, no flags but ACK and PSH,
-all bytes captured, nothing acknowledged that was not seen. Everything else goes through
-`feed_marked`, in order. Consecutive segments of one flow become one chunk; bytes of another flow
-end it.
+It has no rule of its own. It recognises, for many packets, the one case in which `Reassembler.feed`
+delivers at once: a direction in order, the expected sequence number, no flags but ACK and PSH, all
+bytes captured, nothing acknowledged that was not seen. All other packets go through `feed_marked`,
+in their order. Consecutive segments of one flow become one chunk; bytes of another flow end it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from kafkascope.captures.model import Chunk, Packet, Piece, Resolved, StreamEven
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
 from kafkascope.captures.packets.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
-from kafkascope.captures.streams.half import Half
+from kafkascope.captures.streams.direction import DirectionState
 from kafkascope.captures.streams.reassembly import Reassembler
 
 if TYPE_CHECKING:
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     from kafkascope.captures.statistics import Statistics
 
 MAX_ODD: Final = 0.3
-"""With a larger share of packets that need a closer look, one by one is faster, too."""
+"""Share of packets that need a closer look from which on one by one is as fast."""
 
 _piece = partial(tuple.__new__, Piece)
-"""`Piece` from a tuple; `Piece._make` without its Python frame."""
+"""Makes a `Piece` of a tuple; `Piece._make` without its Python frame."""
 
 
 class Packets(NamedTuple):
@@ -51,7 +50,7 @@ class Packets(NamedTuple):
     acks: list[int]
     tcp: Sequence[bool]
     segment: Callable[[int], Segment]
-    """One of them, for a closer look."""
+    """Makes the segment at an index, for a closer look."""
 
 
 def scan(
@@ -60,7 +59,10 @@ def scan(
     statistics: Statistics,
     named: Callable[[Resolved], None] | None = None,
 ) -> list[StreamEvent] | None:
-    """The events of a block, or None (and nothing done) when it should go packet by packet."""
+    """Return the events of a block, or None (with nothing done) when it should go packet by packet.
+
+    `named` is told of host names that DNS packets resolve.
+    """
     from kafkascope.captures.packets.columns import columns_of
 
     columns = columns_of(block)
@@ -143,9 +145,11 @@ def run(
     copied: set[int],
     marks: list[tuple[int, int]] | None = None,
 ) -> list[StreamEvent]:
-    """The events of packets. `plain`: those that may be of the one case; `copied`: those that are
-    copies of others. `marks` gets (how many events before, number) of each packet that was looked
-    at closely."""
+    """Return the events of packets.
+
+    `plain` tells which may be of the one case, `copied` which are copies of others. `marks` gets
+    (events before it, packet number) of each packet that was looked at closely.
+    """
     out: list[StreamEvent] = []
     view, file, numbers, times, starts, places, lengths, flows, seqs, acks, tcp, closely = packets
     flow_of, deadlines = reassembler.flows.get, reassembler.deadlines
@@ -155,13 +159,13 @@ def run(
     taken: list[int] = []
     add = taken.append
     run_flow = b""
-    run_half: Half | None = None
+    run_direction: DirectionState | None = None
     run_next = run_ack = 0
 
     def end_run() -> None:
-        nonlocal run_flow, run_half
-        half, run_half, run_flow = run_half, None, b""
-        if half is None:
+        nonlocal run_flow, run_direction
+        direction, run_direction, run_flow = run_direction, None, b""
+        if direction is None:
             return
         count = len(taken)
         if count == 1:
@@ -177,8 +181,10 @@ def run(
             offsets = accumulate(sizes, initial=0)
             packets_of = pick(times), pick(numbers), repeat(file), pick(places)
             pieces = list(map(_piece, zip(offsets, *packets_of, strict=False)))
-        half.passed(count, size, max(times[taken[0]], times[taken[-1]]), run_next)
-        out.append(Chunk(half.connection, half.direction, half.offset - size, data, pieces))
+        direction.passed(count, size, max(times[taken[0]], times[taken[-1]]), run_next)
+        out.append(
+            Chunk(direction.connection, direction.number, direction.offset - size, data, pieces)
+        )
         taken.clear()
 
     for index, (easy, flow, following, seq, ack, length, time_ns) in enumerate(
@@ -198,33 +204,35 @@ def run(
                 add(index)
                 run_next = seq + length & MASK
                 continue
-            half = flow_of(flow)
-            if half is not None and half.calm:
-                other = half.other
-                expected = run_next if other is run_half else other.next
-                if seq == (run_next if half is run_half else half.next) and (
+            direction = flow_of(flow)
+            if direction is not None and direction.in_order:
+                other = direction.other
+                expected = run_next if other is run_direction else other.next
+                if seq == (run_next if direction is run_direction else direction.next) and (
                     ack == expected or expected is None or not 0 < (ack - expected) & MASK < 1 << 30
                 ):
                     if not length:
-                        half.passed(1, 0, time_ns, seq)
-                    elif half is not run_half and following != flow:
+                        direction.passed(1, 0, time_ns, seq)
+                    elif direction is not run_direction and following != flow:
                         # Alone, as most small messages are: no run for one segment.
                         end_run()
                         at = starts[index]
                         data = bytes(view[at : at + length])
                         pieces = [_piece((0, time_ns, numbers[index], file, places[index]))]
-                        chunk = Chunk(half.connection, half.direction, half.offset, data, pieces)
+                        chunk = Chunk(
+                            direction.connection, direction.number, direction.offset, data, pieces
+                        )
                         out.append(chunk)
-                        half.passed(1, length, time_ns, seq + length & MASK)
+                        direction.passed(1, length, time_ns, seq + length & MASK)
                     else:
-                        if half is not run_half:
+                        if direction is not run_direction:
                             end_run()
-                            run_half, run_flow = half, flow
+                            run_direction, run_flow = direction, flow
                         add(index)
                         run_next = seq + length & MASK
                         run_ack = ack
-                    if ack != half.ack:
-                        half.acknowledge(ack)
+                    if ack != direction.ack:
+                        direction.acknowledge(ack)
                     continue
         if not tcp[index]:
             continue

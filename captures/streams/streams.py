@@ -1,4 +1,4 @@
-"""The whole way: a `Source` in, `StreamEvent`s out. This is what the analyzer reads."""
+"""From a `Source` to the `StreamEvent`s that the analyzer reads: packets, segments, reassembly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMPY_PACKETS: Final = 10_000
 def streams(
     source: Source, *, bulk: bool | None = None, named: Named | None = None
 ) -> Iterator[StreamEvent]:
-    """All events of a source, in the order of its packets, each as soon as its packets are read.
+    """Yield all events of a source, in the order of its packets, as soon as these are read.
 
     Damage costs only what is damaged: everything whole is delivered, connections are closed, then
     the first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path
@@ -71,7 +71,7 @@ def _tell(formats: list[Format], named: Named) -> None:
 def one_by_one(
     block: Block, reassembler: Reassembler, source: Source, named: Named | None = None
 ) -> Iterator[StreamEvent]:
-    """The events of a block, packet by packet."""
+    """Yield the events of a block, packet by packet."""
     statistics = source.statistics
     for packet in block.packets():
         segment = segment_of(packet)
@@ -93,7 +93,7 @@ def one_by_one(
 
 
 def _fragment(packet: Packet, reassembler: Reassembler, source: Source) -> Iterator[StreamEvent]:
-    """The events of a part of an IP packet, and of those that waited for it."""
+    """Yield the events of a fragment of an IP packet, and of those that waited for it."""
     statistics = source.statistics
     for segment in reassembler.fragments.parts(packet):
         if isinstance(segment, str):
@@ -111,7 +111,7 @@ def _sum_up(reassembler: Reassembler, source: Source) -> None:
 
 
 def _in_bulk(block: Block, source: Source) -> bool:
-    """Whether numpy pays: loading it takes as long as some thousand packets take one by one."""
+    """Whether numpy pays off for a block: loading it takes as long as some thousand packets."""
     if len(block.positions) < MIN_PACKETS:
         return False
     if "numpy" in sys.modules:

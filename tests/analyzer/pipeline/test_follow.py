@@ -31,9 +31,9 @@ from kafkascope.analyzer.pipeline.tables.collect import Options
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.streams.connection import ConnectionState
 from kafkascope.captures.streams.copies import Copies
 from kafkascope.captures.streams.reassembly import Reassembler
-from kafkascope.captures.streams.tracks import Track
 from kafkascope.captures.tls.handshake import Handshake, Records
 from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
@@ -143,11 +143,11 @@ def test_the_youngest_file_of_a_folder_is_not_taken(tmp_path: Path) -> None:
 
 
 FIELDS = {
-    "Reassembler": "_evicted connections copies deadlines duplicates held packets tracks",
+    "Reassembler": "_evicted connections copies deadlines duplicates held packets states",
     "Copies": "marks number",
-    "Track": "connection halves opened over packet settling syn_ns weight",
-    "Half": "ack calm closed deadline_ns direction fin flow held leap next offset queued_ns"
-    " reset_ns stray top trouble_at trouble_ns trouble_offset waiting",
+    "ConnectionState": "connection directions opened over packet settling settling_bytes syn_ns",
+    "DirectionState": "ack acked_gap closed deadline_ns fin flow gap_offset gap_since_ns"
+    " gap_since_packet held in_order next number offset queued_ns reset_ns stray top waiting",
     "Handshake": "_answered _changed _client _finished _modern _spoke connection records result",
     "Records": "_head _skip lost",
     "Watched": "_enough _over connections",
@@ -195,11 +195,11 @@ def resumables() -> list[Resumable]:
     """One of each class that has a state of its own."""
     a, b = Endpoint("10.0.0.1", 50000), Endpoint("10.0.0.2", 9092)
     connection, context = Connection(0, a, b, 1), Context()
-    track = Track(connection, b"there", b"back")
+    both = ConnectionState(connection, b"there", b"back")
     conversation = Conversation(connection, context, 0)
     framing, hunt = FrameBuffer(RequestSense()), Hunt(RequestSense())
     return [
-        *(Reassembler(), Copies(), track, track.halves[0], Watched(context), conversation),
+        *(Reassembler(), Copies(), both, both.directions[0], Watched(context), conversation),
         *(Undecided(connection, context), Handshake(connection, 0), Records(), framing, hunt),
         *(RequestSense(), Phases(), InFlight(), Pending(1, None, "")),
         *(FetchSessions(), Waits(), LogEnds()),
@@ -208,7 +208,7 @@ def resumables() -> list[Resumable]:
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 7
+    assert state.VERSION == 8
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}
@@ -228,7 +228,7 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.write([1, "two"])
     assert state.read(data) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.read(data.replace(b"[7, ", b"[99, ", 1))
+        state.read(data.replace(b"[8, ", b"[99, ", 1))
     # As version 6 wrote it.
     with pytest.raises(state.OtherState, match="version 6"):
         state.read(b'[6, {"k": "o", "c": "Phases", "n": 0, "v": {}}]')
@@ -236,6 +236,6 @@ def test_states_of_other_versions_are_refused() -> None:
 
 def test_a_state_is_made_of_known_classes_only() -> None:
     with pytest.raises(state.OtherState, match="Popen"):
-        state.read(b'[7, [], {"Popen": ["true"]}]')
+        state.read(b'[8, [], {"Popen": ["true"]}]')
     with pytest.raises(TypeError, match="Path"):
         state.write(Path())

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from kafkascope.captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment
 from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN
 from kafkascope.captures.streams import reassembly
-from kafkascope.captures.streams.half import Half
+from kafkascope.captures.streams.direction import DirectionState
 from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
 
 OPEN = "open 10.0.0.1:40000 10.0.0.2:9092"
 LATER = 300.0
-"""Milliseconds: beyond the grace of a hole."""
+"""Milliseconds: beyond the reorder window."""
 
 
 def handshake(isn: int = 99, other: int = 499) -> list[Segment]:
@@ -268,15 +268,15 @@ def test_a_lost_syn_ack_is_no_gap() -> None:
     assert lines == [OPEN, "1 +0 b'zz'", "None end"]
 
 
-def test_without_any_ack_a_hole_is_given_up_with_patience() -> None:
+def test_without_any_ack_a_gap_is_given_up_after_its_timeout() -> None:
     start = [*handshake(), segment(0, 102, b"cd", ms=1)]
     assert len(fed([*start, *noise(LATER)], finish=False)) == 2
     late = fed([*start, *noise(LATER), *noise(3000, 5)], finish=False)
     assert told(late)[-2:] == ["0 gap +0 2 lost", "0 +2 b'cd'"]
 
 
-def test_a_direction_gives_up_its_hole_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reassembly, "HALF_BYTES", 5000)
+def test_a_direction_gives_up_its_gap_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reassembly, "DIRECTION_BYTES", 5000)
     segments = [segment(0, 200 + 100 * n, b"x" * 100) for n in range(20)]
     lines = told(fed([*handshake(), *segments], finish=False))
     assert lines[1] == "0 gap +0 100 limit"
@@ -318,7 +318,7 @@ def test_what_is_forgotten_is_freed_where_python_seldom_looks(
             flow = FLOW[:8] + n.to_bytes(2, "big") + FLOW[10:]
             reassembler.feed(segment(0, 5, flags=SYN, flow=flow, ms=n))
         mine = set(map(id, reassembler.flows.values()))
-        left = [each for each in gc.get_objects() if isinstance(each, Half)]
+        left = [each for each in gc.get_objects() if isinstance(each, DirectionState)]
         assert len(left) <= 2 * len(mine) + 2 * 64
     finally:
         gc.enable()

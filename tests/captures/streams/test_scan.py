@@ -163,7 +163,7 @@ def test_an_ack_of_unseen_bytes_ends_a_run() -> None:
     assert same_both_ways(tape) == ["open", "chunk", "gap", "chunk", "closed"]
 
 
-def test_a_hole_is_given_up_in_the_middle_of_a_run() -> None:
+def test_a_gap_is_given_up_in_the_middle_of_a_run() -> None:
     tape, first, second = Tape(), Composer(A, B), Composer(A._replace(port=7), B)
     tape.add(first.open())
     tape.add(second.open())

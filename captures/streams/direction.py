@@ -1,6 +1,7 @@
-"""One direction of a connection, as far as reassembly has come: counters, and bytes that wait.
+"""State of reassembly for one direction of a connection: how far it has come, and bytes that wait.
 
-Stream offsets are plain integers that grow; sequence numbers wrap around. Nothing here decides.
+Stream offsets are plain integers that grow; sequence numbers wrap around. Decisions are made in
+`reassembly`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from kafkascope.captures.packets.tcp import MASK, Segment
 from kafkascope.captures.resumable import Resumable
 
 if TYPE_CHECKING:
-    from kafkascope.captures.streams.tracks import Track
+    from kafkascope.captures.streams.connection import ConnectionState
 
 ITEM_OVERHEAD: Final = 256
-"""What a waiting piece costs beside its bytes: many tiny pieces must not escape the memory
-limits."""
+"""Memory of a waiting item beside its bytes, so that many tiny ones do not escape the limits."""
 
 
 class Waiting(NamedTuple):
@@ -37,104 +37,110 @@ class Waiting(NamedTuple):
 _START = itemgetter(0)
 
 
-class Half(Resumable):
-    """State of one direction."""
+class DirectionState(Resumable):
+    """What reassembly knows of one direction."""
 
     STATE = (
         "ack",
-        "calm",
+        "acked_gap",
         "closed",
         "deadline_ns",
-        "direction",
         "fin",
         "flow",
+        "gap_offset",
+        "gap_since_ns",
+        "gap_since_packet",
         "held",
-        "leap",
+        "in_order",
         "next",
+        "number",
         "offset",
         "queued_ns",
         "reset_ns",
         "stray",
         "top",
-        "trouble_at",
-        "trouble_ns",
-        "trouble_offset",
         "waiting",
     )
-    __slots__ = (*STATE, "connection", "other", "track")
+    __slots__ = (*STATE, "connection", "other", "state")
 
-    other: Half
+    other: DirectionState
     """The other direction."""
 
-    def __init__(self, track: Track, connection: Connection, direction: int, flow: bytes) -> None:
-        self.track = track
+    def __init__(
+        self, state: ConnectionState, connection: Connection, number: int, flow: bytes
+    ) -> None:
+        self.state = state
+        """Of the connection, with both directions."""
         self.connection = connection
-        self.direction = direction
+        self.number = number
+        """0: from `Connection.a` to `Connection.b`; 1: back."""
         self.flow = flow
+        """Addresses and ports as in `Segment.flow`."""
         self.next: int | None = None
         """Sequence number of the next byte to deliver; None until the direction has started."""
         self.offset = 0
         """Stream offset of that byte."""
-        self.calm = False
-        """Nothing is unusual in either direction: bytes at `next` go straight through."""
+        self.in_order = False
+        """Nothing is missing or waiting in either direction: bytes at `next` are delivered at
+        once."""
         self.ack: int | None = None
-        """Highest acknowledgement that this side sent."""
+        """Highest acknowledgement number that this side sent."""
         self.waiting: list[Waiting] = []
-        """By `start`, without overlaps."""
+        """Bytes that came too early, by `start`, without overlaps."""
         self.held = 0
         """Bytes of memory in `waiting`."""
         self.top = 0
         """Highest stream offset among bytes that had to wait."""
         self.stray: int | None = None
-        """Where a segment ended that lay implausibly far ahead."""
-        self.leap = 0
+        """Sequence number behind the last segment that lay implausibly far ahead."""
+        self.acked_gap = 0
         """Size of the gap right before `offset` that only an ACK told of; 0 once bytes followed."""
         self.fin: tuple[int, int] | None = None
         """Stream offset of the FIN and its time."""
         self.reset_ns: int | None = None
         """Time of the RST that this side sent."""
         self.closed = False
-        """The FIN or RST was told."""
-        self.trouble_ns: int | None = None
-        """Since when bytes are missing."""
-        self.trouble_at = 0
-        """The same in packets of the capture."""
-        self.trouble_offset = 0
-        """Where: the clock starts anew when the direction gets on."""
+        """`Closed` was emitted for the FIN or RST."""
+        self.gap_since_ns: int | None = None
+        """Capture time since which bytes are missing; None: none are."""
+        self.gap_since_packet = 0
+        """The same as a packet number."""
+        self.gap_offset = 0
+        """Stream offset of the gap; the clock starts anew when the direction gets on."""
         self.deadline_ns = 0
-        """When to look at the hole."""
+        """When to look at the gap again."""
         self.queued_ns: int | None = None
-        """Which of its entries in the queue of deadlines counts."""
+        """Time of its valid entry in the queue of deadlines; older entries are ignored."""
 
     def acknowledge(self, ack: int) -> None:
-        """This side acknowledged."""
+        """Note an acknowledgement that this side sent."""
         if self.ack is None or 0 < (ack - self.ack) & MASK < 1 << 31:
             self.ack = ack
 
     def passed(self, packets: int, size: int, time_ns: int, following: int) -> None:
-        """Packets went straight through, with `size` bytes in all; `following` is the next
-        number."""
-        connection, direction = self.connection, self.direction
-        connection.packets[direction] += packets
-        connection.bytes[direction] += size
+        """Count packets that were delivered at once, with `size` bytes in all; `following` is the
+        next sequence number."""
+        connection, number = self.connection, self.number
+        connection.packets[number] += packets
+        connection.bytes[number] += size
         if time_ns > connection.last_ns:
             connection.last_ns = time_ns
         self.next = following
         if size:
             self.offset += size
-            self.leap = 0
+            self.acked_gap = 0
 
-    def owed(self) -> int:
-        """Bytes the other side acknowledged that we have not seen (its ACK of a FIN is not a
-        byte)."""
+    def acked_unseen(self) -> int:
+        """Number of bytes that the other side acknowledged and we have not seen. Its ACK of a FIN
+        is not a byte."""
         ack = self.other.ack
         if ack is None or self.next is None or self.closed:
             return 0
         missing = (ack - self.next) & MASK
         return missing if 1 < missing < 1 << 30 else 0
 
-    def hole_end(self) -> int | None:
-        """Stream offset where the first hole ends, as far as later bytes or the FIN tell."""
+    def gap_end(self) -> int | None:
+        """Stream offset where the first gap ends, as far as later bytes or the FIN tell."""
         if self.waiting:
             start = self.waiting[0].start
             return start if start > self.offset else None
@@ -142,27 +148,24 @@ class Half(Resumable):
             return self.fin[0]
         return None
 
-    def missing(self) -> int:
-        """Bytes of the first hole, up to where it is known to reach; 0 when there is none."""
-        end = self.hole_end()
+    def gap_size(self) -> int:
+        """Size of the first gap, as far as it is known to reach; 0 when there is none."""
+        end = self.gap_end()
         if end is not None:
-            owed = self.owed()
-            return min(end - self.offset, owed) if owed else end - self.offset
-        # Bytes that wait at the offset itself wait for the other direction: nothing is missing
-        # here.
-        return 0 if self.waiting else self.owed()
+            size = end - self.offset
+            return min(size, self.acked_unseen() or size)
+        # Bytes that wait at the offset itself wait for the other direction: nothing is missing.
+        return 0 if self.waiting else self.acked_unseen()
 
-    def expected(self, ack: int) -> bool:
-        """The other side acknowledged, up to `ack`, bytes of this direction that did not come out
+    def awaits(self, ack: int) -> bool:
+        """Whether `ack` of the other side covers bytes of this direction that were not delivered
         yet."""
-        if self.next is None:
-            return False
-        return 1 < (ack - self.next) & MASK <= self.owed()
+        return self.next is not None and 1 < (ack - self.next) & MASK <= self.acked_unseen()
 
     def keep(self, start: int, end: int, skip: int, segment: Segment) -> int:
-        """Keep the payload of `segment` from byte `skip` on as [start, end); the first bytes win.
+        """Keep the payload of `segment` from byte `skip` on as [start, end); return the overlap.
 
-        What is there already is left as it is; returns how many bytes that were.
+        Bytes that are there already stay: the first segment wins.
         """
         waiting = self.waiting
         origin = start - skip
