@@ -29,7 +29,7 @@ class Credentials(NamedTuple):
         return f"Credentials({self.mechanism}, {self.username})"
 
 
-class Refused(Exception):
+class LoginRefused(Exception):
     """The broker does not prove that it knows the password, or speaks nonsense."""
 
 
@@ -52,16 +52,16 @@ def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]
         count = int(parts["i"])
         theirs = parts["r"]
     except (KeyError, ValueError):
-        raise Refused("the SCRAM challenge cannot be read") from None
+        raise LoginRefused("the SCRAM challenge cannot be read") from None
     if not theirs.startswith(nonce):
-        raise Refused("the SCRAM challenge is not for us")
+        raise LoginRefused("the SCRAM challenge is not for us")
     if "m" in parts:
-        raise Refused(
+        raise LoginRefused(
             "the SCRAM challenge asks for an extension that nobody knows"
         )  # RFC 5802, 5.1
     if not LEAST_ITERATIONS <= count <= MOST_ITERATIONS:
         limits = f"{LEAST_ITERATIONS} to {MOST_ITERATIONS}"
-        raise Refused(f"the SCRAM challenge asks for {count} iterations, not {limits}")
+        raise LoginRefused(f"the SCRAM challenge asks for {count} iterations, not {limits}")
     salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, count)
     key = hmac.digest(salted, b"Client Key", name)
     last = f"c=biws,r={theirs}"
@@ -71,4 +71,4 @@ def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]
     final = yield f"{last},p={proof}".encode()
     wanted = hmac.digest(hmac.digest(salted, b"Server Key", name), text, name)
     if not hmac.compare_digest(final, b"v=" + base64.b64encode(wanted)):
-        raise Refused("the broker does not prove that it knows the password")
+        raise LoginRefused("the broker does not prove that it knows the password")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-from kafkascope.proxy.control.control import answers, runtime_folder, socket_path
+from kafkascope.proxy.control.control import is_listening, runtime_folder, socket_path
 
 _NAME = re.compile(r"proxy-(\d+)\.sock")
 
@@ -23,7 +23,7 @@ class NoProxy(OSError):
         return str(self.args[0])
 
 
-class Refused(ValueError):
+class RequestRefused(ValueError):
     """The proxy says why it does not."""
 
 
@@ -32,7 +32,7 @@ def running() -> dict[int, Path]:
     found = {}
     for path in runtime_folder().iterdir():
         name = _NAME.fullmatch(path.name)
-        if name is not None and answers(path):
+        if name is not None and is_listening(path):
             found[int(name[1])] = path
     return found
 
@@ -87,16 +87,16 @@ class Attached:
         self._socket.close()
 
     def ask(self, do: str, **members: Any) -> dict[str, Any]:
-        """The answer to a request; `Refused`, `ConnectionError` when the proxy is gone."""
+        """The response to a request; `RequestRefused`, `ConnectionError` when the proxy is gone."""
         request = json.dumps({"do": do, **members}, separators=(",", ":"))
         self._socket.sendall(request.encode() + b"\n")
         line = self._in.readline()
         if not line:
             raise ConnectionError("the proxy has ended")
-        answer: dict[str, Any] = json.loads(line)
-        if not answer.pop("ok"):
-            raise Refused(answer["error"])
-        return answer
+        response: dict[str, Any] = json.loads(line)
+        if not response.pop("ok"):
+            raise RequestRefused(response["error"])
+        return response
 
     def events(self, every: float = 1.0) -> Iterator[dict[str, Any]]:
         """States and notices until the proxy ends; see docs/control.md."""
@@ -122,4 +122,4 @@ class Attached:
                 yield json.loads(line)
 
 
-__all__ = ["Attached", "NoProxy", "Refused", "find", "running"]
+__all__ = ["Attached", "NoProxy", "RequestRefused", "find", "running"]

@@ -70,7 +70,7 @@ def socket_path(pid: int | None = None) -> Path:
 def _bound(path: Path) -> socket.socket:
     """A socket for its owner alone, under a name that a dead process, a link or an empty file may
     have; `OSError` where somebody listens or anything else is."""
-    if path.is_socket() and answers(path):
+    if path.is_socket() and is_listening(path):
         raise OSError(errno.EADDRINUSE, "another process listens there", str(path))
     with contextlib.suppress(FileNotFoundError):
         there = path.lstat()
@@ -150,8 +150,8 @@ class Control:
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         await Session(self, reader, writer).run()
 
-    def answer(self, line: bytes) -> bytes:
-        """The answer to a line that only asks."""
+    def respond(self, line: bytes) -> bytes:
+        """The response to a line that only asks."""
         told, refusal = _read(line)
         if refusal:
             return refusal
@@ -192,19 +192,19 @@ class Session:
         what = told.get("do")
         stream = None
         if refusal:
-            answer = refusal
+            respond = refusal
         elif what == "flush":
-            answer = await self._flush(told)
+            respond = await self._flush(told)
         elif what == "watch":
-            answer = _said(told, lambda: self._start_watch(told))
+            respond = _said(told, lambda: self._start_watch(told))
         elif what in ("capture", "exchanges"):
-            answer = _said(told, lambda: self._check_stream(told))
+            respond = _said(told, lambda: self._check_stream(told))
             stream = self._capture if what == "capture" else self._exchanges
-            if not json.loads(answer)["ok"]:
+            if not json.loads(respond)["ok"]:
                 stream = None
         else:
-            answer = _said(told, lambda: self._control.steering.do(told))
-        self._writer.write(answer)
+            respond = _said(told, lambda: self._control.steering.do(told))
+        self._writer.write(respond)
         await self._writer.drain()
         if stream is not None:
             task: Any = asyncio.current_task()
@@ -343,7 +343,7 @@ def _hung_up(descriptor: int) -> bool:
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
-def answers(path: Path) -> bool:
+def is_listening(path: Path) -> bool:
     """Whether somebody listens on a socket."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)

@@ -49,14 +49,14 @@ class Exposition:
         try:
             async with asyncio.timeout(SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self.answer(head, writer.get_extra_info("sockname")[0]))
+                writer.write(self.respond(head, writer.get_extra_info("sockname")[0]))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # no client of ours
         finally:
             writer.close()
 
-    def answer(self, head: bytes, came_to: str) -> bytes:
+    def respond(self, head: bytes, came_to: str) -> bytes:
         """The response to a request that came to that address of ours."""
         words = head.partition(b"\r\n")[0].split(b" ")
         status, text = "404 Not Found", "GET /metrics\n"
@@ -70,10 +70,10 @@ class Exposition:
             self._proxy.count_sinks()
             status, text = "200 OK", self._proxy.hub.metrics.text()
         body = text.encode()
-        answer = (
+        respond = (
             f"HTTP/1.1 {status}",
             "Content-Type: text/plain; version=0.0.4; charset=utf-8",
             f"Content-Length: {len(body)}",
             "Connection: close",
         )
-        return "\r\n".join((*answer, "", "")).encode() + body
+        return "\r\n".join((*respond, "", "")).encode() + body

@@ -1,4 +1,4 @@
-"""What the control channel can ask of a proxy, and how the answers look (docs/control.md)."""
+"""What the control channel can ask of a proxy, and how the responses look (docs/control.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Steering:
         self._started_ns = time.time_ns()
 
     def do(self, told: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request; `ValueError`, `KeyError` and their like when it cannot be."""
+        """The response to a request; `ValueError`, `KeyError` and their like when it cannot be."""
         proxy = self.proxy
         held = proxy.held
         match told.get("do"):

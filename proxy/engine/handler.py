@@ -38,7 +38,7 @@ LINGER_SECONDS: Final = 10.0
 _log = logging.getLogger("kafkascope.proxy")
 
 
-class Refused(OSError):
+class BrokerRefused(OSError):
     """A sentence: where a broker is said to be is not connected to."""
 
 
@@ -278,12 +278,12 @@ class Handler(LiveConnectionHandler):
         )
         client = self.streams[0]
         assert client is not None
-        stream.wanted = self._answers_wanted
+        stream.wanted = self._responses_wanted
         _couple(client, stream, self.route.hub)
         self.dispatch(events.OpenConnectionCompleted(command, None))
         await self.handle_connection(server)
 
-    def _answers_wanted(self) -> bool:
+    def _responses_wanted(self) -> bool:
         relay = self.kafka.relay if self.kafka is not None else None
         return relay is not None and relay.wanted(BROKER)
 
@@ -297,7 +297,7 @@ class Handler(LiveConnectionHandler):
                         self.route.destinations.trust(stream.get_extra_info("peername")[0])
                     else:
                         stream = await self._reach_told(host, port)
-            except Refused as error:
+            except BrokerRefused as error:
                 errors.append(str(error))
                 continue
             except (OSError, TimeoutError, ValueError, OverflowError) as error:
@@ -323,7 +323,7 @@ class Handler(LiveConnectionHandler):
             address = str(info[4][0])
             why = self.route.refusal(host, port, address)
             if why is not None:
-                error = Refused(why)
+                error = BrokerRefused(why)
                 continue
             try:
                 return await self._reach(address, port)

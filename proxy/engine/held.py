@@ -23,7 +23,7 @@ class NotHeld(KeyError):
         return f"no frame {self.args[0]} is held"
 
 
-class Held:
+class HeldFrames:
     """The frames that wait, by number."""
 
     def __init__(self, proxy: KafkaProxy) -> None:

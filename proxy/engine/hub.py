@@ -18,7 +18,7 @@ from kafkascope.proxy.engine.metrics import Metrics
 if TYPE_CHECKING:
     from kafkascope.captures.model import Endpoint
     from kafkascope.proxy.engine.arena import Arena
-    from kafkascope.proxy.engine.held import Held
+    from kafkascope.proxy.engine.held import HeldFrames
     from kafkascope.proxy.engine.memory import Memory
     from kafkascope.proxy.relay.endpoints import Endpoints
     from kafkascope.proxy.relay.versions import Versions
@@ -65,7 +65,7 @@ class Hub:
         self.recording: Recording | None = None
         self.arena: Arena | None = None
         """The memory that sockets are read into."""
-        self.held: Held | None = None
+        self.held: HeldFrames | None = None
         self.memory: Memory | None = None
         self.with_secrets = False
         """Recordings keep secrets."""

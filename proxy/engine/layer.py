@@ -81,7 +81,7 @@ class KafkaLayer(layer.Layer):
         if relay is None:
             if isinstance(event, events.ConnectionClosed):
                 if event.connection.state is ConnectionState.CAN_WRITE:
-                    return NONE  # it has asked and waits for answers: see `_opened`
+                    return NONE  # it has asked and waits for responses: see `_opened`
                 return (commands.CloseConnection(event.connection),)
             return NONE
         if isinstance(event, events.ConnectionClosed):

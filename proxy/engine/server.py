@@ -18,7 +18,7 @@ from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.arena import Arena
 from kafkascope.proxy.engine.destinations import Destinations, parse_network
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes, open_socket, parse_address
-from kafkascope.proxy.engine.held import Held
+from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.engine.memory import LIMIT, Memory
 from kafkascope.proxy.engine.stream import DRAINING, Stream
@@ -72,7 +72,7 @@ class KafkaProxy:
         self._listen_at = parse_address(listen, port=0)
         self.mode: Mode = mode
         self.hub = Hub()
-        self.held = Held(self)
+        self.held = HeldFrames(self)
         self.hub.held = self.held
         self.chain = Chain(rules, self.hub.metrics)
         self.chain.attach(self.hub)

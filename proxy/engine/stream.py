@@ -29,7 +29,7 @@ PEER_FULL: Final = 2
 LAYER: Final = 4
 """Reason not to read: the layer said so (a rule, a connection that is being opened)."""
 SELF_FULL: Final = 16
-"""Reason not to read: it does not take the answers that we gave in the broker's place."""
+"""Reason not to read: it does not take the responses that we gave in the broker's place."""
 DRAINING: Final = 8
 """Reason not to read: the proxy stops and takes no new requests."""
 MEMORY: Final = 32

@@ -27,7 +27,7 @@ LARGE: Final = 4096
 """Payloads from this size on are not copied."""
 
 
-class Event(NamedTuple):
+class TapEvent(NamedTuple):
     """Something that passed on a connection."""
 
     number: int
@@ -107,7 +107,7 @@ class Packing:
         self._packets = self.size = 0
         return batch
 
-    def add(self, event: Event) -> None:
+    def add(self, event: TapEvent) -> None:
         """Compose the packets of an event."""
         number, leg, side, data, now_ns, comment, lease = event
         if leg == OPEN:

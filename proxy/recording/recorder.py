@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Event, Packing, Part, preamble
+from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Packing, Part, TapEvent, preamble
 from kafkascope.proxy.recording.sinks import FileSink, PipeSink, Sink
 
 if TYPE_CHECKING:
@@ -56,22 +56,22 @@ class ConnectionTap:
             lease = arena.keep(data)
         if lease is None:
             if recorder.copies > MAX_QUEUED:
-                recorder.drop(Event(self.number, 0, side, size, now_ns))
+                recorder.drop(TapEvent(self.number, 0, side, size, now_ns))
                 return
             data = bytes(data)  # a frame that was kept is: it stays as it is
-        recorder.put(Event(self.number, 0, side, data, now_ns, comment, lease), size)
+        recorder.put(TapEvent(self.number, 0, side, data, now_ns, comment, lease), size)
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
         """See `hub.Tap`."""
         size = len(data)
         if self._recorder.copies > MAX_QUEUED:
-            self._recorder.drop(Event(self.number, 1, side, size, now_ns))
+            self._recorder.drop(TapEvent(self.number, 1, side, size, now_ns))
         else:
-            self._recorder.put(Event(self.number, 1, side, data, now_ns, comment), size)
+            self._recorder.put(TapEvent(self.number, 1, side, data, now_ns, comment), size)
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
         """See `hub.Tap`."""
-        self._recorder.put(Event(self.number, CLOSE, side, how, now_ns), 0)
+        self._recorder.put(TapEvent(self.number, CLOSE, side, how, now_ns), 0)
 
 
 class Recorder:
@@ -105,7 +105,7 @@ class Recorder:
                     overwrite=overwrite,
                 )
             )
-        self._queue: deque[Event] = deque()
+        self._queue: deque[TapEvent] = deque()
         self._put = self._taken = 0
         """Bytes that went into the queue and out of it: one is the loop's, one the thread's."""
         self._copies_put = self._copies_taken = 0
@@ -127,10 +127,10 @@ class Recorder:
         self, number: int, client: Endpoint, broker: Endpoint, now_ns: int
     ) -> ConnectionTap | None:
         """See `hub.Recording`."""
-        self.put(Event(number, OPEN, client, broker, now_ns), 0)
+        self.put(TapEvent(number, OPEN, client, broker, now_ns), 0)
         return ConnectionTap(self, number)
 
-    def put(self, event: Event, size: int) -> None:
+    def put(self, event: TapEvent, size: int) -> None:
         """Queue something."""
         if self._broken:
             return
@@ -149,7 +149,7 @@ class Recorder:
         """Bytes in the queue that are copies of what was read."""
         return self._copies_put - self._copies_taken
 
-    def drop(self, event: Event) -> None:
+    def drop(self, event: TapEvent) -> None:
         """Queue in place of bytes how many they were."""
         self.dropped += 1
         self.put(event, 0)

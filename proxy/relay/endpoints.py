@@ -83,7 +83,7 @@ class Directory(Protocol):
     """Who has a listener for each broker."""
 
     generation: int
-    """Changes whenever an answer of `advertise` may."""
+    """Changes whenever the result of `advertise` may."""
 
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
         """The address under which that broker is reached through us; `OSError` if there is none.
@@ -114,7 +114,7 @@ class Endpoints:
         key = request.key
         if key not in ENDPOINTS:
             return frame, ""
-        # Brokers say the same again and again; the answer to it is the same while no broker moves.
+        # Brokers say the same again and again; what becomes of it changes when a broker moves.
         what = (request.version, context.advertise_host, self.directory.generation, frame[8:], key)
         known = self._known.get(what)
         if known is None:

@@ -11,13 +11,13 @@ from kafkascope.proxy.relay.direction import SLICE_S, nothing
 from kafkascope.proxy.relay.modes import Event
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Ask, End, Send
 from kafkascope.proxy.rules.verdicts import (
-    Answer,
     Close,
     Delay,
     Drop,
     Forward,
     Hold,
     Replace,
+    Respond,
     Throttle,
     Verdict,
 )
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Rule
 
-FINAL: Final = (Replace, Answer, Drop, Close)
+FINAL: Final = (Replace, Respond, Drop, Close)
 """Verdicts after which no rule is asked any more."""
-IN_PLACE: Final = (Replace, Answer)
+IN_PLACE: Final = (Replace, Respond)
 """Verdicts that put another frame in place of this one, which is recorded without a comment."""
 
 

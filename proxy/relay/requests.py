@@ -20,7 +20,7 @@ from kafkascope.proxy.relay.modes import COLLECT, Event
 from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, token_request
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data, Send
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
-from kafkascope.proxy.rules.verdicts import Answer, Close, Drop, Replace, Verdict
+from kafkascope.proxy.rules.verdicts import Close, Drop, Replace, Respond, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
@@ -273,7 +273,7 @@ class Requests(FrameHandler):
         request = frame.pending
         answered, direction.request = direction.request is not None, None
         match verdict:
-            case Answer(payload):
+            case Respond(payload):
                 request.comment = frame.comment
                 if answered:
                     self._respond(request, payload)

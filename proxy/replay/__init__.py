@@ -1,4 +1,4 @@
-"""A capture's requests to a live broker once more, and its answers held against the captured ones.
+"""Sends a capture's requests to a live cluster and compares its responses with the captured ones.
 
     capture -> Plan (policy: what may be sent) -> Remap (ids of the capture -> those of the peer)
             -> Split (which broker plays the part) -> Peer (sockets) -> Compare

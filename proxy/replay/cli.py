@@ -31,7 +31,7 @@ PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 PERCENTILES: Final = (0.5, 0.99)
 
 
-class Options(NamedTuple):
+class ReplayOptions(NamedTuple):
     """What is special to replay."""
 
     to: list[tuple[str, int]]
@@ -100,7 +100,7 @@ def replay(
         raise click.UsageError("--group-prefix or --same-groups, not both")
     if bool(sasl) != bool(user):
         raise click.UsageError("--sasl and --user belong together")
-    options = Options(
+    options = ReplayOptions(
         [_address(text.strip()) for text in to.split(",")],
         _speed(speed),
         allow_writes,
@@ -147,7 +147,7 @@ def _tls(cafile: str | None) -> ssl.SSLContext:
     return context
 
 
-def _reach(options: Options) -> Reach:
+def _reach(options: ReplayOptions) -> Reach:
     from kafkascope.proxy.replay.peer import Reach
     from kafkascope.proxy.sasl import MECHANISMS, Credentials
 
@@ -163,7 +163,7 @@ def _reach(options: Options) -> Reach:
     return Reach(options.tls, credentials, options.timeout)
 
 
-def _replay(wish: ReadOptions, options: Options) -> int:
+def _replay(wish: ReadOptions, options: ReplayOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.replay.peer import PeerError
@@ -199,17 +199,17 @@ async def _run(
     reading: Reading,
     session: Session,
     plan: Plan,
-    options: Options,
+    options: ReplayOptions,
     reach: Reach,
     wish: ReadOptions,
     output: Output,
 ) -> Outcome:
-    from kafkascope.proxy.replay.cluster import Cluster, known_versions
+    from kafkascope.proxy.replay.cluster import LiveCluster, known_versions
     from kafkascope.proxy.replay.remap import Remap
     from kafkascope.proxy.replay.run import Replay
 
     context = reading.capture.context
-    cluster = Cluster(options.to, reach)
+    cluster = LiveCluster(options.to, reach)
     try:
         await cluster.open()
         topics = plan.topics(session, context.names, plan.steps()) - plan.created
@@ -240,7 +240,7 @@ async def _run(
             reach,
             speed=options.speed,
             strict=options.strict,
-            told=told_of,
+            report=told_of,
         )
         return await replaying.run()
     except BaseExceptionGroup as group:
@@ -249,7 +249,7 @@ async def _run(
         await cluster.close()
 
 
-async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Options) -> None:
+async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: ReplayOptions) -> None:
     missing = {name for name in topics - cluster.topics if not name.startswith("__")}
     if not missing:
         return
@@ -267,7 +267,7 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Opti
 
 def _print(outcome: Outcome, plan: Plan, wish: ReadOptions, output: Output) -> int:
     """Print differences, latency and what was left out; the number of differences."""
-    from kafkascope.proxy.replay.told import lines_of, not_answered
+    from kafkascope.proxy.replay.summary import lines_of, not_answered
 
     findings = list(outcome.comparison.all())
     skipped = sorted(plan.skipped.items())

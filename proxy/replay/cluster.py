@@ -20,7 +20,7 @@ TRIES: Final = 40
 PAUSE: Final = 0.25
 
 
-class Cluster:
+class LiveCluster:
     """The peer, seen through a bootstrap connection of our own."""
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]], reach: Reach) -> None:
@@ -59,7 +59,7 @@ class Cluster:
 
     async def _ask_versions(self) -> None:
         try:
-            told = await self.ask("ApiVersions", 0, {})
+            response = await self.ask("ApiVersions", 0, {})
         except Unreadable:
             raise
         except PeerError:
@@ -67,7 +67,7 @@ class Cluster:
             await self.close()
             self._peer = await Peer.open(*self.bootstrap, self._reach)
             return
-        for each in told["api_keys"]:
+        for each in response["api_keys"]:
             self.versions[each["api_key"]] = (each["min_version"], each["max_version"])
 
     async def ask(self, api: str, version: int, body: Body) -> Body:
@@ -100,12 +100,12 @@ class Cluster:
         body: Body = {"topics": None, "allow_auto_topic_creation": False}
         if topics is not None:
             body["topics"] = [{"topic_id": bytes(16), "name": name} for name in topics]
-        told = await self.ask("Metadata", version, body)
-        for each in told["brokers"]:
+        response = await self.ask("Metadata", version, body)
+        for each in response["brokers"]:
             self.nodes[each["node_id"]] = (each["host"], each["port"])
-        self.controller = told.get("controller_id", -1)
-        self.cluster_id = told.get("cluster_id")
-        for topic in told["topics"]:
+        self.controller = response.get("controller_id", -1)
+        self.cluster_id = response.get("cluster_id")
+        for topic in response["topics"]:
             if topic["error_code"] not in (0, LEADER_NOT_AVAILABLE) or not topic["name"]:
                 continue
             name = topic["name"]
@@ -142,15 +142,15 @@ class Cluster:
         version = self.best("FindCoordinator", 4)
         for _ in range(TRIES):
             asked = {"key": key, "key_type": kind, "coordinator_keys": [key]}
-            told = await self.ask("FindCoordinator", version, asked)
-            answer = next(iter(told.get("coordinators", [told])), None)
-            if answer is None:
-                break  # no answer to what was asked: the request goes to the bootstrap broker
-            if answer["error_code"] == 0:
-                self.nodes[answer["node_id"]] = (answer["host"], answer["port"])
-                self._coordinators[kind, key] = answer["node_id"]
-                return int(answer["node_id"])
-            if answer["error_code"] not in NOT_AVAILABLE:
+            response = await self.ask("FindCoordinator", version, asked)
+            found = next(iter(response.get("coordinators", [response])), None)
+            if found is None:
+                break  # no response to what was asked: the request goes to the bootstrap broker
+            if found["error_code"] == 0:
+                self.nodes[found["node_id"]] = (found["host"], found["port"])
+                self._coordinators[kind, key] = found["node_id"]
+                return int(found["node_id"])
+            if found["error_code"] not in NOT_AVAILABLE:
                 break
             await asyncio.sleep(PAUSE)
         return -1
@@ -172,10 +172,10 @@ class Cluster:
             ],
             "timeout_ms": int(self._reach.timeout * 1000),
         }
-        told = await self.ask("CreateTopics", version, body)
+        response = await self.ask("CreateTopics", version, body)
         refused = [
             f"{each['name']} (error {each['error_code']})"
-            for each in told["topics"]
+            for each in response["topics"]
             if each["error_code"] not in (0, 36)
         ]
         for _ in range(TRIES):

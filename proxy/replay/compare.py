@@ -1,4 +1,4 @@
-"""Is an answer the same as the captured one? In structure and meaning; what differs between two
+"""Is a response the same as the captured one? In structure and meaning; what differs between two
 runs or two clusters by its nature is declared here and in the declarations (`volatile`).
 
 Records are compared by partition over the whole replay (`streams`). Sans-I/O.
@@ -134,7 +134,7 @@ class Comparison:
     def compare(
         self, api: str, version: int, number: int, layout: Layout, captured: Body, live: Body
     ) -> list[Difference]:
-        """Hold a live answer, in the capture's terms, against the captured one."""
+        """Hold a live response, in the capture's terms, against the captured one."""
         found = self.differences(api, layout, captured, live)
         if api in STREAMS:
             (self.streams if api == "Fetch" else self.shared).add(captured, live)
@@ -151,7 +151,7 @@ class Comparison:
         return found
 
     def differences(self, api: str, layout: Layout, captured: Body, live: Body) -> list[Difference]:
-        """What of an answer is different; nothing is counted."""
+        """What of a response is different; nothing is counted."""
         if not self.strict:
             if api in STREAMS:
                 captured, live = _errors_only(captured), _errors_only(live)
@@ -264,7 +264,7 @@ def _short(value: Any) -> str:
 
 
 def _errors_only(body: Body) -> Body:
-    """A Fetch answer without partitions that are well: which of them an answer lists depends on
+    """A Fetch response without partitions that are well: which of them a response lists depends on
     what came in meanwhile."""
     kept = []
     for topic in body["responses"]:
@@ -276,13 +276,13 @@ def _errors_only(body: Body) -> Body:
 
 class Assigned:
     """What members of groups have by heartbeats. A coordinator tells it once, when it has worked it
-    out: in the answer to one heartbeat or to another."""
+    out: in the response to one heartbeat or to another."""
 
     def __init__(self) -> None:
         self._live: dict[tuple[str, str], Any] = {}
 
     def told(self, captured: Body, live: Body) -> tuple[Body, Body]:
-        """Both answers with what the member has, where the captured one tells it."""
+        """Both responses with what the member has, where the captured one tells it."""
         member = captured.get("member_id") or live.get("member_id") or ""
         tells = [name for name in ASSIGNMENTS if name in captured]
         for name in tells:
@@ -297,7 +297,7 @@ class Assigned:
         return then, now
 
     def lacks(self, captured: Body, live: Body) -> bool:
-        """Whether the captured answer assigns something and the live member has nothing yet, or
+        """Whether the captured response assigns something and the live member has nothing yet, or
         something else."""
         if captured.get("error_code") or live.get("error_code"):
             return False

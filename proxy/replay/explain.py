@@ -16,7 +16,7 @@ NEVER_ANSWERED: Final = "the captured broker knew less of ApiVersions than the c
 NOT_READY: Final = "something else came back where the captured broker was not ready"
 
 
-class Known(NamedTuple):
+class KnownDifference(NamedTuple):
     """A kind of difference that has its reason."""
 
     apis: str
@@ -27,8 +27,8 @@ class Known(NamedTuple):
     """Of "then -> now"."""
 
 
-def _known(apis: str, path: str, why: str, values: str = "") -> Known:
-    return Known(apis, re.compile(path), why, re.compile(values))
+def _known(apis: str, path: str, why: str, values: str = "") -> KnownDifference:
+    return KnownDifference(apis, re.compile(path), why, re.compile(values))
 
 
 KNOWN: Final = (

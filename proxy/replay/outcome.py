@@ -29,4 +29,4 @@ class Outcome:
     """Answers whose error in the capture was one that passes."""
     latencies: list[Latency] = field(default_factory=list)
     seconds: float = 0.0
-    """From the first request to the last answer."""
+    """From the first request to the last response."""

@@ -18,7 +18,7 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     write_layout,
 )
-from kafkascope.proxy.sasl import Credentials, Refused, tokens
+from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
 MAX_RESPONSE: Final = 256 << 20
@@ -45,7 +45,7 @@ class PeerError(Exception):
 
 
 class Unreadable(PeerError):
-    """An answer to a request of ours is no such answer."""
+    """A response to a request of ours is no such response."""
 
 
 class Peer(asyncio.BufferedProtocol):
@@ -61,9 +61,9 @@ class Peer(asyncio.BufferedProtocol):
         self._own = OWN
         self._buffer = memoryview(bytearray(BUFFER))
         self._rest = b""
-        """The beginning of an answer that is not whole."""
+        """The beginning of a response that is not whole."""
         self._large: bytearray | None = None
-        """An answer that is larger than the buffer; of it `_have` bytes are here."""
+        """A response that is larger than the buffer; of it `_have` bytes are here."""
         self._have = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -101,7 +101,7 @@ class Peer(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go: into the answer itself when that is a large one."""
+        """Where the next bytes go: into the response itself when that is a large one."""
         if self._large is not None:
             return memoryview(self._large)[self._have :]
         return self._buffer
@@ -112,7 +112,7 @@ class Peer(asyncio.BufferedProtocol):
             self._have += nbytes
             if self._have == len(self._large):
                 whole, self._large = self._large, None
-                self._answer(bytes(whole))
+                self._received(bytes(whole))
             return
         data = self._rest + self._buffer[:nbytes]
         at, end = 0, len(data)
@@ -128,7 +128,7 @@ class Peer(asyncio.BufferedProtocol):
                     self._large[: self._have] = data[at + 4 :]
                     at = end
                 break
-            self._answer(data[at + 4 : at + 4 + size])
+            self._received(data[at + 4 : at + 4 + size])
             at += 4 + size
         self._rest = data[at:]
 
@@ -145,13 +145,13 @@ class Peer(asyncio.BufferedProtocol):
         """They were sent."""
         self._room.set()
 
-    def _answer(self, payload: bytes) -> None:
+    def _received(self, payload: bytes) -> None:
         future = self._waiting.pop(_SIZE.unpack_from(payload)[0], None)
         if future is not None and not future.done():
             future.set_result(payload)
         limits = self._limits
         while limits and limits[0][2].done():
-            limits.popleft()  # else the answers of a whole timeout would stay in memory
+            limits.popleft()  # else the responses of a whole timeout would stay in memory
 
     # --- requests
 
@@ -160,27 +160,27 @@ class Peer(asyncio.BufferedProtocol):
         credentials = self._reach.credentials
         if credentials is None:
             return
-        told = await self.ask("SaslHandshake", 1, {"mechanism": credentials.mechanism})
-        if told["error_code"]:
-            known = ", ".join(told["mechanisms"])
+        response = await self.ask("SaslHandshake", 1, {"mechanism": credentials.mechanism})
+        if response["error_code"]:
+            known = ", ".join(response["mechanisms"])
             known = cut(known, MOST_WORDS) or "no mechanism"
             raise PeerError(f"the broker has {known}, not {credentials.mechanism}")
         steps = tokens(credentials)
         try:
             token = next(steps)
             while True:
-                answer = await self.ask("SaslAuthenticate", 1, {"auth_bytes": token})
-                if answer["error_code"]:
-                    why = answer["error_message"] or f"error {answer['error_code']}"
+                response = await self.ask("SaslAuthenticate", 1, {"auth_bytes": token})
+                if response["error_code"]:
+                    why = response["error_message"] or f"error {response['error_code']}"
                     raise PeerError(f"authentication failed: {cut(why, MOST_WORDS)}")
-                token = steps.send(answer["auth_bytes"])
+                token = steps.send(response["auth_bytes"])
         except StopIteration:
             return
-        except Refused as error:
+        except LoginRefused as error:
             raise PeerError(f"authentication failed: {error}") from None
 
     async def ask(self, api: str, version: int, body: Body) -> Body:
-        """A request of our own; its answer."""
+        """A request of our own; its response."""
         key = api_named(api).key
         self._own += 1
         header = {
@@ -193,20 +193,20 @@ class Peer(asyncio.BufferedProtocol):
         known = {slot.name: header[slot.name] for slot in layout.body.slots}
         whole = layout_of(f"{api}Request", version)
         payload = write_layout(layout, known) + write_layout(whole, body)
-        answer = await self.send(self._own, payload)
+        response = await self.send(self._own, payload)
         try:
-            return decode_response(answer, key, version).body
+            return decode_response(response, key, version).body
         except DissectError as error:
             raise Unreadable(f"the broker's {api} response cannot be read: {error}") from None
 
     def post(self, payload: bytes) -> None:
-        """Send a request that gets no answer."""
+        """Send a request that gets no response."""
         if self.closed:
             raise PeerError("the broker closed the connection")
         self._transport.write(_SIZE.pack(len(payload)) + payload)
 
     def send(self, correlation_id: int, payload: bytes) -> asyncio.Future[bytes]:
-        """Send a request; the future is its answer's payload, or `PeerError`."""
+        """Send a request; the future is its response's payload, or `PeerError`."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
         if correlation_id in self._waiting:
@@ -259,7 +259,7 @@ class Peer(asyncio.BufferedProtocol):
         self._transport.close()
 
     async def close(self) -> None:
-        """Close; what waits for an answer fails."""
+        """Close; what waits for a response fails."""
         self._end("closed")
         try:
             async with asyncio.timeout(CLOSE_SECONDS):

@@ -23,11 +23,11 @@ class Step:
     """In the session."""
     time_ns: int
     done_ns: int | None
-    """When its answer was complete; None when the capture has none."""
+    """When its response was complete; None when the capture has none."""
     after: int = 0
     """So many answers were complete in the capture before this request was sent."""
     rank: int = -1
-    """Of its answer among all answers, by time."""
+    """Of its response among all responses, by time."""
 
 
 @dataclass(slots=True)

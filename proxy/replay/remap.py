@@ -1,5 +1,5 @@
 """Ids of a capture -> those of a live peer, and back: topics, groups, members, generations,
-producers, nodes, the cluster. Learned from pairs of answers. Sans-I/O.
+producers, nodes, the cluster. Learned from pairs of responses. Sans-I/O.
 
 Fields are found by the marks of their declarations; those that have none are in `EPOCHS` and
 `GENERATIONS`.
@@ -48,7 +48,7 @@ class Pair(NamedTuple):
     live: Any
 
 
-class Table:
+class IdMap:
     """Captured value -> live value, and back. What is not known stays as it is."""
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]] = ()) -> None:
@@ -71,7 +71,7 @@ class Table:
         return self._captured.get(live, live)
 
 
-class Producers:
+class ProducerIds:
     """Ids and epochs of producers. Epochs that only the client knows of (it raises its own after
     an error, KIP-360) follow the last one that both brokers told."""
 
@@ -82,7 +82,7 @@ class Producers:
         self._captured: dict[int, int] = {}
 
     def learn(self, captured: Body, live: Body) -> None:
-        """Take note of an answer that tells id and epoch (EndTxn does from version 5 on)."""
+        """Take note of a response that tells id and epoch (EndTxn does from version 5 on)."""
         if captured.get("producer_id", -1) < 0 or live.get("producer_id", -1) < 0:
             return
         place = (captured["producer_id"], captured["producer_epoch"])
@@ -116,15 +116,15 @@ class Remap:
         """Of groups and transactional ids."""
         self.writes = writes
         """Whether requests may change anything; else Metadata creates no topics."""
-        self.topic_ids = Table()
-        self.members = Table()
-        self.nodes = Table()
+        self.topic_ids = IdMap()
+        self.members = IdMap()
+        self.nodes = IdMap()
         self.cluster_id: str | None = None
         self.captured_cluster_id: str | None = None
         self._generations: dict[tuple[str, str, int], int] = {}
         """(group, member or "" for all of them, captured) -> live."""
-        self.producers = Producers()
-        self.folders = Table()
+        self.producers = ProducerIds()
+        self.folders = IdMap()
         """Of logs, on the brokers' machines."""
 
     # --- requests
@@ -209,7 +209,7 @@ class Remap:
     # --- answers
 
     def response(self, layout: Layout, body: Body) -> Body:
-        """A live answer in the capture's terms; the same object when those are no other."""
+        """A live response in the capture's terms; the same object when those are no other."""
         message = layout.message.name
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
@@ -240,7 +240,7 @@ class Remap:
     # --- learning
 
     def learn(self, api: str, request: Body, captured: Body, live: Body) -> None:
-        """What an answer tells about ids that later requests use. `request` is the captured one."""
+        """Learn the ids that later requests use. `request` is the captured one."""
         if api in ("InitProducerId", "EndTxn"):
             self.producers.learn(captured, live)
         elif api == "JoinGroup":

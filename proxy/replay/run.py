@@ -1,4 +1,4 @@
-"""The replay itself: sends what the plan says when its time has come, and compares the answers."""
+"""Sends the requests of a plan at their time and compares the responses."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import APIS, Decoded, decode_response, write_layout
 from kafkascope.proxy.replay import split
-from kafkascope.proxy.replay.cluster import Cluster
+from kafkascope.proxy.replay.cluster import LiveCluster
 from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.outcome import Latency, Outcome
-from kafkascope.proxy.replay.patience import (
+from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
+from kafkascope.proxy.replay.plan import Plan, Step
+from kafkascope.proxy.replay.remap import Remap
+from kafkascope.proxy.replay.retries import (
     MOVES_GROUPS,
     PAUSE,
     REPEATABLE,
     TRANSIENT,
     TRIES,
-    may_pass,
+    worth_retrying,
 )
-from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
-from kafkascope.proxy.replay.plan import Plan, Step
-from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.replay.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -39,26 +39,26 @@ MEMBER_ID_REQUIRED: Final = 79
 """No failure: how the first JoinGroup of a member is answered (KIP-394)."""
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 IN_FLIGHT: Final = 1_000
-"""Requests without an answer yet, over all connections."""
+"""Requests without a response yet, over all connections."""
 
 
 class Replay:
-    """One replay. `told` hears of each exchange: (exchange, what came of it)."""
+    """One replay. `report` hears of each exchange: (exchange, what came of it)."""
 
     def __init__(
         self,
         session: Session,
         context: Context,
         plan: Plan,
-        cluster: Cluster,
+        cluster: LiveCluster,
         remap: Remap,
         reach: Reach,
         *,
         speed: float | None = 1.0,
         strict: bool = False,
-        told: Callable[[Exchange, str], None] | None = None,
+        report: Callable[[Exchange, str], None] | None = None,
     ) -> None:
-        """`speed`: of the original pace; None for as fast as answers come."""
+        """`speed`: of the original pace; None for as fast as responses come."""
         self._session = session
         self._context = context
         self._plan = plan
@@ -66,7 +66,7 @@ class Replay:
         self._remap = remap
         self._reach = reach
         self._speed = speed
-        self._told = told or (lambda exchange, text: None)
+        self._report = report or (lambda exchange, text: None)
         self._peers: dict[tuple[int, int], Peer] = {}
         self._fetching: dict[int, Sessions] = {}
         self._left: dict[int, int] = {}
@@ -116,8 +116,8 @@ class Replay:
                 self._remap.topic_ids.learn(bytes(topic_id), live)
 
     async def _until(self, step: Step, start: float, first: int) -> None:
-        """Wait for the answers that the client had, and for its pace."""
-        # With nothing on its way no answer will come: a damaged capture may have it behind us.
+        """Wait for the responses that the client had, and for its pace."""
+        # With nothing on its way no response will come: a damaged capture may have it behind us.
         while (self._in_flight and self._prefix < step.after) or self._in_flight >= IN_FLIGHT:
             await self._wait()
         if self._speed is not None:
@@ -125,7 +125,7 @@ class Replay:
             await asyncio.sleep(max(due - time.monotonic(), 0))
 
     async def _wait(self) -> None:
-        """Until an answer is here; raises what went wrong with one."""
+        """Until a response is here; raises what went wrong with one."""
         if self._crash is None:
             self._moved.clear()
             await self._moved.wait()
@@ -148,7 +148,7 @@ class Replay:
                 self._group.create_task(self._peers.pop(place).close())
 
     async def _begin(self, step: Step, exchange: Exchange) -> None:
-        """Send; the answer is waited for beside."""
+        """Send; the response is waited for beside."""
         while self._beats and exchange.api in MOVES_GROUPS:
             # Another connection's: the broker might take this one first, and tell of a rebalance.
             await self._wait()
@@ -168,7 +168,7 @@ class Replay:
             comparison.note(
                 exchange.api, version, exchange.number, "version", version, f"served: {now}"
             )
-            self._told(exchange, f"not sent: the peer serves {now}")
+            self._report(exchange, f"not sent: the peer serves {now}")
             self._finished(step, exchange)
             return
         sent = time.monotonic_ns()
@@ -181,24 +181,26 @@ class Replay:
         self.outcome.sent += 1
         if parts is None:
             self.outcome.comparison.same += 1
-            self._told(exchange, "sent; no answer is due")
+            self._report(exchange, "sent; no answer is due")
             self._finished(step, exchange)
         elif len(parts) == 1:
             # Nearly all: no task of their own.
-            parts[0].add_done_callback(partial(self._answered, step, exchange, sent))
+            parts[0].add_done_callback(partial(self._on_response, step, exchange, sent))
         else:
             self._group.create_task(self._end(step, exchange, parts, sent))
 
-    def _answered(
-        self, step: Step, exchange: Exchange, sent: int, answer: asyncio.Future[bytes]
+    def _on_response(
+        self, step: Step, exchange: Exchange, sent: int, response: asyncio.Future[bytes]
     ) -> None:
-        """Compare the answer of one broker at once; what takes waiting gets a task."""
+        """Compare the response of one broker at once; what takes waiting gets a task."""
         try:
             try:
                 now = time.monotonic_ns()
-                decoded, body = self._decoded(exchange, [answer.result()])
-                if exchange.api in CHANGES_TOPICS or self._may_pass(exchange, decoded, body, 0):
-                    self._group.create_task(self._end(step, exchange, [answer], sent))
+                decoded, body = self._decoded(exchange, [response.result()])
+                if exchange.api in CHANGES_TOPICS or self._worth_retrying(
+                    exchange, decoded, body, 0
+                ):
+                    self._group.create_task(self._end(step, exchange, [response], sent))
                     return
                 self._timed(exchange, now - sent)
                 self._compare(exchange, decoded, body)
@@ -213,7 +215,7 @@ class Replay:
     async def _send(
         self, exchange: Exchange, decoded: Decoded, body: Body | None = None
     ) -> list[asyncio.Future[bytes]] | None:
-        """Send each part to its broker; the answers to come, or None when there will be none.
+        """Send each part to its broker; the responses to come, or None when there will be none.
         `body`: in the peer's terms, where it is not the whole request."""
         if body is None:
             body = self._remap.request(decoded.layout, decoded.body)
@@ -277,15 +279,15 @@ class Replay:
         parts: list[asyncio.Future[bytes]],
         sent: int,
     ) -> None:
-        """Wait for the answers, ask again where the peer is not ready, compare."""
+        """Wait for the responses, ask again where the peer is not ready, compare."""
         try:
             settled: list[Body] = []
             layout: Layout | None = None
             for turn in range(TRIES):
-                decoded, body = await self._answer(exchange, parts)
+                decoded, body = await self._response(exchange, parts)
                 layout = decoded.layout if layout is None else layout
                 now = time.monotonic_ns()
-                if not self._may_pass(exchange, decoded, body, turn):
+                if not self._worth_retrying(exchange, decoded, body, turn):
                     break
                 await asyncio.sleep(PAUSE)
                 await self._cluster.refresh(self._plan.partitions or None)
@@ -313,15 +315,15 @@ class Replay:
             self.outcome.latencies.append(latency)
 
     async def _again(
-        self, exchange: Exchange, answer: Decoded, body: Body, settled: list[Body]
+        self, exchange: Exchange, response: Decoded, body: Body, settled: list[Body]
     ) -> list[asyncio.Future[bytes]]:
         """Ask again; of a Produce only what failed, for the rest is in the log."""
         assert exchange.request is not None
         assert exchange.request.decoded is not None
         request = exchange.request.decoded
         if exchange.api == "Produce":
-            failed = split.failed_partitions(answer.layout, body, TRANSIENT)
-            well = split.without(answer.layout, body, failed)
+            failed = split.failed_partitions(response.layout, body, TRANSIENT)
+            well = split.without(response.layout, body, failed)
             if well is not None:
                 settled.append(well)
             live = self._remap.request(request.layout, request.body)
@@ -330,7 +332,7 @@ class Replay:
                 return await self._send(exchange, request, rest) or []
         return await self._send(exchange, request) or []
 
-    async def _answer(
+    async def _response(
         self, exchange: Exchange, parts: list[asyncio.Future[bytes]]
     ) -> tuple[Decoded, Body]:
         payloads = await asyncio.gather(*parts, return_exceptions=True)
@@ -351,8 +353,8 @@ class Replay:
             raise PeerError("brokers answered in different layouts")
         return found[0], split.merged(found[0].layout, [each.body for each in found])
 
-    def _may_pass(self, exchange: Exchange, decoded: Decoded, body: Body, turn: int) -> bool:
-        return may_pass(self.outcome.comparison, self._remap, exchange, decoded, body, turn)
+    def _worth_retrying(self, exchange: Exchange, decoded: Decoded, body: Body, turn: int) -> bool:
+        return worth_retrying(self.outcome.comparison, self._remap, exchange, decoded, body, turn)
 
     def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
         captured = None if exchange.response is None else exchange.response.decoded
@@ -361,7 +363,7 @@ class Replay:
             if sessions is not None:
                 sessions.response(captured.body, body)
         if captured is None:
-            self._told(exchange, "answered; the capture has no answer")
+            self._report(exchange, "answered; the capture has no answer")
             return
         assert exchange.request is not None
         assert exchange.request.body is not None
@@ -380,7 +382,7 @@ class Replay:
         now = set(split.errors(decoded.layout, body))
         if then & TRANSIENT and now <= {MEMBER_ID_REQUIRED}:
             self.outcome.settled += 1
-            self._told(exchange, "answered; the captured broker was not ready")
+            self._report(exchange, "answered; the captured broker was not ready")
             return
         live = self._remap.response(decoded.layout, body)
         found = self.outcome.comparison.compare(
@@ -391,7 +393,7 @@ class Replay:
             captured.body,
             live,
         )
-        self._told(exchange, f"{len(found)} differences" if found else "same")
+        self._report(exchange, f"{len(found)} differences" if found else "same")
 
     def _failed(self, exchange: Exchange, why: str) -> None:
         self.outcome.unanswered += 1
@@ -399,7 +401,7 @@ class Replay:
             self.outcome.comparison.note(
                 exchange.api, exchange.api_version or 0, exchange.number, "answer", "yes", why
             )
-        self._told(exchange, why)
+        self._report(exchange, why)
 
 
 def _payload(exchange: Exchange, decoded: Decoded, body: Body) -> bytes:

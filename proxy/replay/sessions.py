@@ -36,7 +36,7 @@ class Sessions:
         self._sessions: dict[int, _Session] = {}
         """By the id in the capture."""
         self._asked: _Session | None = None
-        """The last request asked for a session; its answer brings the id."""
+        """The last request asked for a session; its response brings the id."""
 
     def request(self, body: Body, leader_of: LeaderOf) -> tuple[Body, int | None]:
         """A Fetch as the peer is to get it, and the node that holds its session; None where its

@@ -1,4 +1,4 @@
-"""One request for several brokers: parts of it for each, and their answers as one again.
+"""One request for several brokers: parts of it for each, and their responses as one again.
 
 Which fields say for whom an element is stands in the declarations: topics and groups are entities,
 partitions are numbers beside them. Sans-I/O.
@@ -73,7 +73,7 @@ def _partition_slots(wire: StructWire) -> tuple[tuple[str, str], ...]:
 
 
 def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
-    """The partitions of an answer that have one of those errors."""
+    """The partitions of a response that have one of those errors."""
     found: set[tuple[Any, int]] = set()
     for slot in layout.body.slots:
         topic = _topic_slot(slot)
@@ -132,7 +132,7 @@ def entities(layout: Layout, body: Body, entity: str) -> list[str]:
 
 
 def errors(layout: Layout, body: Body) -> list[int]:
-    """All error codes of an answer but zeros."""
+    """All error codes of a response but zeros."""
     return [value for value in _ERRORS.values(layout, body) if value]
 
 
@@ -222,7 +222,7 @@ def _emptied(layout: Layout, body: Body) -> Body:
 
 
 def merged(layout: Layout, bodies: list[Body]) -> Body:
-    """Answers to the parts of one request as the answer to the whole: arrays put together (topics
+    """Answers to the parts of one request as the response to the whole: arrays put together (topics
     that several have, by topic), the first error, the longest throttle."""
     out = copy(bodies[0])
     for slot in (*layout.body.slots, *layout.body.tags):

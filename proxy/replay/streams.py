@@ -41,7 +41,7 @@ class StreamDifference(NamedTuple):
 
 
 class Streams:
-    """Takes the records of answers in; `differences` says what is not there, or other."""
+    """Takes the records of responses in; `differences` says what is not there, or other."""
 
     def __init__(self, topic_name: Callable[[bytes], str | None]) -> None:
         self._topic_name = topic_name
@@ -53,7 +53,7 @@ class Streams:
         self.unreadable: Counter[str] = Counter()
 
     def add(self, captured: Body, live: Body) -> None:
-        """Take the records of two Fetch answers in."""
+        """Take the records of two Fetch responses in."""
         for side, body in enumerate((captured, live)):
             for topic in body["responses"]:
                 name = topic.get("topic") or bytes(topic.get("topic_id", b""))

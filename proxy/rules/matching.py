@@ -37,11 +37,11 @@ class Matcher:
         key = (frame.key, frame.version, frame.client_id, frame.context.number)
         if key in self._known:
             return self._known[key]
-        answer = _settle(self.bound, frame)
+        settled = _settle(self.bound, frame)
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
-        self._known[key] = answer
-        return answer
+        self._known[key] = settled
+        return settled
 
     def __call__(self, frame: InterceptedFrame) -> bool:
         """Whether it matches."""
@@ -51,14 +51,14 @@ class Matcher:
 def _settle(bound: Bound, frame: InterceptedFrame) -> bool | None:
     match bound:
         case Every(terms):
-            answers = [_settle(term, frame) for term in terms]
-            return False if False in answers else None if None in answers else True
+            terms_settled = [_settle(term, frame) for term in terms]
+            return False if False in terms_settled else None if None in terms_settled else True
         case Some(terms):
-            answers = [_settle(term, frame) for term in terms]
-            return True if True in answers else None if None in answers else False
+            terms_settled = [_settle(term, frame) for term in terms]
+            return True if True in terms_settled else None if None in terms_settled else False
         case Unless(term):
-            answer = _settle(term, frame)
-            return None if answer is None else not answer
+            settled = _settle(term, frame)
+            return None if settled is None else not settled
         case Test() if not bound.path and bound.field.name in HEAD_FIELDS:
             return Filter(bound)(frame.head_row)
     return None

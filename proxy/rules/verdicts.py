@@ -23,7 +23,7 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Respond:
     """Answer the request without asking the broker: `payload` with the correlation id in front."""
 
     payload: bytes
@@ -65,4 +65,4 @@ class Close:
     first: int = 0
 
 
-Verdict: TypeAlias = Forward | Replace | Answer | Delay | Throttle | Hold | Drop | Close
+Verdict: TypeAlias = Forward | Replace | Respond | Delay | Throttle | Hold | Drop | Close

@@ -1,8 +1,8 @@
-"""A capture as a broker: its answers for the requests of real clients, of any language.
+"""Serves a capture as a broker to real clients, of any language.
 
-    capture -> Model (nodes, topics, logs, offsets, versions) + Library (captured answers)
-    request -> Broker: from the model and from state (logs, groups, transactions), else the captured
-               answer to the most similar request, else a declared one -> answer
+    capture -> CapturedCluster (nodes, topics, logs, offsets, versions) + Library (responses)
+    request -> Broker: from the cluster and from state (logs, groups, transactions), else the
+               captured response to the most similar request, else an error -> response
 
 Sans-I/O, all but `server`; `groups` waits on futures.
 """

@@ -1,5 +1,5 @@
-"""One request in, one answer out: from the model and from state, else the captured answer to the
-most similar request, else a declared one."""
+"""Responds to requests: from the captured cluster and from state, else as the captured broker did
+to the most similar request, else with an error. Everything but sockets."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.layout import Slot
 from kafkascope.dissectors.registry import APIS, Decoded, layout_of
-from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
-from kafkascope.proxy.serve.cluster import Cluster
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
+from kafkascope.proxy.serve.cluster import ServedCluster
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
+from kafkascope.proxy.serve.coordinators.memory_budget import STATE_LIMIT, MemoryBudget
 from kafkascope.proxy.serve.coordinators.offsets import Offsets
 from kafkascope.proxy.serve.coordinators.producers import Producers
-from kafkascope.proxy.serve.coordinators.room import STATE_LIMIT, Room
 from kafkascope.proxy.serve.coordinators.shares import ShareGroups
 from kafkascope.proxy.serve.library import NEAR, Library, Match, kind_of, told
-from kafkascope.proxy.serve.model import Model
 from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.request import LONGEST_WAIT_S, Code, Handler, Request
 
 PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 """They wait for something that happens here, not as long as they waited in the capture."""
@@ -30,7 +30,7 @@ PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 FULL: Final = f"{{}} v{{}} refused: what clients keep here takes more than {STATE_LIMIT >> 20} MB"
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What to send back."""
 
     version: int
@@ -38,11 +38,11 @@ class Answer(NamedTuple):
     body: Body | None
     """None: nothing, for acks=0."""
     note: str = ""
-    """A line for whoever watches; empty when the answer is the one to be expected."""
+    """A line for whoever watches; empty when the response is the one to be expected."""
 
 
-class Refused(Exception):
-    """There is no answer: the connection is closed. One line for people."""
+class NoResponse(Exception):
+    """There is no response: the connection is closed. One line for people."""
 
 
 class Broker:
@@ -50,7 +50,7 @@ class Broker:
 
     def __init__(
         self,
-        model: Model,
+        model: CapturedCluster,
         library: Library,
         places: dict[int, tuple[str, int]],
         *,
@@ -61,45 +61,45 @@ class Broker:
         self.places = places
         self._library = library
         self._original_pace = original_pace
-        room = self._room = Room()
-        self._groups = Groups(room)
-        self._consumers = ConsumerGroups(model, room)
+        budget = self._budget = MemoryBudget()
+        self._groups = Groups(budget)
+        self._consumers = ConsumerGroups(model, budget)
         partitions = Partitions(model)
-        self._shares = ShareGroups(model, partitions, room)
-        self._offsets = Offsets(model, self._groups, self._consumers, room)
+        self._shares = ShareGroups(model, partitions, budget)
+        self._offsets = Offsets(model, self._groups, self._consumers, budget)
         self.handlers: dict[str, Handler] = {
             "ApiVersions": self._api_versions,
             "DescribeGroups": self._describe_groups,
             "ListGroups": self._list_groups,
-            **Cluster(model, places).handlers(),
+            **ServedCluster(model, places).handlers(),
             **partitions.handlers(),
             **self._groups.handlers(),
             **self._consumers.handlers(),
             **self._shares.handlers(),
             **self._offsets.handlers(),
-            **Producers(partitions, self._offsets, room).handlers(),
+            **Producers(partitions, self._offsets, budget).handlers(),
         }
-        """APIs that are answered from the model and from state. All others from captured answers;
+        """APIs that are answered from the model and from state. All others from captured responses;
         those of SASL belong to the connection."""
         self.versions = self._offered(login)
 
-    async def answer(
+    async def respond(
         self, key: int, version: int, client_id: str | None, decoded: Decoded
-    ) -> Answer:
-        """The answer to a request; `Refused` when there is none."""
+    ) -> Response:
+        """The response to a request; `NoResponse` when there is none."""
         api = APIS[key]
         handler = self.handlers.get(api.name)
         if handler is None:
             return await self._captured(key, version, decoded)
         if self._original_pace and api.name not in PATIENT:
             await asyncio.sleep(min(self._library.latency_s(key), LONGEST_WAIT_S))
-        refusals = self._room.refusals
-        body = await handler(Asked(version, decoded.body, client_id))
+        refusals = self._budget.refusals
+        body = await handler(Request(version, decoded.body, client_id))
         layout = layout_of(f"{api.name}Response", version)
-        note = FULL.format(api.name, version) if self._room.refusals > refusals else ""
-        return Answer(version, None if body is None else fitted(layout, body), note)
+        note = FULL.format(api.name, version) if self._budget.refusals > refusals else ""
+        return Response(version, None if body is None else fitted(layout, body), note)
 
-    async def _captured(self, key: int, version: int, decoded: Decoded) -> Answer:
+    async def _captured(self, key: int, version: int, decoded: Decoded) -> Response:
         name = APIS[key].name
         match = self._library.nearest(key, version, decoded.layout, decoded.body)
         layout = layout_of(f"{name}Response", version)
@@ -107,8 +107,8 @@ class Broker:
             error = self.error(key, version, Code.UNKNOWN_SERVER_ERROR)
             said = f"{name} v{version}: the capture has no answer to this API"
             if error is None:
-                raise Refused(said)
-            return Answer(version, error, f"{said}; answered UNKNOWN_SERVER_ERROR")
+                raise NoResponse(said)
+            return Response(version, error, f"{said}; answered UNKNOWN_SERVER_ERROR")
         if self._original_pace:
             await asyncio.sleep(min((match.exchange.latency_ns or 0) / 1e9, LONGEST_WAIT_S))
         response = match.exchange.response
@@ -121,7 +121,7 @@ class Broker:
             return self._moved(slot, value, around)
 
         body = fitted(layout, changed(response.decoded.layout, response.body or {}, change))
-        return Answer(version, body, _note(name, version, match))
+        return Response(version, body, _note(name, version, match))
 
     def _moved(self, slot: Slot, value: Any, around: Any) -> Any:
         """Addresses of captured nodes become ours."""
@@ -132,7 +132,7 @@ class Broker:
         return value
 
     def error(self, key: int, version: int, code: int) -> Body | None:
-        """An answer that is nothing but an error; None when the API cannot say one at its top."""
+        """A response that is nothing but an error; None when the API cannot say one at its top."""
         layout = layout_of(f"{APIS[key].name}Response", version)
         names = [slot.name for slot in layout.body.slots if slot.field.enum == "ErrorCode"]
         return fitted(layout, dict.fromkeys(names, code)) if names else None
@@ -140,8 +140,8 @@ class Broker:
     # --- what is offered
 
     def _offered(self, login: bool) -> dict[int, tuple[int, int]]:
-        """API key -> versions: what the captured broker served, as far as we can answer it. Where
-        the capture does not tell: what its clients used, and whatever needs no captured answer."""
+        """API key -> versions: what the captured broker served, as far as we can respond. Where the
+        capture does not tell: what its clients used, and whatever needs no captured response."""
         offered = {}
         for key, api in APIS.items():
             handled = api.name in self.handlers or api.name in LOGIN
@@ -159,7 +159,7 @@ class Broker:
                 offered[key] = low, high
         return offered
 
-    async def _api_versions(self, asked: Asked) -> Body:
+    async def _api_versions(self, request: Request) -> Body:
         return {"error_code": 0, "api_keys": self.offer(), **self.model.features}
 
     def offer(self) -> list[Body]:
@@ -171,10 +171,10 @@ class Broker:
 
     # --- groups of all kinds
 
-    async def _describe_groups(self, asked: Asked) -> Body:
-        return {"groups": [self._groups.described(name) for name in asked.body["groups"]]}
+    async def _describe_groups(self, request: Request) -> Body:
+        return {"groups": [self._groups.described(name) for name in request.body["groups"]]}
 
-    async def _list_groups(self, asked: Asked) -> Body:
+    async def _list_groups(self, request: Request) -> Body:
         living = [*self._groups.listed(), *self._consumers.listed(), *self._shares.listed()]
         names = {each["group_id"] for each in living}
         resting = [
@@ -187,11 +187,11 @@ class Broker:
             for name in self._offsets.groups()
             if name not in names
         ]
-        told = [*living, *resting]
+        found = [*living, *resting]
         for field, name in (("states_filter", "group_state"), ("types_filter", "group_type")):
-            wanted = {each.lower() for each in asked.body.get(field, ())}
-            told = [each for each in told if not wanted or each[name].lower() in wanted]
-        return {"error_code": 0, "groups": told}
+            wanted = {each.lower() for each in request.body.get(field, ())}
+            found = [each for each in found if not wanted or each[name].lower() in wanted]
+        return {"error_code": 0, "groups": found}
 
 
 LOGIN: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})

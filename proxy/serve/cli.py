@@ -19,15 +19,15 @@ from kafkascope.proxy.engine.directory import whole_address
 if TYPE_CHECKING:
     import ssl
 
+    from kafkascope.proxy.serve.captured_cluster import CapturedCluster
     from kafkascope.proxy.serve.library import Library
-    from kafkascope.proxy.serve.model import Model
 
 BUSY: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-class Options(NamedTuple):
+class ServeOptions(NamedTuple):
     """What is special to serve."""
 
     host: str
@@ -98,7 +98,7 @@ def serve(
     if address is None:
         raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
     host, port = address
-    options = Options(
+    options = ServeOptions(
         host,
         port,
         advertise,
@@ -150,16 +150,16 @@ def _tls(
     return context
 
 
-def _read_and_serve(wish: ReadOptions, options: Options) -> int:
+def _read_and_serve(wish: ReadOptions, options: ServeOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
+    from kafkascope.proxy.serve.captured_cluster import CapturedCluster
     from kafkascope.proxy.serve.library import Library
-    from kafkascope.proxy.serve.model import Model
 
     with Reading(wish, spool=True) as reading:
         context = reading.capture.context
         session = Session(context, reading.capture.source.read)
-        model, library = Model(context.names), Library(session)
+        model, library = CapturedCluster(context.names), Library(session)
         for row, exchange in reading.rows():
             index = session.add(exchange, row)
             model.add(exchange)
@@ -173,7 +173,9 @@ def _read_and_serve(wish: ReadOptions, options: Options) -> int:
     return code or damaged
 
 
-async def _serve(model: Model, library: Library, wish: ReadOptions, options: Options) -> int:
+async def _serve(
+    model: CapturedCluster, library: Library, wish: ReadOptions, options: ServeOptions
+) -> int:
     from kafkascope.proxy.serve.broker import Broker
     from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server

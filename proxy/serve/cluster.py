@@ -8,8 +8,8 @@ from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.schema import Versions
-from kafkascope.proxy.serve.asked import Asked, Code, Handler, naming
-from kafkascope.proxy.serve.model import Model, Partition, Topic, uuid_of
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic, uuid_of
+from kafkascope.proxy.serve.request import Code, Handler, Request, naming
 
 ALL_WHEN_EMPTY: Final = Versions.parse("0")
 """Of Metadata: an empty list asks for all topics, as null does later."""
@@ -17,10 +17,10 @@ MOST_PARTITIONS: Final = 10_000
 """In all topics that clients make."""
 
 
-class Cluster:
+class ServedCluster:
     """Nodes and topics. `places`: node -> the address where it listens now."""
 
-    def __init__(self, model: Model, places: dict[int, tuple[str, int]]) -> None:
+    def __init__(self, model: CapturedCluster, places: dict[int, tuple[str, int]]) -> None:
         self._model = model
         self._places = places
         self._made = 0
@@ -38,10 +38,10 @@ class Cluster:
             "DeleteTopics": self._delete,
         }
 
-    async def _metadata(self, asked: Asked) -> Body:
+    async def _metadata(self, request: Request) -> Body:
         model = self._model
-        wanted = asked.body["topics"]
-        if wanted is None or (asked.version in ALL_WHEN_EMPTY and not wanted):
+        wanted = request.body["topics"]
+        if wanted is None or (request.version in ALL_WHEN_EMPTY and not wanted):
             topics = [self._told(model.topics[name]) for name in sorted(model.topics)]
             topics = [each for each in topics if not each["error_code"]]
         else:
@@ -64,7 +64,7 @@ class Cluster:
         return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION, "name": name, "partitions": []}
 
     def _told(self, topic: Topic) -> Body:
-        told: Body = {
+        result: Body = {
             "error_code": 0 if topic.partitions else Code.UNKNOWN_TOPIC_OR_PARTITION,
             "name": topic.name,
             "topic_id": uuid_of(topic),
@@ -73,7 +73,7 @@ class Cluster:
         }
         for number, part in sorted(topic.partitions.items()):
             replicas = part.replicas or [part.leader]
-            told["partitions"].append(
+            result["partitions"].append(
                 {
                     "error_code": 0,
                     "partition_index": number,
@@ -87,10 +87,10 @@ class Cluster:
                     "last_known_elr": [],
                 }
             )
-        return told
+        return result
 
-    async def _describe_partitions(self, asked: Asked) -> Body:
-        wanted = asked.body["topics"] or [{"name": name} for name in sorted(self._model.topics)]
+    async def _describe_partitions(self, request: Request) -> Body:
+        wanted = request.body["topics"] or [{"name": name} for name in sorted(self._model.topics)]
         return {"topics": [self._asked_for(each) for each in wanted], "next_cursor": None}
 
     def _brokers(self, name: str) -> list[Body]:
@@ -99,7 +99,7 @@ class Cluster:
             for node, (host, port) in sorted(self._places.items())
         ]
 
-    async def _describe(self, asked: Asked) -> Body:
+    async def _describe(self, request: Request) -> Body:
         return {
             "error_code": 0,
             "endpoint_type": 1,
@@ -108,8 +108,8 @@ class Cluster:
             "brokers": self._brokers("broker_id"),
         }
 
-    async def _find_coordinator(self, asked: Asked) -> Body:
-        def told(key: str) -> Body:
+    async def _find_coordinator(self, request: Request) -> Body:
+        def coordinator(key: str) -> Body:
             node = self._model.coordinators.get(key, -1)
             if node not in self._places:
                 node = min(self._places)
@@ -117,19 +117,19 @@ class Cluster:
             found = {"error_code": 0, "error_message": None, "key": key}
             return {**found, "node_id": node, "host": host, "port": port}
 
-        keys = asked.body.get("coordinator_keys", [])
+        keys = request.body.get("coordinator_keys", [])
         return {
-            **told(asked.body.get("key", "")),
-            "coordinators": [told(key) for key in keys],
+            **coordinator(request.body.get("key", "")),
+            "coordinators": [coordinator(key) for key in keys],
         }
 
     # --- topics that clients make
 
-    async def _create(self, asked: Asked) -> Body:
+    async def _create(self, request: Request) -> Body:
         """Topics that the capture's clients made can be made again, once: a served capture answers
         the same program as it was answered before."""
-        only = asked.body.get("validate_only", False)
-        return {"topics": [self._made_topic(each, only) for each in asked.body["topics"]]}
+        only = request.body.get("validate_only", False)
+        return {"topics": [self._made_topic(each, only) for each in request.body["topics"]]}
 
     def _made_topic(self, each: Body, only: bool) -> Body:
         name = each["name"]
@@ -138,22 +138,22 @@ class Cluster:
         ]
         count = len(each["assignments"]) or each["num_partitions"]
         count = 1 if count == -1 else count
-        told: Body = {**naming(each), "error_code": 0, "num_partitions": count}
-        told |= {"replication_factor": max(replicas[0], 1), "configs": []}
+        result: Body = {**naming(each), "error_code": 0, "num_partitions": count}
+        result |= {"replication_factor": max(replicas[0], 1), "configs": []}
         known = self._model.topics.get(name)
         if not 0 < len(name) <= 249:
-            told |= {"error_code": Code.INVALID_TOPIC_EXCEPTION}
+            result |= {"error_code": Code.INVALID_TOPIC_EXCEPTION}
         elif known is not None and known.partitions and name not in self._to_make:
-            told |= {"error_code": Code.TOPIC_ALREADY_EXISTS}
+            result |= {"error_code": Code.TOPIC_ALREADY_EXISTS}
         elif not 0 < count <= MOST_PARTITIONS - self._made:
-            told |= {"error_code": Code.INVALID_PARTITIONS}
+            result |= {"error_code": Code.INVALID_PARTITIONS}
         elif not only:
             self._to_make.discard(name)
             self._make(name, count)
-            told["topic_id"] = uuid_of(self._model.topic(name))
-        if told["error_code"]:
-            told |= {"num_partitions": -1, "replication_factor": -1, "error_message": None}
-        return told
+            result["topic_id"] = uuid_of(self._model.topic(name))
+        if result["error_code"]:
+            result |= {"num_partitions": -1, "replication_factor": -1, "error_message": None}
+        return result
 
     def _make(self, name: str, count: int) -> None:
         topic = self._model.topic(name)
@@ -164,10 +164,10 @@ class Cluster:
                 topic.partitions[number] = Partition(node, [node])
                 self._made += 1
 
-    async def _delete(self, asked: Asked) -> Body:
-        names = asked.body.get("topic_names", ())
-        wanted = asked.body.get("topics", [{"name": name} for name in names])
-        told = []
+    async def _delete(self, request: Request) -> Body:
+        names = request.body.get("topic_names", ())
+        wanted = request.body.get("topics", [{"name": name} for name in names])
+        result = []
         for each in wanted:
             name = self._model.name_of(each)
             gone = self._model.forget(name)
@@ -176,5 +176,5 @@ class Cluster:
                 by_id = any(each.get("topic_id") or b"") and not each.get("name")
                 error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
             topic_id = {"topic_id": uuid_of(gone)} if gone is not None else naming(each)
-            told.append({**topic_id, "name": name or each.get("name"), "error_code": error})
-        return {"responses": told}
+            result.append({**topic_id, "name": name or each.get("name"), "error_code": error})
+        return {"responses": result}

@@ -1,4 +1,4 @@
-"""Captured answers by request: the one to the most similar request of the same API. Sans-I/O."""
+"""Captured responses by request: the one to the most similar request of the same API. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafkascope.dissectors.layout import Layout, Slot
 MOST: Final = 256
 """Exchanges of an API that are kept: the similarity of each is computed for each request."""
 NEAR: Final = 0.5
-"""Share of a request's values that have to be the same; below it the answer is to something
+"""Share of a request's values that have to be the same; below it the response is to something
 else."""
 LONGEST: Final = 40
 """Characters of a value in a line for people."""
@@ -43,7 +43,7 @@ class Match(NamedTuple):
 
 
 class Library:
-    """Exchanges with an answer, by API."""
+    """Exchanges with a response, by API."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -97,7 +97,7 @@ class Library:
 
 
 def kind_of(slot: Slot) -> str:
-    """What a value names: the same in a request and its answer, whatever the fields are called."""
+    """What a value names: the same in request and response, whatever the fields are called."""
     return slot.field.entity or slot.field.subject or slot.name
 
 

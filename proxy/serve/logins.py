@@ -14,7 +14,7 @@ from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.sasl import SCRAM
-from kafkascope.proxy.serve.asked import Code
+from kafkascope.proxy.serve.request import Code
 
 ITERATIONS: Final = 4096
 SALT: Final = 16
@@ -137,7 +137,7 @@ class Login:
         self.done = not accounts.required
 
     def handshake(self, version: int, mechanism: str) -> Body:
-        """The answer to a SaslHandshake."""
+        """The response to a SaslHandshake."""
         known = self._accounts.mechanisms
         if mechanism not in known:
             return {"error_code": Code.UNSUPPORTED_SASL_MECHANISM, "mechanisms": known}
@@ -152,9 +152,9 @@ class Login:
             raise Denied("a token came before a handshake")
         steps, self._steps = self._steps, None
         try:
-            answer = steps.send(token)
+            response = steps.send(token)
         except StopIteration as end:
             self.raw, self.done = False, True
             return bytes(end.value)
         self._steps = steps
-        return answer
+        return response

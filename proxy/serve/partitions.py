@@ -9,9 +9,9 @@ from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.schema import Versions
-from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler, naming
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition
 from kafkascope.proxy.serve.log import Log
-from kafkascope.proxy.serve.model import Model, Partition
+from kafkascope.proxy.serve.request import LONGEST_WAIT_S, Code, Handler, Request, naming
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -22,7 +22,7 @@ READ_COMMITTED: Final = 1
 MAGICS: Final = ((Versions.parse("0-1"), 0), (Versions.parse("2-3"), 1), (Versions.parse("4+"), 2))
 """Versions of Fetch, and the format of the records that they carry."""
 MOST_BYTES: Final = 50 << 20
-"""Of records in an answer."""
+"""Of records in a response."""
 MOST_KEPT: Final = 192 << 20
 """Bytes of memory for what clients write; then nothing more is taken."""
 
@@ -30,7 +30,7 @@ MOST_KEPT: Final = 192 << 20
 class Partitions:
     """The logs of the served topics, as requests see them."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: CapturedCluster) -> None:
         self._model = model
         self._kept = 0
         self._written = asyncio.Event()
@@ -66,13 +66,13 @@ class Partitions:
             return False
         return True
 
-    async def _fetch(self, asked: Asked) -> Body:
+    async def _fetch(self, request: Request) -> Body:
         """Answers at once when there is something, else after max_wait."""
-        until = time.monotonic() + min(asked.body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
+        until = time.monotonic() + min(request.body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
         while True:
-            answer, ready = self._read(asked.version, asked.body)
+            response, ready = self._read(request.version, request.body)
             if ready or not await self.until(until):
-                return answer
+                return response
 
     def _read(self, version: int, body: Body) -> tuple[Body, bool]:
         magic = next(magic for versions, magic in MAGICS if version in versions)
@@ -82,85 +82,89 @@ class Partitions:
         for each in body["topics"]:
             name = self._model.name_of(each)
             parts = []
-            for asked in each["partitions"]:
-                part = self.find(name, asked["partition"])
-                told: Body = {"partition_index": asked["partition"], "records": b""}
+            for wanted in each["partitions"]:
+                part = self.find(name, wanted["partition"])
+                result: Body = {"partition_index": wanted["partition"], "records": b""}
                 if part is None:
                     by_id = not name and "topic_id" in each
-                    told["error_code"] = (
+                    result["error_code"] = (
                         Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
                     )
-                    told |= {"high_watermark": -1, "last_stable_offset": -1, "log_start_offset": -1}
+                    result |= {
+                        "high_watermark": -1,
+                        "last_stable_offset": -1,
+                        "log_start_offset": -1,
+                    }
                     ready = True
                 else:
-                    told |= _portion(part.log, asked, left, magic, committed)
-                    left -= len(told["records"])
-                    ready |= bool(told["records"]) or told["error_code"] != 0
-                parts.append(told)
+                    result |= _portion(part.log, wanted, left, magic, committed)
+                    left -= len(result["records"])
+                    ready |= bool(result["records"]) or result["error_code"] != 0
+                parts.append(result)
             topics.append({**naming(each), "partitions": parts})
         return {"error_code": 0, "session_id": 0, "responses": topics}, ready
 
-    async def _list_offsets(self, asked: Asked) -> Body:
+    async def _list_offsets(self, request: Request) -> Body:
         topics = []
-        committed = asked.body.get("isolation_level", 0) == READ_COMMITTED
-        for each in asked.body["topics"]:
+        committed = request.body.get("isolation_level", 0) == READ_COMMITTED
+        for each in request.body["topics"]:
             parts = []
             for wanted in each["partitions"]:
                 part = self.find(self._model.name_of(each), wanted["partition_index"])
-                told: Body = {"partition_index": wanted["partition_index"], "error_code": 0}
+                result: Body = {"partition_index": wanted["partition_index"], "error_code": 0}
                 if part is None:
-                    told |= {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
-                    told |= {"offset": -1, "timestamp": -1, "old_style_offsets": []}
+                    result |= {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
+                    result |= {"offset": -1, "timestamp": -1, "old_style_offsets": []}
                 else:
                     offset, stamp = _offset_at(part.log, wanted["timestamp"], committed)
-                    told |= {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
-                    told["old_style_offsets"] = [offset] if offset >= 0 else []
-                parts.append(told)
+                    result |= {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
+                    result["old_style_offsets"] = [offset] if offset >= 0 else []
+                parts.append(result)
             topics.append({**naming(each), "partitions": parts})
         return {"topics": topics}
 
-    async def _leader_epoch(self, asked: Asked) -> Body:
+    async def _leader_epoch(self, request: Request) -> Body:
         topics = []
-        for each in asked.body["topics"]:
+        for each in request.body["topics"]:
             parts = []
             for wanted in each["partitions"]:
                 part = self.find(self._model.name_of(each), wanted["partition"])
-                told: Body = {"partition": wanted["partition"], "error_code": 0}
+                result: Body = {"partition": wanted["partition"], "error_code": 0}
                 if part is None:
-                    told["error_code"] = Code.UNKNOWN_TOPIC_OR_PARTITION
+                    result["error_code"] = Code.UNKNOWN_TOPIC_OR_PARTITION
                 else:
-                    told |= {"leader_epoch": part.epoch, "end_offset": part.log.next}
-                parts.append(told)
+                    result |= {"leader_epoch": part.epoch, "end_offset": part.log.next}
+                parts.append(result)
             topics.append({**naming(each), "partitions": parts})
         return {"topics": topics}
 
-    async def _produce(self, asked: Asked) -> Body | None:
+    async def _produce(self, request: Request) -> Body | None:
         topics = []
-        for each in asked.body["topic_data"]:
+        for each in request.body["topic_data"]:
             name = self._model.name_of(each)
             parts = []
             for data in each["partition_data"]:
-                told: Body = {"index": data["index"], "error_code": 0, "base_offset": -1}
+                result: Body = {"index": data["index"], "error_code": 0, "base_offset": -1}
                 part = self.find(name, data["index"])
                 if part is None:
                     by_id = not name and "topic_id" in each
-                    told["error_code"] = (
+                    result["error_code"] = (
                         Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
                     )
                 elif self._kept + len(data["records"] or b"") > MOST_KEPT:
-                    told["error_code"] = Code.KAFKA_STORAGE_ERROR
+                    result["error_code"] = Code.KAFKA_STORAGE_ERROR
                 elif data["records"]:
                     before = part.log.bytes
-                    told["base_offset"] = part.log.append(data["records"])
+                    result["base_offset"] = part.log.append(data["records"])
                     self._kept += part.log.bytes - before
-                    if told["base_offset"] < 0:
-                        told["error_code"] = Code.CORRUPT_MESSAGE
-                    told["log_start_offset"] = part.log.start
-                told["log_append_time_ms"] = -1
-                parts.append(told)
+                    if result["base_offset"] < 0:
+                        result["error_code"] = Code.CORRUPT_MESSAGE
+                    result["log_start_offset"] = part.log.start
+                result["log_append_time_ms"] = -1
+                parts.append(result)
             topics.append({**naming(each), "partition_responses": parts})
         self.wake()
-        return None if asked.body["acks"] == 0 else {"responses": topics}
+        return None if request.body["acks"] == 0 else {"responses": topics}
 
     def end_transaction(self, producer: int, epoch: int, committed: bool) -> None:
         """Write the marker behind whatever the producer has open."""
@@ -171,10 +175,10 @@ class Partitions:
         self.wake()
 
 
-def _portion(log: Log, asked: Body, left: int, magic: int, committed: bool) -> Body:
-    offset = asked["fetch_offset"]
+def _portion(log: Log, wanted: Body, left: int, magic: int, committed: bool) -> Body:
+    offset = wanted["fetch_offset"]
     stable = log.stable
-    told: Body = {
+    result: Body = {
         "error_code": 0,
         # Where the capture's clients stood without reading on is an end, too.
         "high_watermark": max(log.end, offset if offset <= log.next else 0),
@@ -183,18 +187,18 @@ def _portion(log: Log, asked: Body, left: int, magic: int, committed: bool) -> B
         "preferred_read_replica": -1,
         "records": b"",
     }
-    told["last_stable_offset"] = stable if stable < log.end else told["high_watermark"]
+    result["last_stable_offset"] = stable if stable < log.end else result["high_watermark"]
     if not 0 <= offset <= log.next:
-        return {**told, "error_code": Code.OFFSET_OUT_OF_RANGE}
+        return {**result, "error_code": Code.OFFSET_OUT_OF_RANGE}
     if left > 0:
-        most = min(left, max(asked["partition_max_bytes"], 1))
-        told["records"] = log.read(offset, most, magic, stable if committed else None)
+        most = min(left, max(wanted["partition_max_bytes"], 1))
+        result["records"] = log.read(offset, most, magic, stable if committed else None)
     if committed:
-        told["aborted_transactions"] = [
+        result["aborted_transactions"] = [
             {"producer_id": producer, "first_offset": first}
             for producer, first in log.aborted_from(offset)
         ]
-    return told
+    return result
 
 
 def _offset_at(log: Log, timestamp: int, committed: bool) -> tuple[int, int]:

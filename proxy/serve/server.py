@@ -25,10 +25,10 @@ from kafkascope.dissectors.registry import (
     response_header_version,
     write_layout,
 )
-from kafkascope.proxy.serve.asked import Code
-from kafkascope.proxy.serve.broker import Answer, Broker, Refused
+from kafkascope.proxy.serve.broker import Broker, NoResponse, Response
 from kafkascope.proxy.serve.lines import Lines
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
+from kafkascope.proxy.serve.request import Code
 
 MAX_REQUEST: Final = 100 << 20
 MAX_CONNECTIONS: Final = 800
@@ -41,7 +41,7 @@ SMALL: Final = 64 << 10
 IDLE_S: Final = 600.0
 """As connections.max.idle.ms of brokers."""
 FRAME_S: Final = 60.0
-"""For a request to arrive, once it has begun, and for an answer to be taken."""
+"""For a request to arrive, once it has begun, and for a response to be taken."""
 _SIZE: Final = struct.Struct(">i")
 
 Told = Callable[[str], None]
@@ -52,12 +52,12 @@ class Server:
 
     def __init__(
         self,
-        told: Told | None = None,
+        body: Told | None = None,
         *,
         accounts: Accounts | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._lines = Lines(told or (lambda text: None))
+        self._lines = Lines(body or (lambda text: None))
         self._accounts = accounts or Accounts()
         self._tls = tls
         self._servers: list[asyncio.Server] = []
@@ -184,13 +184,13 @@ class _Connection:
         try:
             while await self._one():
                 pass
-        except (Refused, Denied) as error:
+        except (NoResponse, Denied) as error:
             self._tell(f"{error}; closed")
         except DissectError as error:
             self._tell(f"a request cannot be read ({error}); closed")
 
     async def _one(self) -> bool:
-        """One request and its answer; False when the connection is over."""
+        """One request and its response; False when the connection is over."""
         try:
             async with asyncio.timeout(IDLE_S):
                 size = await self._reader.readexactly(4)
@@ -199,15 +199,15 @@ class _Connection:
         (length,) = _SIZE.unpack(size)
         least = 0 if self._login.raw else 8
         if not least <= length <= MAX_REQUEST:
-            raise Refused(_looks(size))
+            raise NoResponse(_looks(size))
         if not self._server.take(length):
-            raise Refused(f"no room for a request of {length} bytes beside those of others")
+            raise NoResponse(f"no room for a request of {length} bytes beside those of others")
         try:
-            answer = await self._answer(await self._payload(length))
+            response = await self._respond(await self._payload(length))
         finally:
             self._server.give(length)
-        if answer is not None:
-            await self._send(answer)
+        if response is not None:
+            await self._send(response)
         return True
 
     async def _payload(self, length: int) -> bytes:
@@ -215,25 +215,31 @@ class _Connection:
             async with asyncio.timeout(FRAME_S):
                 return await self._reader.readexactly(length)
         except TimeoutError:
-            raise Refused(f"a request of {length} bytes did not arrive in {FRAME_S:g} s") from None
+            raise NoResponse(
+                f"a request of {length} bytes did not arrive in {FRAME_S:g} s"
+            ) from None
         except asyncio.IncompleteReadError as error:
-            raise Refused(f"{len(error.partial)} of the {length} bytes of a request came") from None
+            raise NoResponse(
+                f"{len(error.partial)} of the {length} bytes of a request came"
+            ) from None
 
-    async def _send(self, answer: bytes) -> None:
-        if not self._server.take(len(answer)):
-            raise Refused(f"no room for an answer of {len(answer)} bytes beside those of others")
+    async def _send(self, response: bytes) -> None:
+        if not self._server.take(len(response)):
+            raise NoResponse(
+                f"no room for an answer of {len(response)} bytes beside those of others"
+            )
         try:
-            self._writer.write(_SIZE.pack(len(answer)) + answer)
+            self._writer.write(_SIZE.pack(len(response)) + response)
             async with asyncio.timeout(FRAME_S):
                 await self._writer.drain()
         except TimeoutError:
             self._writer.transport.abort()
-            raise Refused(f"an answer was not taken in {FRAME_S:g} s") from None
+            raise NoResponse(f"an answer was not taken in {FRAME_S:g} s") from None
         finally:
-            self._server.give(len(answer))
+            self._server.give(len(response))
 
-    async def _answer(self, payload: bytes) -> bytes | None:
-        """The payload of the answer; None when none is due."""
+    async def _respond(self, payload: bytes) -> bytes | None:
+        """The payload of the response; None when none is due."""
         broker = self._server.broker
         assert broker is not None
         self._server.requests += 1
@@ -248,17 +254,17 @@ class _Connection:
         try:
             decoded = decode_request(payload)
         except (UnknownApi, UnknownVersion) as error:
-            raise Refused(str(error)) from None
+            raise NoResponse(str(error)) from None
         if not self._met:
             self._meet(head, decoded)
-        answer = self._logged_in(head, decoded)
-        if answer is None:
+        response = self._logged_in(head, decoded)
+        if response is None:
             if not self._login.done and head.api_key != API_VERSIONS:
-                raise Refused(f"{APIS[head.api_key].name} before a login; --user asks for one")
-            answer = await broker.answer(head.api_key, head.api_version, head.client_id, decoded)
-        if answer.note:
-            self._server.tell(head.client_id or "?", answer.note)
-        return _written(head, answer)
+                raise NoResponse(f"{APIS[head.api_key].name} before a login; --user asks for one")
+            response = await broker.respond(head.api_key, head.api_version, head.client_id, decoded)
+        if response.note:
+            self._server.tell(head.client_id or "?", response.note)
+        return _written(head, response)
 
     def _meet(self, head: RequestHeader, decoded: Decoded) -> None:
         """Tell who came: a line for each client, not for each of its connections."""
@@ -269,8 +275,8 @@ class _Connection:
         text = f"{name} connected" + (f", {software} {version}".rstrip() if software else "")
         self._server.tell(self._who, text, f"{self._who.rpartition(':')[0]} {text}")
 
-    def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Answer | None:
-        """The answer to a request of SASL; None for others."""
+    def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Response | None:
+        """The response to a request of SASL; None for others."""
         name = APIS[head.api_key].name
         if name == "SaslHandshake":
             mechanism = decoded.body["mechanism"]
@@ -279,16 +285,16 @@ class _Connection:
             if body["error_code"]:
                 note = f"{mechanism} is not served, only {', '.join(body['mechanisms'])}"
                 note += " (SCRAM needs --user)" if mechanism.startswith("SCRAM") else ""
-            return Answer(head.api_version, body, note)
+            return Response(head.api_version, body, note)
         if name == "SaslAuthenticate":
             blank: Body = {"error_code": 0, "error_message": None, "session_lifetime_ms": 0}
             try:
-                told = {**blank, "auth_bytes": self._login.token(decoded.body["auth_bytes"])}
+                body = {**blank, "auth_bytes": self._login.token(decoded.body["auth_bytes"])}
             except Denied as error:
                 failed: Body = {"error_code": Code.SASL_AUTHENTICATION_FAILED, "auth_bytes": b""}
-                told = {**blank, **failed, "error_message": f"Authentication failed: {error}"}
-                return Answer(head.api_version, told, f"authentication failed: {error}")
-            return Answer(head.api_version, told)
+                body = {**blank, **failed, "error_message": f"Authentication failed: {error}"}
+                return Response(head.api_version, body, f"authentication failed: {error}")
+            return Response(head.api_version, body)
         return None
 
 
@@ -299,14 +305,14 @@ def _fallback(head: RequestHeader, broker: Broker) -> bytes:
     return _SIZE.pack(head.correlation_id) + write_layout(layout, body)
 
 
-def _written(head: RequestHeader, answer: Answer) -> bytes | None:
-    if answer.body is None:
+def _written(head: RequestHeader, response: Response) -> bytes | None:
+    if response.body is None:
         return None
     version = response_header_version(head.api_key, head.api_version)
     header = layout_of("ResponseHeader", version)
-    layout = layout_of(f"{APIS[head.api_key].name}Response", answer.version)
+    layout = layout_of(f"{APIS[head.api_key].name}Response", response.version)
     written = write_layout(header, {"correlation_id": head.correlation_id})
-    return written + write_layout(layout, answer.body)
+    return written + write_layout(layout, response.body)
 
 
 def _looks(size: bytes) -> str:

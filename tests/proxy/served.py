@@ -14,9 +14,9 @@ from kafkascope.dissectors.records.records import Partial, Record, batches, open
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.proxy.replay.peer import Peer, Reach
 from kafkascope.proxy.serve.broker import Broker
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.library import Library
 from kafkascope.proxy.serve.logins import Accounts
-from kafkascope.proxy.serve.model import Model
 from kafkascope.proxy.serve.server import Server
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
@@ -44,10 +44,10 @@ def batch(*values: bytes, base: int = 0, transaction: bool = False, **more: Any)
     return encode_batch(rows(*values, base=base), **more)
 
 
-def library_of(name: str) -> tuple[Model, Library, Any]:
+def library_of(name: str) -> tuple[CapturedCluster, Library, Any]:
     capture = open_capture([SAMPLES / name], spool=Spool())
     session = Session(capture.context, capture.source.read)
-    model, library = Model(capture.context.names), Library(session)
+    model, library = CapturedCluster(capture.context.names), Library(session)
     for exchange in capture.exchanges():
         index = session.add(exchange)
         model.add(exchange)

@@ -1,4 +1,4 @@
-"""Errors: in place of the broker's answer, or stamped into it."""
+"""Errors: in place of the broker's response, or stamped into it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kafkascope.dissectors.registry import (
     write_layout,
 )
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.answers import LEVELS, TOP_ERRORS, answer, levels, stamp
+from kafkascope.proxy.rules.error_responses import LEVELS, TOP_ERRORS, error_response, levels, stamp
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
-from kafkascope.proxy.rules.verdicts import Answer, Replace, Verdict
+from kafkascope.proxy.rules.verdicts import Replace, Respond, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
@@ -89,7 +89,7 @@ class ErrorAction(_ErrorAction):
             partly = self.level is None and self.code not in TOP_ERRORS
             if frame.key == FETCH and partly and not request.body["topics"]:
                 return _full_fetch(frame)
-            payload = answer(request, self.code, self.level)
+            payload = error_response(request, self.code, self.level)
             if payload is not None and frame.key == METADATA:
                 payload = _with_brokers(frame, payload)
         except DissectError:
@@ -97,7 +97,7 @@ class ErrorAction(_ErrorAction):
         if payload is None:
             return None
         frame.comment = f"{FAULT}{self}, the broker was not asked"
-        return Answer(payload)
+        return Respond(payload)
 
 
 def _full_fetch(frame: InterceptedFrame) -> Verdict | None:
@@ -111,7 +111,7 @@ def _full_fetch(frame: InterceptedFrame) -> Verdict | None:
     head += bytes(response_header_version(FETCH, version))
     frame.uncounted = True
     frame.comment = f"{FAULT}the client shall name its partitions"
-    return Answer(head + encode_body("FetchResponse", version, body))
+    return Respond(head + encode_body("FetchResponse", version, body))
 
 
 def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
@@ -129,7 +129,7 @@ def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
 
 
 class StampAction(_ErrorAction):
-    """Put an error into the broker's answer."""
+    """Put an error into the broker's response."""
 
     word = "stamp"
     usage = "stamp CODE [at top|group|topic|partition]"
@@ -137,7 +137,7 @@ class StampAction(_ErrorAction):
     sides = (BROKER,)
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Change the answer."""
+        """Change the response."""
         decoded = frame.decoded
         if decoded is None or frame.payload is None:
             return None

@@ -15,7 +15,7 @@ METADATA = 3
 
 
 class StaleAction(Action):
-    """Give the first answer again."""
+    """Give the first response again."""
 
     word = "stale-metadata"
     usage = "stale-metadata"

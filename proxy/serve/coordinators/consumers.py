@@ -10,9 +10,14 @@ from typing import Any, Final
 
 from kafkascope.analyzer.filter.regex import Regex, RegexError
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve.asked import Asked, Code, Handler
-from kafkascope.proxy.serve.coordinators.room import ENTRY, Room, size_of, size_of_names
-from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
+from kafkascope.proxy.serve.coordinators.memory_budget import (
+    ENTRY,
+    MemoryBudget,
+    size_of,
+    size_of_names,
+)
+from kafkascope.proxy.serve.request import Code, Handler, Request
 
 HEARTBEAT_MS: Final = 1_000
 SESSION_S: Final = 45.0
@@ -39,7 +44,7 @@ class Consumer:
     owned: set[Place] = field(default_factory=set)
     """What it has, or has been told to have."""
     target: set[Place] = field(default_factory=set)
-    told: set[Place] | None = None
+    last_assignment: set[Place] | None = None
     seen: float = 0.0
 
 
@@ -54,21 +59,21 @@ class ConsumerGroup:
 class ConsumerGroups:
     """All groups of the consumer protocol."""
 
-    def __init__(self, model: Model, room: Room | None = None) -> None:
+    def __init__(self, model: CapturedCluster, budget: MemoryBudget | None = None) -> None:
         self._model = model
         self._groups: dict[str, ConsumerGroup] = {}
-        self._room = room or Room()
-        self._room.holds(self._held)
+        self._budget = budget or MemoryBudget()
+        self._budget.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
         return {"ConsumerGroupHeartbeat": self._heartbeat, "ConsumerGroupDescribe": self._describe}
 
-    async def _heartbeat(self, asked: Asked) -> Body:
-        return self.heartbeat(asked.body, asked.client_id or "")
+    async def _heartbeat(self, request: Request) -> Body:
+        return self.heartbeat(request.body, request.client_id or "")
 
     def heartbeat(self, body: Body, client_id: str = "") -> Body:
-        """The answer to a ConsumerGroupHeartbeat."""
+        """The response to a ConsumerGroupHeartbeat."""
         name = body["group_id"]
         member_id = body["member_id"] or str(uuid.uuid4())
         names = body.get("subscribed_topic_names") or ()
@@ -94,7 +99,7 @@ class ConsumerGroups:
             member = group.members[member_id] = Consumer(member_id, instance, client_id)
             group.epoch += 1
         elif body["member_epoch"] == 0:
-            member.told = None
+            member.last_assignment = None
             member.owned = set()
         elif body["member_epoch"] > group.epoch:
             return _refused(member_id, Code.FENCED_MEMBER_EPOCH)
@@ -119,7 +124,7 @@ class ConsumerGroups:
         if not has_place(self._groups, name):
             return False
         known = name in self._groups and member_id in self._groups[name].members
-        return (known and size < 2 * ENTRY) or self._room.admit(size)
+        return (known and size < 2 * ENTRY) or self._budget.admit(size)
 
     def _held(self) -> int:
         """Bytes of all groups and their members."""
@@ -167,9 +172,9 @@ class ConsumerGroups:
         taken = {p for m in group.members.values() if m is not member for p in m.owned}
         mine = member.target - taken
         member.epoch = group.epoch
-        if mine == member.told:
+        if mine == member.last_assignment:
             return _beat(member.id, member.epoch, None)
-        member.told = mine
+        member.last_assignment = mine
         # What it has to give up counts as its own until it says that it has done so.
         member.owned |= mine
         return _beat(member.id, member.epoch, {"topic_partitions": by_topic(mine)})
@@ -209,8 +214,8 @@ class ConsumerGroups:
             for name, group in self._groups.items()
         ]
 
-    async def _describe(self, asked: Asked) -> Body:
-        return {"groups": [self._described(name) for name in asked.body["group_ids"]]}
+    async def _describe(self, request: Request) -> Body:
+        return {"groups": [self._described(name) for name in request.body["group_ids"]]}
 
     def _described(self, name: str) -> Body:
         group = self._groups.get(name)

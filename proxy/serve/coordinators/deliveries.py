@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve.asked import Code
 from kafkascope.proxy.serve.log import Log
+from kafkascope.proxy.serve.request import Code
 
 LOCK_S: Final = 30.0
 """So long a record is a member's; then it is for others again."""
@@ -19,7 +19,7 @@ MOST_DELIVERIES: Final = 5
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
-class Held(NamedTuple):
+class Acquired(NamedTuple):
     """A record that a member has."""
 
     member: str
@@ -33,7 +33,7 @@ class Delivery:
     def __init__(self, start: int) -> None:
         self.next = start
         """The first offset that nobody had yet."""
-        self.held: dict[int, Held] = {}
+        self.held: dict[int, Acquired] = {}
         self.free: dict[int, int] = {}
         """Offsets that were given back -> how often they were delivered."""
 
@@ -84,7 +84,7 @@ class Delivery:
             wanted = self._wanted(max(entry.base, start), entry.last, most - len(taken))
             for offset, deliveries in wanted:
                 self.free.pop(offset, None)
-                self.held[offset] = Held(member, deliveries + 1, until)
+                self.held[offset] = Acquired(member, deliveries + 1, until)
                 self.next = max(self.next, offset + 1)
                 taken.append((offset, deliveries + 1))
             if wanted:

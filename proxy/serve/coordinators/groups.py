@@ -11,8 +11,13 @@ from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.schema import Versions
-from kafkascope.proxy.serve.asked import Asked, Code, Handler
-from kafkascope.proxy.serve.coordinators.room import Room, size_of, size_of_names, size_of_protocols
+from kafkascope.proxy.serve.coordinators.memory_budget import (
+    MemoryBudget,
+    size_of,
+    size_of_names,
+    size_of_protocols,
+)
+from kafkascope.proxy.serve.request import Code, Handler, Request
 
 FORMING: Final = 0.15
 """Seconds that the first members of a group have to come together."""
@@ -34,7 +39,7 @@ MAX_OFFERED: Final = 1_000
 
 
 @dataclass(slots=True)
-class Member:
+class ClassicMember:
     """A member of a classic group."""
 
     id: str
@@ -59,7 +64,7 @@ class Group:
     leader: str = ""
     state: str = "empty"
     """empty, joining, syncing, stable."""
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ClassicMember] = field(default_factory=dict)
     known: dict[str, None] = field(default_factory=dict)
     """Ids that were handed out and are not used yet, oldest first."""
     timer: asyncio.TimerHandle | None = None
@@ -68,10 +73,10 @@ class Group:
 class Groups:
     """All classic groups of a served capture."""
 
-    def __init__(self, room: Room | None = None) -> None:
+    def __init__(self, budget: MemoryBudget | None = None) -> None:
         self._groups: dict[str, Group] = {}
-        self._room = room or Room()
-        self._room.holds(self._held)
+        self._budget = budget or MemoryBudget()
+        self._budget.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
@@ -82,19 +87,19 @@ class Groups:
             "LeaveGroup": self._leave,
         }
 
-    async def _join(self, asked: Asked) -> Body:
-        return await self.join(asked.version, asked.client_id, asked.body)
+    async def _join(self, request: Request) -> Body:
+        return await self.join(request.version, request.client_id, request.body)
 
-    async def _sync(self, asked: Asked) -> Body:
-        return await self.sync(asked.body)
+    async def _sync(self, request: Request) -> Body:
+        return await self.sync(request.body)
 
-    async def _heartbeat(self, asked: Asked) -> Body:
-        return {"error_code": self.heartbeat(asked.body)}
+    async def _heartbeat(self, request: Request) -> Body:
+        return {"error_code": self.heartbeat(request.body)}
 
-    async def _leave(self, asked: Asked) -> Body:
-        members = self.leave(asked.body)
+    async def _leave(self, request: Request) -> Body:
+        members = self.leave(request.body)
         # One member leaves until version 2, and has its error at the top.
-        error = members[0]["error_code"] if "members" not in asked.body else 0
+        error = members[0]["error_code"] if "members" not in request.body else 0
         return {"error_code": error, "members": members}
 
     def _group(self, name: str) -> Group | None:
@@ -107,7 +112,7 @@ class Groups:
             if empty is None:
                 return None
             del self._groups[empty.name]
-        if not self._room.admit(size_of(name)):
+        if not self._budget.admit(size_of(name)):
             return None
         group = self._groups[name] = Group(name)
         return group
@@ -136,7 +141,7 @@ class Groups:
             if version in MEMBER_ID_NEEDED and not instance:
                 if len(group.known) >= MAX_OFFERED:
                     group.known.pop(next(iter(group.known)))
-                elif not self._room.admit(size_of(member_id)):
+                elif not self._budget.admit(size_of(member_id)):
                     return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
                 group.known[member_id] = None
                 return _joined(Code.MEMBER_ID_REQUIRED, member_id)
@@ -147,11 +152,11 @@ class Groups:
         fresh = member is None
         more = size_of_protocols(body["protocols"])
         more += size_of(member_id) if member is None else -size_of_protocols(member.protocols)
-        if more > 0 and not self._room.admit(more):
+        if more > 0 and not self._budget.admit(more):
             return _joined(Code.GROUP_MAX_SIZE_REACHED, member_id)
         group.known.pop(member_id, None)
         if member is None:
-            member = group.members[member_id] = Member(member_id, instance, 0, 0, [], 0)
+            member = group.members[member_id] = ClassicMember(member_id, instance, 0, 0, [], 0)
         member.session_s = min(max(body["session_timeout_ms"] / 1000, 1), LONGEST_S)
         limit_ms: int = body.get("rebalance_timeout_ms") or body["session_timeout_ms"]
         member.rebalance_s = min(max(limit_ms, 1) / 1000, LONGEST_S)
@@ -241,7 +246,7 @@ class Groups:
             return {**blank, "error_code": Code.REBALANCE_IN_PROGRESS}
         member = group.members[body["member_id"]]
         if body["member_id"] == group.leader and group.state == "syncing":
-            if not self._room.admit(sum(size_of(e["assignment"]) for e in body["assignments"])):
+            if not self._budget.admit(sum(size_of(e["assignment"]) for e in body["assignments"])):
                 return {**blank, "error_code": Code.UNKNOWN_SERVER_ERROR}
             for each in body["assignments"]:
                 if each["member_id"] in group.members:
@@ -288,10 +293,10 @@ class Groups:
         )
 
     def leave(self, body: Body) -> list[Body]:
-        """LeaveGroup; one answer for each member."""
+        """LeaveGroup; one response for each member."""
         group = self._groups.get(body["group_id"]) or Group(body["group_id"])
         members = body.get("members") or [{"member_id": body.get("member_id", "")}]
-        told = []
+        result = []
         for each in members:
             found = each["member_id"]
             if not found and each.get("group_instance_id"):
@@ -304,14 +309,14 @@ class Groups:
                     "",
                 )
             gone = group.members.pop(found, None)
-            told.append({**each, "error_code": 0 if gone else Code.UNKNOWN_MEMBER_ID})
+            result.append({**each, "error_code": 0 if gone else Code.UNKNOWN_MEMBER_ID})
             if gone is not None and gone.joining is not None and not gone.joining.done():
                 gone.joining.set_result(Code.UNKNOWN_MEMBER_ID)
         if group.members:
             self._rebalance(group)
         else:
             group.state = "empty"
-        return told
+        return result
 
     def described(self, name: str) -> Body:
         """What DescribeGroups tells."""
@@ -405,7 +410,7 @@ def _common(group: Group) -> str | None:
     return next((each["name"] for each in members[0].protocols if each["name"] in common), None)
 
 
-def _metadata(member: Member, protocol: str) -> bytes:
+def _metadata(member: ClassicMember, protocol: str) -> bytes:
     for each in member.protocols:
         if each["name"] == protocol:
             data: bytes = each["metadata"]

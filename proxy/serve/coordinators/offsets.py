@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve.asked import Asked, Code, Handler, each_partition, naming
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster, uuid_of
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
-from kafkascope.proxy.serve.coordinators.room import ENTRY, Room, size_of
-from kafkascope.proxy.serve.model import Model, uuid_of
+from kafkascope.proxy.serve.coordinators.memory_budget import ENTRY, MemoryBudget, size_of
+from kafkascope.proxy.serve.request import Code, Handler, Request, each_partition, naming
 
 Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
 """(topic, partition) -> offset, metadata."""
@@ -23,7 +23,11 @@ class Offsets:
     """What groups have committed."""
 
     def __init__(
-        self, model: Model, groups: Groups, consumers: ConsumerGroups, room: Room | None = None
+        self,
+        model: CapturedCluster,
+        groups: Groups,
+        consumers: ConsumerGroups,
+        budget: MemoryBudget | None = None,
     ) -> None:
         self._model = model
         self._groups = groups
@@ -31,8 +35,8 @@ class Offsets:
         self._known: dict[str, Committed] = {g: dict(known) for g, known in model.offsets.items()}
         self._pending: dict[int, dict[str, Committed]] = {}
         """Producer id -> what its transaction commits."""
-        self._room = room or Room()
-        self._room.holds(self._held)
+        self._budget = budget or MemoryBudget()
+        self._budget.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
@@ -52,17 +56,17 @@ class Offsets:
             if committed:
                 self._known.setdefault(group, {}).update(known)
 
-    async def _commit(self, asked: Asked) -> Body:
-        return self._taken(asked.body, self._known)
+    async def _commit(self, request: Request) -> Body:
+        return self._taken(request.body, self._known)
 
-    async def _txn_commit(self, asked: Asked) -> Body:
-        body = asked.body
+    async def _txn_commit(self, request: Request) -> Body:
+        body = request.body
         producer = body["producer_id"]
         pending = self._pending.get(producer, {})
-        told = self._taken(body, pending)
+        result = self._taken(body, pending)
         if pending:
             self._pending[producer] = pending
-        return told
+        return result
 
     def _taken(self, body: Body, groups: dict[str, Committed]) -> Body:
         """Keep what a request commits; an error for each partition."""
@@ -97,7 +101,7 @@ class Offsets:
             size += ENTRY
         if metadata:
             size += size_of(metadata)
-        if size and not self._room.admit(size):
+        if size and not self._budget.admit(size):
             return Code.INVALID_COMMIT_OFFSET_SIZE
         if known is None:
             known = groups[group] = {}
@@ -112,11 +116,11 @@ class Offsets:
             for group, known in groups.items()
         )
 
-    async def _fetch(self, asked: Asked) -> Body:
-        body = asked.body
+    async def _fetch(self, request: Request) -> Body:
+        body = request.body
         if "groups" not in body:
-            told = self._told(body["group_id"], body["topics"])
-            return {"error_code": 0, "topics": told}
+            result = self._told(body["group_id"], body["topics"])
+            return {"error_code": 0, "topics": result}
         groups = []
         for each in body["groups"]:
             error = self._consumers.check_member(
@@ -141,7 +145,7 @@ class Offsets:
                 for name, numbers in by_name.items()
                 if name in self._model.topics
             ]
-        told = []
+        result = []
         for each in topics:
             name = self._model.name_of(each)
             parts = []
@@ -156,5 +160,5 @@ class Offsets:
                         "error_code": 0,
                     }
                 )
-            told.append({**naming(each), "partitions": parts})
-        return told
+            result.append({**naming(each), "partitions": parts})
+        return result

@@ -8,10 +8,10 @@ from typing import Final
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import layout_of
 from kafkascope.dissectors.schema import Versions
-from kafkascope.proxy.serve.asked import Asked, Code, Handler
+from kafkascope.proxy.serve.coordinators.memory_budget import MemoryBudget, size_of
 from kafkascope.proxy.serve.coordinators.offsets import Offsets
-from kafkascope.proxy.serve.coordinators.room import Room, size_of
 from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.request import Code, Handler, Request
 
 FIRST_ID: Final = 1 << 40
 """Beyond all ids that a captured cluster gave away."""
@@ -26,14 +26,16 @@ before."""
 class Producers:
     """Who writes."""
 
-    def __init__(self, partitions: Partitions, offsets: Offsets, room: Room | None = None) -> None:
+    def __init__(
+        self, partitions: Partitions, offsets: Offsets, budget: MemoryBudget | None = None
+    ) -> None:
         self._partitions = partitions
         self._offsets = offsets
         self._next = FIRST_ID
         self._known: dict[str, tuple[int, int]] = {}
         """Transactional id -> producer id and epoch."""
-        self._room = room or Room()
-        self._room.holds(lambda: sum(map(size_of, self._known)))
+        self._budget = budget or MemoryBudget()
+        self._budget.holds(lambda: sum(map(size_of, self._known)))
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
@@ -48,14 +50,14 @@ class Producers:
         self._next += 1
         return self._next, 0
 
-    async def _init(self, asked: Asked) -> Body:
-        name = asked.body["transactional_id"]
+    async def _init(self, request: Request) -> Body:
+        name = request.body["transactional_id"]
         if not name:
             producer, epoch = self._fresh()
             return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
         known = self._known.get(name)
         if known is None:
-            if not self._room.admit(size_of(name)):
+            if not self._budget.admit(size_of(name)):
                 error = Code.UNKNOWN_SERVER_ERROR
                 return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
             if len(self._known) >= MOST:
@@ -79,8 +81,8 @@ class Producers:
             return Code.INVALID_PRODUCER_ID_MAPPING
         return 0 if epoch == known[1] else fenced
 
-    async def _add_partitions(self, asked: Asked) -> Body:
-        def told(topics: list[Body], error: int) -> list[Body]:
+    async def _add_partitions(self, request: Request) -> Body:
+        def of_topics(topics: list[Body], error: int) -> list[Body]:
             return [
                 {
                     "name": each["name"],
@@ -92,7 +94,7 @@ class Producers:
                 for each in topics
             ]
 
-        body = asked.body
+        body = request.body
         if "transactions" in body:
             whole = []
             for each in body["transactions"]:
@@ -100,28 +102,28 @@ class Producers:
                 error = self._check(
                     name, each["producer_id"], each["producer_epoch"], Code.PRODUCER_FENCED
                 )
-                topics = told(each["topics"], error)
+                topics = of_topics(each["topics"], error)
                 whole.append({"transactional_id": name, "topic_results": topics})
             return {"error_code": 0, "results_by_transaction": whole}
         error = self._check(
             body["v3_and_below_transactional_id"],
             body["v3_and_below_producer_id"],
             body["v3_and_below_producer_epoch"],
-            _fenced(asked),
+            _fenced(request),
         )
-        return {"results_by_topic_v3_and_below": told(body["v3_and_below_topics"], error)}
+        return {"results_by_topic_v3_and_below": of_topics(body["v3_and_below_topics"], error)}
 
-    def _checked(self, asked: Asked) -> int:
-        body = asked.body
+    def _checked(self, request: Request) -> int:
+        body = request.body
         name, producer = body["transactional_id"], body["producer_id"]
-        return self._check(name, producer, body["producer_epoch"], _fenced(asked))
+        return self._check(name, producer, body["producer_epoch"], _fenced(request))
 
-    async def _add_offsets(self, asked: Asked) -> Body:
-        return {"error_code": self._checked(asked)}
+    async def _add_offsets(self, request: Request) -> Body:
+        return {"error_code": self._checked(request)}
 
-    async def _end(self, asked: Asked) -> Body:
-        error = self._checked(asked)
-        body = asked.body
+    async def _end(self, request: Request) -> Body:
+        error = self._checked(request)
+        body = request.body
         name, producer, epoch = (
             body["transactional_id"],
             body["producer_id"],
@@ -131,14 +133,14 @@ class Producers:
             return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
         self._ended(producer, epoch, committed=body["committed"])
         # Since epochs are in the response, every transaction has its own (KIP-890).
-        if layout_of("EndTxnResponse", asked.version).has("producer_epoch"):
+        if layout_of("EndTxnResponse", request.version).has("producer_epoch"):
             producer, epoch = (producer, epoch + 1) if epoch < LAST_EPOCH else self._fresh()
             self._known[name] = producer, epoch
         return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
 
 
-def _fenced(asked: Asked) -> Code:
+def _fenced(request: Request) -> Code:
     """The error that an old epoch gets."""
-    if asked.version in PRODUCERS_FENCED:
+    if request.version in PRODUCERS_FENCED:
         return Code.PRODUCER_FENCED
     return Code.INVALID_PRODUCER_EPOCH

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.consumers import (
     HEARTBEAT_MS,
     MAX_MEMBERS,
@@ -18,24 +18,29 @@ from kafkascope.proxy.serve.coordinators.consumers import (
     has_place,
 )
 from kafkascope.proxy.serve.coordinators.deliveries import LOCK_S, MOST_LOCKS, Delivery
-from kafkascope.proxy.serve.coordinators.room import ENTRY, Room, size_of, size_of_names
-from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.coordinators.memory_budget import (
+    ENTRY,
+    MemoryBudget,
+    size_of,
+    size_of_names,
+)
 from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.request import LONGEST_WAIT_S, Code, Handler, Request
 
 MOST_BYTES: Final = 50 << 20
 MOST_RECORDS: Final = 500
-"""Of a partition in an answer, when the request does not say."""
+"""Of a partition in a response, when the request does not say."""
 OPENS: Final = 0
 CLOSES: Final = -1
 
 
 @dataclass(slots=True)
-class Member:
+class ShareMember:
     """A member of a share group, and its session."""
 
     client: str = ""
     topics: list[str] = field(default_factory=list)
-    told: set[Place] | None = None
+    last_assignment: set[Place] | None = None
     seen: float = 0.0
     session: dict[Place, None] | None = None
     """What it fetches, in order; None: it has no session."""
@@ -48,17 +53,19 @@ class ShareGroup:
     """A share group."""
 
     epoch: int = 0
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ShareMember] = field(default_factory=dict)
     deliveries: dict[Place, Delivery] = field(default_factory=dict)
 
 
 class ShareGroups:
     """All share groups."""
 
-    def __init__(self, model: Model, partitions: Partitions, room: Room | None = None) -> None:
+    def __init__(
+        self, model: CapturedCluster, partitions: Partitions, budget: MemoryBudget | None = None
+    ) -> None:
         self._model = model
-        self._room = room or Room()
-        self._room.holds(self._held)
+        self._budget = budget or MemoryBudget()
+        self._budget.holds(self._held)
         self._partitions = partitions
         self._groups: dict[str, ShareGroup] = {}
 
@@ -73,37 +80,37 @@ class ShareGroups:
 
     # --- membership
 
-    async def _heartbeat(self, asked: Asked) -> Body:
-        body, member_id = asked.body, asked.body["member_id"]
+    async def _heartbeat(self, request: Request) -> Body:
+        body, member_id = request.body, request.body["member_id"]
         name = body["group_id"]
-        told: Body = {
+        result: Body = {
             "error_code": 0,
             "member_id": member_id,
             "heartbeat_interval_ms": HEARTBEAT_MS,
         }
         topics = body["subscribed_topic_names"]
-        size = size_of(name, member_id, asked.client_id) + size_of_names(topics or ())
+        size = size_of(name, member_id, request.client_id) + size_of_names(topics or ())
         if not self._fits(name, member_id, size if topics else 0):
             error = Code.GROUP_MAX_SIZE_REACHED
-            return {**told, "error_code": error, "member_epoch": 0, "assignment": None}
+            return {**result, "error_code": error, "member_epoch": 0, "assignment": None}
         group = self._groups.setdefault(name, ShareGroup())
         now = time.monotonic()
         for gone in [i for i, m in group.members.items() if now - m.seen > SESSION_S]:
             self._remove(group, gone)
         if body["member_epoch"] < 0:
             self._remove(group, member_id)
-            return {**told, "member_epoch": body["member_epoch"], "assignment": None}
+            return {**result, "member_epoch": body["member_epoch"], "assignment": None}
         member = group.members.get(member_id)
         if member is None:
             error = Code.NONE if body["member_epoch"] == 0 else Code.UNKNOWN_MEMBER_ID
             if len(group.members) >= MAX_MEMBERS:
                 error = Code.GROUP_MAX_SIZE_REACHED
             if error:
-                return {**told, "error_code": error, "member_epoch": 0, "assignment": None}
-            member = group.members[member_id] = Member(asked.client_id or "")
+                return {**result, "error_code": error, "member_epoch": 0, "assignment": None}
+            member = group.members[member_id] = ShareMember(request.client_id or "")
             group.epoch += 1
         elif body["member_epoch"] == 0:
-            member.told = None
+            member.last_assignment = None
         member.seen = now
         if topics is not None:
             member.topics = list(topics)
@@ -113,17 +120,19 @@ class ShareGroups:
             if (topic := self._model.topics.get(name)) is not None
             for number in topic.partitions
         }
-        told["member_epoch"] = group.epoch
-        told["assignment"] = None if mine == member.told else {"topic_partitions": by_topic(mine)}
-        member.told = mine
-        return told
+        result["member_epoch"] = group.epoch
+        result["assignment"] = (
+            None if mine == member.last_assignment else {"topic_partitions": by_topic(mine)}
+        )
+        member.last_assignment = mine
+        return result
 
     def _fits(self, name: str, member_id: str, size: int) -> bool:
         """Whether there is room for what a heartbeat says; plain ones say nothing new."""
         if not has_place(self._groups, name):
             return False
         known = name in self._groups and member_id in self._groups[name].members
-        return (known and not size) or self._room.admit(max(size, size_of(name, member_id)))
+        return (known and not size) or self._budget.admit(max(size, size_of(name, member_id)))
 
     def _held(self) -> int:
         """Bytes of all groups, members, sessions and deliveries."""
@@ -157,15 +166,15 @@ class ShareGroups:
             for name, group in self._groups.items()
         ]
 
-    async def _describe(self, asked: Asked) -> Body:
-        return {"groups": [self._described(name) for name in asked.body["group_ids"]]}
+    async def _describe(self, request: Request) -> Body:
+        return {"groups": [self._described(name) for name in request.body["group_ids"]]}
 
     def _described(self, name: str) -> Body:
         group = self._groups.get(name)
         if group is None:
             said = f"Group {name} is not a share group."
-            told = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": said}
-            return {**told, "group_id": name, "group_state": "Dead"}
+            result = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": said}
+            return {**result, "group_id": name, "group_state": "Dead"}
         members = [
             {
                 "member_id": each,
@@ -176,7 +185,7 @@ class ShareGroups:
                 "assignment": {
                     "topic_partitions": [
                         {**topic, "topic_name": self._model.ids.get(bytes(topic["topic_id"]), "")}
-                        for topic in by_topic(member.told or set())
+                        for topic in by_topic(member.last_assignment or set())
                     ]
                 },
             }
@@ -184,12 +193,17 @@ class ShareGroups:
         ]
         state = "Stable" if members else "Empty"
         epochs = {"group_epoch": group.epoch, "assignment_epoch": group.epoch}
-        told = {"error_code": 0, "group_id": name, "group_state": state, "assignor_name": "simple"}
-        return {**told, **epochs, "members": members}
+        result = {
+            "error_code": 0,
+            "group_id": name,
+            "group_state": state,
+            "assignor_name": "simple",
+        }
+        return {**result, **epochs, "members": members}
 
     # --- records
 
-    def _session(self, body: Body) -> tuple[ShareGroup, Member] | int:
+    def _session(self, body: Body) -> tuple[ShareGroup, ShareMember] | int:
         """The group and the member that ask, or the error."""
         group = self._groups.get(body["group_id"] or "")
         member = None if group is None else group.members.get(body["member_id"] or "")
@@ -231,15 +245,15 @@ class ShareGroups:
             self._partitions.wake()
         return errors
 
-    def _ended(self, group: ShareGroup, member: Member, body: Body) -> None:
+    def _ended(self, group: ShareGroup, member: ShareMember, body: Body) -> None:
         """The session is closed: what the member did not settle is for others."""
         member.session = None
         for delivery in group.deliveries.values():
             delivery.leave(body["member_id"])
         self._partitions.wake()
 
-    async def _acknowledge(self, asked: Asked) -> Body:
-        body = asked.body
+    async def _acknowledge(self, request: Request) -> Body:
+        body = request.body
         found = self._session(body)
         if isinstance(found, int):
             return {"error_code": found, "responses": []}
@@ -249,8 +263,8 @@ class ShareGroups:
         parts = {place: {"error_code": error} for place, error in errors.items()}
         return {"error_code": 0, "responses": _by_topic(parts), "node_endpoints": []}
 
-    async def _fetch(self, asked: Asked) -> Body:
-        body = asked.body
+    async def _fetch(self, request: Request) -> Body:
+        body = request.body
         found = self._session(body)
         if isinstance(found, int):
             return {"error_code": found, "responses": []}
@@ -263,7 +277,7 @@ class ShareGroups:
         if body["share_session_epoch"] == CLOSES:
             self._ended(group, member, body)
         elif member.session is not None:
-            _change(member.session, body, self._room)
+            _change(member.session, body, self._budget)
             while not self._taken(group, member, body, parts):
                 if parts or not await self._partitions.until(until) or member.session is None:
                     break
@@ -275,7 +289,7 @@ class ShareGroups:
         }
 
     def _taken(
-        self, group: ShareGroup, member: Member, body: Body, parts: dict[Place, Body]
+        self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[Place, Body]
     ) -> bool:
         """Give the member what there is; whether there was something."""
         left = min(body["max_bytes"], MOST_BYTES)
@@ -290,7 +304,7 @@ class ShareGroups:
                 continue
             delivery = group.deliveries.get(place)
             if delivery is None:
-                if not self._room.admit(ENTRY * MOST_LOCKS):
+                if not self._budget.admit(ENTRY * MOST_LOCKS):
                     parts.setdefault(place, {})["error_code"] = Code.GROUP_MAX_SIZE_REACHED
                     some = True
                     continue
@@ -307,12 +321,12 @@ class ShareGroups:
         return some
 
 
-def _change(session: dict[Place, None], body: Body, room: Room) -> None:
+def _change(session: dict[Place, None], body: Body, budget: MemoryBudget) -> None:
     """What the request adds to its session, and what it takes out."""
     for topic in body["topics"]:
         for part in topic["partitions"]:
             place = bytes(topic["topic_id"]), part["partition_index"]
-            if place not in session and len(session) < MOST_LOCKS and room.admit(ENTRY):
+            if place not in session and len(session) < MOST_LOCKS and budget.admit(ENTRY):
                 session[place] = None
     for topic in body["forgotten_topics_data"]:
         for number in topic["partitions"]:
@@ -321,6 +335,6 @@ def _change(session: dict[Place, None], body: Body, room: Room) -> None:
 
 def _by_topic(parts: dict[Place, Body]) -> list[Body]:
     topics: dict[bytes, list[Body]] = {}
-    for (topic_id, number), told in parts.items():
-        topics.setdefault(topic_id, []).append({"partition_index": number, **told})
+    for (topic_id, number), result in parts.items():
+        topics.setdefault(topic_id, []).append({"partition_index": number, **result})
     return [{"topic_id": each, "partitions": parts} for each, parts in topics.items()]

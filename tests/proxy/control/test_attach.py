@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.cli import OPEN_HOOK, proxy
-from kafkascope.proxy.control.attach import Attached, NoProxy, Refused, find
+from kafkascope.proxy.control.attach import Attached, NoProxy, RequestRefused, find
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.engine.directory import parse_address
 from tests.proxy.kit import (
@@ -94,7 +94,7 @@ def test_a_wish_that_is_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
         path = tmp_path / "s"
         async with controlled(path):
             for every in (float("nan"), True, "1"):
-                with pytest.raises(Refused, match="is seconds"):
+                with pytest.raises(RequestRefused, match="is seconds"):
                     await ask(path, "watch", every=every)
 
     run(main())
@@ -227,7 +227,7 @@ def test_exchanges_come_as_lines_of_json(tmp_path: Path) -> None:
         path = tmp_path / "s"
         async with controlled(path) as (made, _):
             with Attached(path) as attached:
-                with pytest.raises(Refused, match="filter"):
+                with pytest.raises(RequestRefused, match="filter"):
                     await asyncio.to_thread(attached.exchanges, "api = = 5")
                 lines = await asyncio.to_thread(attached.exchanges, "correlation_id == 2")
                 reading = Reader(lines)

@@ -47,7 +47,7 @@ class Caller:
         self.control = control
 
     def __call__(self, **told: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.control.answer(json.dumps(told).encode()))
+        answer: dict[str, Any] = json.loads(self.control.respond(json.dumps(told).encode()))
         return answer
 
 
@@ -123,11 +123,11 @@ def test_rules_are_added_listed_and_removed() -> None:
 )
 def test_what_cannot_be_done_is_said(told: Any, sentence: str) -> None:
     control = Control(KafkaProxy("127.0.0.1:1"))
-    answer = json.loads(control.answer(json.dumps(told).encode()))
+    answer = json.loads(control.respond(json.dumps(told).encode()))
     assert answer["ok"] is False
     assert sentence in answer["error"]
     for line in (b"\xff{", b"[" * 100_000):
-        assert json.loads(control.answer(line))["ok"] is False
+        assert json.loads(control.respond(line))["ok"] is False
 
 
 def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_only_hosts_of_ours_get_the_metrics(headers: bytes, protocol: bytes) -> 
 def test_a_url_that_names_another_host_gets_no_metrics() -> None:
     exposition = Exposition(KafkaProxy("127.0.0.1:1"))
     for url in (b"http://evil.example/metrics", b"http://localhost/metrics"):
-        told = exposition.answer(b"GET " + url + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", "::1")
+        told = exposition.respond(b"GET " + url + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", "::1")
         assert told.split()[1] == b"404"
 
 
@@ -263,7 +263,7 @@ def test_a_url_that_names_another_host_gets_no_metrics() -> None:
 def test_the_address_that_a_request_came_to_is_ours(came_to: str, host: str, served: bool) -> None:
     exposition = Exposition(KafkaProxy("127.0.0.1:1"))
     request = f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
-    assert (b" 200 " in exposition.answer(request, came_to)) == served
+    assert (b" 200 " in exposition.respond(request, came_to)) == served
 
 
 @pytest.mark.parametrize(

@@ -462,7 +462,7 @@ def test_a_hung_rule_hangs_its_connection_only() -> None:
 
 
 def test_an_asynchronous_rule_decides_when_it_is_ready() -> None:
-    from kafkascope.proxy.rules.verdicts import Answer
+    from kafkascope.proxy.rules.verdicts import Respond
 
     class Slow:
         name, side = "slow", 0
@@ -472,7 +472,7 @@ def test_an_asynchronous_rule_decides_when_it_is_ready() -> None:
 
         async def judge(self, frame: Any) -> Any:
             await asyncio.sleep(0.05)
-            return Answer(response(HEARTBEAT, 4, {"error_code": 27})[4:])
+            return Respond(response(HEARTBEAT, 4, {"error_code": 27})[4:])
 
     async def main() -> None:
         async with broker(echo) as upstream, KafkaProxy(str(upstream), rules=[Slow()]) as proxy:  # type: ignore[list-item]

@@ -15,12 +15,12 @@ from kafkascope.proxy.engine.hub import MAX_NOTICES
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Send, WakeUp
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import (
-    Answer,
     Close,
     Delay,
     Drop,
     Forward,
     Hold,
+    Respond,
     Throttle,
 )
 from tests.proxy.kit import (
@@ -224,7 +224,7 @@ def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
 
 def test_an_answer_of_ours_comes_at_once_when_nothing_is_before_it() -> None:
     ours = response(HEARTBEAT, 4, {"error_code": 27})
-    bench = armed(Always(CLIENT, Answer(ours[4:])))
+    bench = armed(Always(CLIENT, Respond(ours[4:])))
     bench.feed(CLIENT, request(HEARTBEAT, 4))
     assert bench.sent(CLIENT) == ours
 

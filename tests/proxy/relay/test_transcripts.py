@@ -11,7 +11,7 @@ import pytest
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read
 from kafkascope.proxy.rules.faults import parse_fault
-from kafkascope.proxy.rules.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace
+from kafkascope.proxy.rules.verdicts import Close, Delay, Drop, Forward, Hold, Replace, Respond
 from tests.proxy.kit import (
     API_VERSIONS,
     FETCH,
@@ -295,7 +295,7 @@ def test_a_replaced_request_goes_in_place_of_the_other() -> None:
 
 def test_a_response_of_ours_waits_for_those_before_it() -> None:
     assert (
-        Playbook(Always(CLIENT, None, Answer(pulse(2, 27)[4:])))
+        Playbook(Always(CLIENT, None, Respond(pulse(2, 27)[4:])))
         >> FromClient(beat(1) + beat(2))
         << to_broker(beat(1))
         >> FromBroker(pulse(1)[:6])

@@ -21,8 +21,8 @@ from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.policy import Permit, refusal
 from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.replay.sessions import Sessions
-from kafkascope.proxy.replay.told import lines_of, not_answered
-from kafkascope.proxy.sasl import Credentials, Refused, tokens
+from kafkascope.proxy.replay.summary import lines_of, not_answered
+from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 from tests.proxy.kit import HEARTBEAT, broker, echo, request
 
 
@@ -238,16 +238,16 @@ def test_scram_convinces_and_checks_the_broker():
     nonce = first.partition("r=")[2]
     final = steps.send(f"r={nonce}X,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()).decode()
     assert final.startswith(f"c=biws,r={nonce}X,p=")
-    with pytest.raises(Refused):
+    with pytest.raises(LoginRefused):
         steps.send(b"v=AAAA\xff")
     steps = tokens(Credentials("SCRAM-SHA-256", "user", "pencil"))
     next(steps)
-    with pytest.raises(Refused):
+    with pytest.raises(LoginRefused):
         steps.send(b"r=other,s=AA==,i=4096")
     for odd in ("i=1", "i=4095", "i=1000001", "i=-4096", "m=x,i=4096"):
         steps = tokens(Credentials("SCRAM-SHA-256", "user", "pencil"))
         nonce = next(steps).decode().partition("r=")[2]
-        with pytest.raises(Refused, match=r"iterations|extension"):
+        with pytest.raises(LoginRefused, match=r"iterations|extension"):
             steps.send(f"r={nonce}X,s=AA==,{odd}".encode())  # else a proof would be sent
     assert next(tokens(Credentials("PLAIN", "u", "p"))) == b"\0u\0p"
     assert "pencil" not in repr(Credentials("PLAIN", "u", "pencil"))

@@ -18,8 +18,8 @@ from kafkascope.analyzer.findings.model import Finding
 from kafkascope.captures.formats import remarks
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.proxy import KafkaProxy, Recorder
-from kafkascope.proxy.engine.held import Held
-from kafkascope.proxy.recording.packing import CLOSE, OPEN, Event, Packing, preamble
+from kafkascope.proxy.engine.held import HeldFrames
+from kafkascope.proxy.recording.packing import CLOSE, OPEN, Packing, TapEvent, preamble
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Send, WakeUp
 from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
@@ -37,18 +37,18 @@ class Taped:
 
     def __init__(self, bench: Bench) -> None:
         self.packing = Packing()
-        self.events: list[Event] = []
+        self.events: list[TapEvent] = []
         context = bench.context
-        self.events.append(Event(1, OPEN, context.client, context.broker, bench.now_ns))
+        self.events.append(TapEvent(1, OPEN, context.client, context.broker, bench.now_ns))
 
     def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
-        self.events.append(Event(1, 0, side, bytes(data), now_ns, comment))
+        self.events.append(TapEvent(1, 0, side, bytes(data), now_ns, comment))
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
-        self.events.append(Event(1, 1, side, data, now_ns, comment))
+        self.events.append(TapEvent(1, 1, side, data, now_ns, comment))
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
-        self.events.append(Event(1, CLOSE, side, how, now_ns))
+        self.events.append(TapEvent(1, CLOSE, side, how, now_ns))
 
     def write(self, path: Path) -> None:
         for event in self.events:
@@ -61,7 +61,7 @@ def recorded(path: Path, rule: str) -> None:
     10 ms. What takes longer, fails or ends early is the rule's doing."""
     bench = Bench()
     tape = bench.context.tap = Taped(bench)
-    bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
+    bench.hub.held = HeldFrames(KafkaProxy("127.0.0.1:1"))
     Chain([parse_fault(rule)], bench.hub.metrics).attach(bench.hub)
     queue: list[tuple[int, int, Any]] = []
     order = 0
@@ -248,7 +248,7 @@ def test_an_answer_that_is_held_to_the_end_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     bench = Bench()
     tape = bench.context.tap = Taped(bench)
-    bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
+    bench.hub.held = HeldFrames(KafkaProxy("127.0.0.1:1"))
     Chain([parse_fault("-> hold on response")], bench.hub.metrics).attach(bench.hub)
     bench.feed(CLIENT, request(HEARTBEAT, 4))
     bench.feed(BROKER, response(HEARTBEAT, 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.proxy.engine.held import Held
+from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, WakeUp
 from kafkascope.proxy.rules.faults import FAULTS, parse_fault
@@ -53,7 +53,7 @@ class Notes:
 def tapped(*rules: str) -> tuple[Bench, Notes]:
     bench, notes = Bench(), Notes()
     bench.context.tap = notes
-    bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
+    bench.hub.held = HeldFrames(KafkaProxy("127.0.0.1:1"))
     Chain([parse_fault(rule) for rule in rules], bench.hub.metrics).attach(bench.hub)
     return bench, notes
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import example
-from kafkascope.proxy.serve.asked import Code
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
-from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.request import Code
 
 
 def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def given(told: dict[str, Any]) -> set[tuple[bytes, int]] | None:
     }
 
 
-def model_of_two_topics() -> Model:
-    model = Model(TopicNames())
+def model_of_two_topics() -> CapturedCluster:
+    model = CapturedCluster(TopicNames())
     for name in ("orders", "orders.dead"):
         for number in (0, 1):
             model.partition(name, number)

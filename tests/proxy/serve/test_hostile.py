@@ -18,9 +18,9 @@ from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
 from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.serve import server as limits
-from kafkascope.proxy.serve.broker import Answer, Broker, Refused
+from kafkascope.proxy.serve.broker import Broker, NoResponse, Response
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.library import Library
-from kafkascope.proxy.serve.model import Model
 from kafkascope.proxy.serve.tls import given as tls_of
 from tests.authority import Authority
 from tests.proxy.kit import PATIENCE_S, until
@@ -32,13 +32,15 @@ def _nothing(file: int, at: int, size: int) -> bytes:
     raise AssertionError("nothing is served here")
 
 
-NAMES = sorted(Broker(Model(TopicNames()), Library(Session(Context(), _nothing)), {}).handlers)
+NAMES = sorted(
+    Broker(CapturedCluster(TopicNames()), Library(Session(Context(), _nothing)), {}).handlers
+)
 GRACE_S = 0.02
 """Some requests may wait: for records, for other members."""
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[tuple[Model, Library, dict[int, tuple[str, int]]]]:
+def served() -> Iterator[tuple[CapturedCluster, Library, dict[int, tuple[str, int]]]]:
     """What a broker answers from."""
     model, library, capture = library_of("libraries.pcap")
     yield model, library, {node: ("127.0.0.1", 9000 + node) for node in model.nodes}
@@ -62,7 +64,9 @@ def requests(name: str) -> st.SearchStrategy[Decoded]:
 @settings(max_examples=settings().max_examples // 12)
 @given(st.data())
 def test_any_request_gets_an_answer_that_can_be_written(
-    served: tuple[Model, Library, dict[int, tuple[str, int]]], name: str, data: st.DataObject
+    served: tuple[CapturedCluster, Library, dict[int, tuple[str, int]]],
+    name: str,
+    data: st.DataObject,
 ) -> None:
     key = api_named(name).key
     asked = data.draw(st.lists(requests(name), min_size=1, max_size=3))
@@ -73,10 +77,10 @@ def test_any_request_gets_an_answer_that_can_be_written(
             version = decoded.version
             try:
                 async with asyncio.timeout(GRACE_S):
-                    answer = await broker.answer(key, version, "hostile", decoded)
-            except (TimeoutError, Refused):
+                    answer = await broker.respond(key, version, "hostile", decoded)
+            except (TimeoutError, NoResponse):
                 continue
-            assert isinstance(answer, Answer)
+            assert isinstance(answer, Response)
             if answer.body is not None:
                 write_layout(layout_of(f"{name}Response", version), answer.body)
 

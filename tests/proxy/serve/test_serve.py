@@ -20,8 +20,8 @@ from kafkascope.dissectors.registry import (
     write_layout,
 )
 from kafkascope.proxy.replay.peer import PeerError
-from kafkascope.proxy.serve.asked import Code
 from kafkascope.proxy.serve.broker import LOGIN, Broker
+from kafkascope.proxy.serve.request import Code
 from kafkascope.proxy.serve.server import Server
 from tests.proxy.kit import PATIENCE_S
 from tests.proxy.served import SAMPLES, batch, library_of, peer_of, problems, read, with_server
@@ -222,7 +222,7 @@ def test_the_original_pace_is_that_of_the_capture(monkeypatch):
             layout = layout_of(f"{name}Request", 0)
             body = example(f"{name}Request", 0)
             decoded = Decoded(name, 0, {}, body, 0, 0, "", layout, layout)
-            await broker.answer(api_named(name).key, 0, "client", decoded)
+            await broker.respond(api_named(name).key, 0, "client", decoded)
 
     model, library, capture = library_of("libraries.pcap")
     monkeypatch.setattr("kafkascope.proxy.serve.broker.asyncio.sleep", sleep)

@@ -7,11 +7,11 @@ from typing import Any
 
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import example
-from kafkascope.proxy.serve.asked import Asked, Code
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.deliveries import ACCEPT, RELEASE
 from kafkascope.proxy.serve.coordinators.shares import ShareGroups
-from kafkascope.proxy.serve.model import Model
 from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.request import Code, Request
 from tests.proxy.served import batch, read
 
 VALUES = [b"a", b"b", b"c", b"d"]
@@ -28,7 +28,7 @@ class Reader:
 
     async def ask(self, api: str, version: int, **body: Any) -> dict[str, Any]:
         whole = example(f"{api}Request", version) | {"group_id": "g", "member_id": self.name} | body
-        told = await self.handlers[api](Asked(version, whole, "test"))
+        told = await self.handlers[api](Request(version, whole, "test"))
         assert told is not None
         return told
 
@@ -70,7 +70,7 @@ class Reader:
 
 
 def two_readers() -> tuple[Reader, Reader]:
-    model = Model(TopicNames())
+    model = CapturedCluster(TopicNames())
     log = model.partition("orders", 0).log
     log.append(batch(*VALUES[:2]))
     log.append(batch(*VALUES[2:]))

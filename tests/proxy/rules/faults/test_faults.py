@@ -17,7 +17,7 @@ from kafkascope.dissectors.registry import (
     request_header_version,
 )
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, WakeUp
-from kafkascope.proxy.rules.answers import answer
+from kafkascope.proxy.rules.error_responses import error_response
 from kafkascope.proxy.rules.faults import FAULTS, Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.ruleset import load_rules
@@ -309,9 +309,9 @@ def test_any_api_and_version_can_be_answered_with_an_error(key: int, version: in
     if not _can_fail(key, version):
         pytest.skip("this response has no error code")
     asked = decode_request(_full_request(key, version)[4:])
-    payload = answer(asked, 41)
+    payload = error_response(asked, 41)
     if payload is None:
-        payload = answer(asked, 6)
+        payload = error_response(asked, 6)
     assert payload is not None, "no place was found"
     told = decode_response(payload, key, version)
     assert told.end == len(payload)
@@ -322,7 +322,7 @@ def test_any_api_and_version_can_be_answered_with_an_error(key: int, version: in
 
 def test_a_group_error_of_offsets_is_at_the_group() -> None:
     asked = decode_request(_full_request(9, 8)[4:])
-    payload = answer(asked, 16)
+    payload = error_response(asked, 16)
     assert payload is not None
     (group,) = decode_response(payload, 9, 8).body["groups"]
     assert group["error_code"] == 16

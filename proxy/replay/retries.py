@@ -1,4 +1,4 @@
-"""Which answers are to be waited for: those of a peer that only is not ready yet. Sans-I/O."""
+"""Which requests are worth another try: those to a peer that is not ready yet. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTLING_TRIES: Final = 8
 PAUSE: Final = 0.25
 
 
-def may_pass(
+def worth_retrying(
     comparison: Comparison,
     remap: Remap,
     exchange: Exchange,

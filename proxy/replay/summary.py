@@ -15,7 +15,7 @@ NOTHING: Final = "-"
 GRAVE: Final = frozenset({NOT_SERVED, CLOSED})
 """Reasons for which a client cannot go on at all: they come first."""
 UNANSWERED: Final = frozenset({"version", "answer"})
-"""Paths of differences that are no differences of answers."""
+"""Paths of differences that are no differences of responses."""
 
 Line: TypeAlias = tuple[str, str]
 """Text and role."""

@@ -41,7 +41,7 @@ class Topic:
 
 
 @dataclass(slots=True)
-class Model:
+class CapturedCluster:
     """The captured cluster."""
 
     names: TopicNames
@@ -71,14 +71,14 @@ class Model:
         if exchange.api_key in APIS and exchange.api_version is not None:
             self.asked.setdefault(exchange.api_key, set()).add(exchange.api_version)
         request = exchange.request.body if exchange.request is not None else None
-        answer = exchange.response.body if exchange.response is not None else None
-        if request is not None and answer is None and exchange.api == "Produce":
+        response = exchange.response.body if exchange.response is not None else None
+        if request is not None and response is None and exchange.api == "Produce":
             self._unanswered(request)
-        if request is None or answer is None:
+        if request is None or response is None:
             return
         handler = self.readers.get(exchange.api)
         if handler is not None:
-            handler(self, request, answer)
+            handler(self, request, response)
 
     def finish(self) -> None:
         """Everything was read: what is missing gets plausible values."""
@@ -134,11 +134,11 @@ class Model:
                 self.nodes[node] = (each["host"], each["port"])
                 self.racks[node] = each.get("rack")
 
-    def _metadata(self, request: Body, answer: Body) -> None:
-        self._brokers(answer["brokers"])
-        self.controller = answer.get("controller_id", self.controller)
-        self.cluster_id = answer.get("cluster_id") or self.cluster_id
-        for each in answer["topics"]:
+    def _metadata(self, request: Body, response: Body) -> None:
+        self._brokers(response["brokers"])
+        self.controller = response.get("controller_id", self.controller)
+        self.cluster_id = response.get("cluster_id") or self.cluster_id
+        for each in response["topics"]:
             name = each["name"] or self.names.get(bytes(each.get("topic_id", b"")))
             if not name or each["error_code"]:
                 continue
@@ -153,25 +153,25 @@ class Model:
                 found.replicas = list(part["replica_nodes"])
                 found.epoch = part.get("leader_epoch", 0)
 
-    def _describe_cluster(self, request: Body, answer: Body) -> None:
-        self._brokers(answer["brokers"])
-        self.cluster_id = answer["cluster_id"] or self.cluster_id
+    def _describe_cluster(self, request: Body, response: Body) -> None:
+        self._brokers(response["brokers"])
+        self.cluster_id = response["cluster_id"] or self.cluster_id
 
-    def _find_coordinator(self, request: Body, answer: Body) -> None:
-        found = [e for e in answer.get("coordinators", [answer]) if not e["error_code"]]
+    def _find_coordinator(self, request: Body, response: Body) -> None:
+        found = [e for e in response.get("coordinators", [response]) if not e["error_code"]]
         self._brokers(found)
         for each in found:
             self.coordinators[each.get("key", request.get("key", ""))] = each["node_id"]
 
-    def _api_versions(self, request: Body, answer: Body) -> None:
-        for each in answer["api_keys"]:
+    def _api_versions(self, request: Body, response: Body) -> None:
+        for each in response["api_keys"]:
             self.versions[each["api_key"]] = (each["min_version"], each["max_version"])
         for name in ("supported_features", "finalized_features", "finalized_features_epoch"):
-            if answer.get(name):
-                self.features[name] = answer[name]
+            if response.get(name):
+                self.features[name] = response[name]
 
-    def _fetch(self, request: Body, answer: Body) -> None:
-        for topic in answer["responses"]:
+    def _fetch(self, request: Body, response: Body) -> None:
+        for topic in response["responses"]:
             name = self.name_of(topic)
             if not name:
                 continue
@@ -185,9 +185,9 @@ class Model:
                 if part["records"]:
                     log.add(part["records"])
 
-    def _produce(self, request: Body, answer: Body) -> None:
+    def _produce(self, request: Body, response: Body) -> None:
         bases: dict[tuple[str, int], int] = {}
-        for topic in answer["responses"]:
+        for topic in response["responses"]:
             for part in topic["partition_responses"]:
                 if not part["error_code"] and part["base_offset"] >= 0:
                     bases[self.name_of(topic), part["index"]] = part["base_offset"]
@@ -208,11 +208,11 @@ class Model:
                 if part["records"]:
                     self.partition(name, part["index"]).log.unplaced(part["records"])
 
-    def _offset_fetch(self, request: Body, answer: Body) -> None:
-        if "groups" in answer:
-            pairs = [(each["group_id"], each["topics"]) for each in answer["groups"]]
+    def _offset_fetch(self, request: Body, response: Body) -> None:
+        if "groups" in response:
+            pairs = [(each["group_id"], each["topics"]) for each in response["groups"]]
         else:
-            pairs = [(request["group_id"], answer["topics"])]
+            pairs = [(request["group_id"], response["topics"])]
         for group, topics in pairs:
             known = self.offsets.setdefault(group, {})
             for topic in topics:
@@ -223,7 +223,7 @@ class Model:
                         known.setdefault(place, (part["committed_offset"], part["metadata"]))
                         self._reached(name, part)
 
-    def _offset_commit(self, request: Body, answer: Body) -> None:
+    def _offset_commit(self, request: Body, response: Body) -> None:
         for topic in request["topics"]:
             name = self.name_of(topic)
             for part in topic["partitions"]:
@@ -236,17 +236,17 @@ class Model:
         if topic is not None and part["partition_index"] in topic.partitions:
             topic.partitions[part["partition_index"]].log.reaches(part["committed_offset"])
 
-    def _end_txn(self, request: Body, answer: Body) -> None:
-        if answer["error_code"]:
+    def _end_txn(self, request: Body, response: Body) -> None:
+        if response["error_code"]:
             return
         for topic in self.topics.values():
             for part in topic.partitions.values():
                 part.log.ends(request["producer_id"], request["committed"])
 
-    def _create_topics(self, request: Body, answer: Body) -> None:
-        self.created.update(e["name"] for e in answer["topics"] if not e["error_code"])
+    def _create_topics(self, request: Body, response: Body) -> None:
+        self.created.update(e["name"] for e in response["topics"] if not e["error_code"])
 
-    readers: ClassVar[dict[str, Callable[[Model, Body, Body], None]]] = {
+    readers: ClassVar[dict[str, Callable[[CapturedCluster, Body, Body], None]]] = {
         "Metadata": _metadata,
         "DescribeCluster": _describe_cluster,
         "FindCoordinator": _find_coordinator,

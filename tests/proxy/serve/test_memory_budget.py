@@ -9,32 +9,32 @@ import pytest
 
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve.asked import Asked, Code
-from kafkascope.proxy.serve.coordinators import room as rooms
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition
+from kafkascope.proxy.serve.coordinators import memory_budget
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
+from kafkascope.proxy.serve.coordinators.memory_budget import MemoryBudget
 from kafkascope.proxy.serve.coordinators.offsets import METADATA_LIMIT, Offsets
-from kafkascope.proxy.serve.coordinators.room import Room
 from kafkascope.proxy.serve.lines import BURST, Lines
-from kafkascope.proxy.serve.model import Model, Partition
+from kafkascope.proxy.serve.request import Code, Request
 from tests.proxy.served import peer_of, with_server
 
 
 @pytest.fixture(autouse=True)
 def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "RECOUNT_S", 0.0)
+    monkeypatch.setattr(memory_budget, "RECOUNT_S", 0.0)
 
 
-def model_of_a_topic() -> Model:
-    model = Model(TopicNames())
+def model_of_a_topic() -> CapturedCluster:
+    model = CapturedCluster(TopicNames())
     model.topic("t").partitions[0] = Partition(1, [1])
     return model
 
 
-def commit(group: str, metadata: str | None = "", topic: str = "t", number: int = 0) -> Asked:
+def commit(group: str, metadata: str | None = "", topic: str = "t", number: int = 0) -> Request:
     part = {"partition_index": number, "committed_offset": 5, "committed_metadata": metadata}
     topics = [{"name": topic, "partitions": [part]}]
-    return Asked(6, {"group_id": group, "member_id": "", "topics": topics})
+    return Request(6, {"group_id": group, "member_id": "", "topics": topics})
 
 
 def error_of(body: Body | None) -> int:
@@ -43,15 +43,15 @@ def error_of(body: Body | None) -> int:
     return code
 
 
-def committed(room: Room) -> tuple[Offsets, Any]:
+def committed(budget: MemoryBudget) -> tuple[Offsets, Any]:
     model = model_of_a_topic()
-    offsets = Offsets(model, Groups(room), ConsumerGroups(model, room), room)
+    offsets = Offsets(model, Groups(budget), ConsumerGroups(model, budget), budget)
     return offsets, offsets.handlers()["OffsetCommit"]
 
 
 def test_commits_are_held_against_what_brokers_take() -> None:
     async def main() -> None:
-        offsets, ask = committed(Room())
+        offsets, ask = committed(MemoryBudget())
         assert error_of(await ask(commit("g", "x" * METADATA_LIMIT))) == 0
         too_long = "x" * (METADATA_LIMIT + 1)
         assert error_of(await ask(commit("h", too_long))) == Code.OFFSET_METADATA_TOO_LARGE
@@ -65,12 +65,12 @@ def test_commits_are_held_against_what_brokers_take() -> None:
 
 def test_a_flood_of_commits_ends_at_the_limit() -> None:
     async def main() -> None:
-        room = Room(1 << 20)
-        offsets, ask = committed(room)
+        budget = MemoryBudget(1 << 20)
+        offsets, ask = committed(budget)
         codes = [error_of(await ask(commit(f"{n}" + "g" * 1000))) for n in range(3_000)]
         assert set(codes) == {0, Code.INVALID_COMMIT_OFFSET_SIZE}
         assert len(offsets.groups()) == codes.count(0) < 1_000
-        assert room.refusals == codes.count(Code.INVALID_COMMIT_OFFSET_SIZE)
+        assert budget.refusals == codes.count(Code.INVALID_COMMIT_OFFSET_SIZE)
         # The same group again takes no more room than before.
         assert error_of(await ask(commit("0" + "g" * 1000))) == 0
 
@@ -91,7 +91,7 @@ def join(number: int, size: int) -> Body:
 
 def test_members_with_much_to_say_fill_a_group_and_leave_it_empty() -> None:
     async def main() -> None:
-        groups = Groups(Room(1 << 20))
+        groups = Groups(MemoryBudget(1 << 20))
         joins = [asyncio.create_task(groups.join(5, "c", join(n, 100_000))) for n in range(9)]
         told = [await each for each in joins]
         refused = [each for each in told if each["error_code"] == Code.GROUP_MAX_SIZE_REACHED]

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.registry import api_named, layout_of, write_layout
-from kafkascope.proxy.serve.asked import Asked
 from kafkascope.proxy.serve.broker import Broker
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.library import Library
-from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.request import Request
 from tests.proxy.served import SAMPLES, library_of
 from tests.strategies import bodies
 
 
-def served(model: Model) -> None:
+def served(model: CapturedCluster) -> None:
     """Ask for everything that there is."""
     model.finish()
     broker = Broker(model, Library(None), dict.fromkeys(model.nodes, ("h", 1)))  # type: ignore[arg-type]
 
     async def ask(name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
-        told = await broker.handlers[name](Asked(version, body))
+        told = await broker.handlers[name](Request(version, body))
         assert told is not None
         layout = layout_of(f"{name}Response", version)
         write_layout(layout, fitted(layout, told))
@@ -74,9 +74,9 @@ def exchanges(name: str) -> st.SearchStrategy[Any]:
 
 
 @settings(max_examples=settings().max_examples // 2)
-@given(st.lists(st.sampled_from(sorted(Model.readers)).flatmap(exchanges), max_size=4))
+@given(st.lists(st.sampled_from(sorted(CapturedCluster.readers)).flatmap(exchanges), max_size=4))
 def test_any_exchanges_make_a_cluster_that_answers(found: list[Any]) -> None:
-    model = Model(TopicNames())
+    model = CapturedCluster(TopicNames())
     for each in found:
         model.add(each)
     served(model)

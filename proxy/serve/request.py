@@ -13,7 +13,7 @@ LONGEST_WAIT_S: Final = 60.0
 """Whatever a request asks for: no wait for records is longer."""
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request as handlers see it."""
 
     version: int
@@ -21,8 +21,8 @@ class Asked(NamedTuple):
     client_id: str | None = None
 
 
-Handler: TypeAlias = Callable[[Asked], Awaitable[Body | None]]
-"""The body of the answer, complete or not; None when none is due."""
+Handler: TypeAlias = Callable[[Request], Awaitable[Body | None]]
+"""The body of the response, complete or not; None when none is due."""
 
 
 class Code(IntEnum):

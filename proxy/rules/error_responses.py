@@ -39,7 +39,7 @@ NEVER_COPIED: Final = frozenset({"error_code", "error_message", "throttle_time_m
 SAME: Final = {"user": "name", "coordinator_keys": "key", "groups_names": "groupId", "keys": "key"}
 
 
-def answer(request: Decoded, code: int, level: str | None = None) -> bytes | None:
+def error_response(request: Decoded, code: int, level: str | None = None) -> bytes | None:
     """The payload of a response to that request with an error; None when it has no place."""
     from kafkascope.dissectors.registry import api_named
 

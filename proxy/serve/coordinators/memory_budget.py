@@ -21,7 +21,7 @@ RECOUNT_S: Final = 1.0
 """A full account is counted anew so often at most: to count takes milliseconds, a flood goes on."""
 
 
-class Room:
+class MemoryBudget:
     """Admits what clients want to be kept, up to a limit."""
 
     def __init__(self, limit: int = STATE_LIMIT) -> None:
