@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.gone import gone_addresses, node_at
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
 from kafkascope.analyzer.statistics.cluster.addresses import address_text, is_address, is_loopback
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.model import Line
 
 ADVERTISED: Final = (
     "Set advertised.listeners to an address that the clients can reach; with several networks, one "

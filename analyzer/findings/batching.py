@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
-from kafkascope.analyzer.findings.detector import Detector, ShortLog
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, ShortLog
 from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 PRODUCE: Final = 0
 MAX_CLIENTS: Final = 100

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.findings.outcomes import Outcome
+from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.verdict import RANK, breaks_at, verdict_of
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.identity import Identity
 
 BREAKS: Final = Column("breaks_at", "breaks at")
 VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "list"))

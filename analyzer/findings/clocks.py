@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
@@ -22,10 +22,6 @@ from kafkascope.analyzer.statistics.mergeable import (
 )
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.dissectors.records.batches import LOG_APPEND_TIME
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 PRODUCE: Final = 0
 INVALID_TIMESTAMP: Final = 32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import (
@@ -19,14 +19,9 @@ from kafkascope.analyzer.findings.view import (
     plural,
 )
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
+from kafkascope.analyzer.statistics.delivery.delivery import Reads
+from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.statistics.delivery.delivery import Reads
-    from kafkascope.analyzer.statistics.mergeable import Event
 
 FETCH: Final = 1
 ZSTD_FETCH: Final = 10

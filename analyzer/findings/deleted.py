@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, ShortLog
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, ShortLog
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
@@ -25,10 +25,6 @@ from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.reference.codes import error_name
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.mergeable import (
     Compound,
     Events,
@@ -17,12 +19,12 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
+from kafkascope.captures.model import Closed, Opened
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.findings.view import View
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Closed, Opened
+
+__all__ = ["Detector", "Exchange", "Log", "Row", "Seen", "ShortLog", "is_odd"]
 
 
 @measured

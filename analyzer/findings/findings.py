@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.findings.causes import Cause, folded, linked, unfolded
-from kafkascope.analyzer.findings.detector import Detector, is_odd
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, is_odd
 from kafkascope.analyzer.findings.detectors import DETECTORS
 from kafkascope.analyzer.findings.model import COLUMNS, Finding, Rule
 from kafkascope.analyzer.findings.tampered import Tampered
 from kafkascope.analyzer.findings.view import Base, View
 from kafkascope.analyzer.statistics import STATISTICS
 from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
-from kafkascope.analyzer.statistics.model import Column, Line, checked, stated
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.statistics.model import Statistic
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.captures.model import Closed, Opened, Resolved
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Line,
+    Statistic,
+    TopicNames,
+    checked,
+    stated,
+)
+from kafkascope.captures.model import Closed, Opened, Resolved
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for kind in DETECTORS for rule in kind.RULES}
 
@@ -174,7 +175,8 @@ class Findings:
         self.span.load(span)
         self.beside = self.beside or base is None
         if not self.beside:
-            for mine, its in zip(self.base, base, strict=True):
+            parts: list[Any] = list(self.base)
+            for mine, its in zip(parts, base, strict=True):
                 mine.load(its)
         for each in self.detectors:
             each.load(detectors[type(each).__name__])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafkascope.analyzer.findings.view import View
 from kafkascope.analyzer.statistics.cluster.addresses import address_text
+from kafkascope.analyzer.statistics.cluster.reach_judged import Judged
 from kafkascope.analyzer.statistics.connections import FAILED
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.cluster.reach_judged import Judged
 
 
 def _judged(view: View) -> Judged:

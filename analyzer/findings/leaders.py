@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Log
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Log, Row
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
@@ -15,10 +15,6 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import Spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 METADATA: Final = 3
 LEADER: Final = frozenset({6, 74, 75})

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, plural
@@ -14,10 +14,6 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 METADATA: Final = 3
 NO_TOPIC: Final = frozenset({3, 5, 17})

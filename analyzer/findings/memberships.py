@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.rebalances import MEMBERSHIP
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
+from kafkascope.analyzer.statistics.groups.model import Member, Story
 from kafkascope.analyzer.text import Spelled, spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.groups.model import Member, Story
-
 
 MOST_KINDS: Final = 20
 """Subscriptions that are compared: two applications show among a few of them."""

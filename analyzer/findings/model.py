@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.model import Column
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.statistics.model import Column, Line
 
 RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2, "chat": 3}
 """Worst first. error: something does not work; warning: it works badly, or will stop to work; note:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from kafkascope.analyzer.findings.view import View
+from kafkascope.analyzer.findings.view import View
 
 FETCH_OF_4: Final = 4
 PRODUCE_OF_4: Final = 3

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.findings.findings import Findings
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, order
 from kafkascope.analyzer.findings.view import (
@@ -26,17 +27,13 @@ from kafkascope.analyzer.findings.view import (
     plural,
 )
 from kafkascope.analyzer.identity import Identity, host_of
+from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.connections import FAILED
-from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.delivery.model import Partition
+from kafkascope.analyzer.statistics.groups.model import Member
+from kafkascope.analyzer.statistics.model import Column, Line, TopicNames
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.findings.findings import Findings
-    from kafkascope.analyzer.statistics.clients import Usage
-    from kafkascope.analyzer.statistics.delivery.model import Partition
-    from kafkascope.analyzer.statistics.groups.model import Member
-    from kafkascope.analyzer.topics import TopicNames
 
 Word: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
 User: TypeAlias = tuple[str, str]

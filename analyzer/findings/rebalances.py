@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, duration, listed, plural
+from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
 from kafkascope.analyzer.text import Spelled, spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 """What happens when members are started and stopped on purpose."""

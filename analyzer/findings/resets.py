@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Log, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Log, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, audit_of, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import told_at
+from kafkascope.analyzer.statistics.delivery.model import Partition
 from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.statistics.delivery.delivery import Reads
-    from kafkascope.analyzer.statistics.delivery.model import Partition
 
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2

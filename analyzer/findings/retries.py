@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Seen, ShortLog
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen, ShortLog
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.offers import offered
 from kafkascope.analyzer.findings.sessions import expired_at
@@ -31,10 +31,6 @@ from kafkascope.analyzer.statistics.mergeable import (
     whole,
 )
 from kafkascope.analyzer.statistics.moved import moved
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 PRODUCE: Final = 0
 DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})

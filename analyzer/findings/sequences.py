@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.producers.story import OUT_OF_ORDER
 from kafkascope.analyzer.text import Spelled, spelled
 from kafkascope.dissectors.reference.codes import error_name
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.statistics.model import Line
 
 MENDED: Final = (
     "Nothing, when it is rare: a batch before was refused for a moment (see the errors of its "

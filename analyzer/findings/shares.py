@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, about_group, all_of
@@ -22,10 +22,6 @@ from kafkascope.analyzer.statistics.mergeable import (
 )
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79

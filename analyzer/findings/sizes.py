@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
@@ -14,10 +14,6 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, total
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 TOO_LARGE: Final = frozenset({10, 18})
 PRODUCE: Final = 0

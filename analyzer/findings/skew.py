@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, table, total
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 FETCH: Final = 1
 

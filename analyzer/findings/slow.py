@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Log
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Log, Row
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.pauses import (
@@ -36,10 +36,6 @@ from kafkascope.analyzer.statistics.mergeable import (
     whole,
 )
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import (
     View,
@@ -19,15 +19,11 @@ from kafkascope.analyzer.findings.view import (
     plural,
 )
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import LATEST, told_at
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, least, measured, table
 from kafkascope.analyzer.statistics.model import topic_label
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.statistics.delivery.delivery import Reads
 
 LIST_OFFSETS: Final = 2
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Exchange
 from kafkascope.analyzer.findings.model import RANK, Finding, Rule
+from kafkascope.analyzer.findings.view import View
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
     Events,
@@ -21,10 +22,6 @@ from kafkascope.analyzer.statistics.mergeable import (
     whole,
 )
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.findings.view import View
-    from kafkascope.analyzer.model import Exchange
 
 MOST_NAMED: Final = 3
 UNANSWERED: Final = frozenset({"lost", "open"})

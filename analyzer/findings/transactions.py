@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, audit_of, duration, listed, plural
+from kafkascope.analyzer.statistics.delivery.model import Partition
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.delivery.model import Partition
-    from kafkascope.analyzer.statistics.model import Line
 
 MS: Final = 1_000_000
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
-from kafkascope.captures.model import Closed
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Opened
+from kafkascope.captures.model import Closed, Opened
 
 FETCH: Final = 1
 LEAVE_GROUP: Final = 13

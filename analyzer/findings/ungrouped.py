@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.findings.codecs import EXTRA
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, listed
+from kafkascope.analyzer.statistics.delivery.delivery import Reads
+from kafkascope.analyzer.statistics.mergeable import Event
 from kafkascope.analyzer.statistics.model import topic_label
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.delivery.delivery import Reads
-    from kafkascope.analyzer.statistics.mergeable import Event
 
 
 @dataclass(frozen=True, slots=True)

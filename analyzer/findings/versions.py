@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, offers
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.reference import releases
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.statistics.clients import Usage
 
 API_VERSIONS: Final = 18
 UNSUPPORTED: Final = 35

@@ -6,7 +6,7 @@ What breaks on another release is told by `analyzer.verdict` from the `Usage` co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import Identity, absorbed, host_of, identity_of
 from kafkascope.analyzer.statistics.mergeable import (
@@ -22,15 +22,10 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.model import Column, Line, per_second
+from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames, per_second
 from kafkascope.analyzer.statistics.moved import replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.messages import APIS
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.mergeable import (
@@ -21,14 +21,17 @@ from kafkascope.analyzer.statistics.mergeable import (
     table,
     total,
 )
-from kafkascope.analyzer.statistics.model import Column, Line, middle, per_second
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Exchange,
+    Line,
+    Row,
+    TopicNames,
+    middle,
+    per_second,
+)
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.captures.model import Closed, Connection, HandshakeResult, Opened
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36

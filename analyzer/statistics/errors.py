@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import (
@@ -16,14 +16,9 @@ from kafkascope.analyzer.statistics.mergeable import (
     table,
     total,
 )
-from kafkascope.analyzer.statistics.model import Column, Line, topic_key
+from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames, topic_key
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 
 @measured

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.render.cells import duration
@@ -17,13 +17,8 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.model import Column, Line, share
+from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames, share
 from kafkascope.analyzer.statistics.simple import ByKey
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 LONG_POLL: Final = 400_000_000
 """A latency (ns) that is taken for trouble."""

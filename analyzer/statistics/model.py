@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Final,
@@ -15,12 +14,10 @@ from typing import (
     TypeAlias,
 )
 
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.mergeable import OTHERS, Compound
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.topics import TopicNames
 
 Kind: TypeAlias = Literal[
     "text", "count", "size", "duration", "time", "share", "rate", "flag", "list"
@@ -168,9 +165,12 @@ __all__ = [
     "OTHERS",
     "Accumulator",
     "Column",
+    "Exchange",
     "Kind",
     "Line",
+    "Row",
     "Statistic",
+    "TopicNames",
     "WrongState",
     "checked",
     "middle",

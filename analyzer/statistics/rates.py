@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.statistics.mergeable import Measures, measured, total
-from kafkascope.analyzer.statistics.model import Column, Line, checked, stated
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Exchange,
+    Line,
+    Row,
+    TopicNames,
+    checked,
+    stated,
+)
 
 SECOND: Final = 1_000_000_000
 MAX_SLICES: Final = 3_600

@@ -6,14 +6,17 @@ A subclass says what its key is (`key_of` or its own `add`), and makes lines of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kafkascope.analyzer.identity import labels
 from kafkascope.analyzer.statistics.mergeable import OTHERS, Key, Keyed, Measures
-from kafkascope.analyzer.statistics.model import Accumulator, checked, stated, topic_label
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.statistics.model import (
+    Accumulator,
+    TopicNames,
+    checked,
+    stated,
+    topic_label,
+)
 
 M = TypeVar("M", bound=Measures)
 

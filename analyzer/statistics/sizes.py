@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, whole
-from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames
 from kafkascope.analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved
 from kafkascope.analyzer.statistics.simple import ByKey
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 
 @measured

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.statistics.mergeable import (
@@ -17,14 +17,17 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.model import Column, Line, share, topic_key
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Exchange,
+    Line,
+    Row,
+    TopicNames,
+    share,
+    topic_key,
+)
 from kafkascope.analyzer.statistics.moved import moved, replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 FETCHING: Final = frozenset({1, 78})
 MOVING: Final = FETCHING | {0}

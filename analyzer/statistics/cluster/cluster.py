@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.statistics.cluster.addresses import (
@@ -27,22 +27,20 @@ from kafkascope.analyzer.statistics.cluster.contact import contact_of
 from kafkascope.analyzer.statistics.cluster.gone import gone
 from kafkascope.analyzer.statistics.cluster.model import Coordinator, Leader, Node, Whole
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
+from kafkascope.analyzer.statistics.cluster.reach_judged import Judged
+from kafkascope.analyzer.statistics.cluster.reach_model import Served
 from kafkascope.analyzer.statistics.mergeable import Keyed, single, table
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,
+    Exchange,
     Line,
+    Row,
+    TopicNames,
     topic_key,
     topic_label,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.statistics.cluster.reach_judged import Judged
-    from kafkascope.analyzer.statistics.cluster.reach_model import Served
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.captures.model import Closed, Opened, Resolved
+from kafkascope.captures.model import Closed, Opened, Resolved
 
 KINDS: Final = {0: "group", 1: "transaction", 2: "share"}
 LOST_LEADER: Final = frozenset({5, 6, 74, 75})

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.cluster.model import Node
-    from kafkascope.analyzer.statistics.cluster.reach import Sums
-    from kafkascope.analyzer.statistics.cluster.reach_judged import Judged, NodeKey
+from kafkascope.analyzer.statistics.cluster.model import Node
+from kafkascope.analyzer.statistics.cluster.reach import Sums
+from kafkascope.analyzer.statistics.cluster.reach_judged import Judged, NodeKey
 
 MOST_HOSTS: Final = 3
 

@@ -8,11 +8,9 @@ broker with a wrong address is well otherwise: it stays listed and in sync.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.cluster.model import Leader, Node, Whole
-    from kafkascope.analyzer.statistics.mergeable import Key
+from kafkascope.analyzer.statistics.cluster.model import Leader, Node, Whole
+from kafkascope.analyzer.statistics.mergeable import Key
 
 
 def gone(

@@ -5,7 +5,7 @@ what only one node can have answered. `reach_judged` tells who reached what.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.cluster.addresses import Given, plain
@@ -18,13 +18,9 @@ from kafkascope.analyzer.statistics.cluster.reach_model import (
     Told,
 )
 from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, table
+from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.analyzer.statistics.moved import PRODUCE, moved
-from kafkascope.captures.model import Closed, Opened
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Resolved
+from kafkascope.captures.model import Closed, Opened, Resolved
 
 LOOKS: Final = frozenset(
     {

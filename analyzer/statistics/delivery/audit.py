@@ -9,8 +9,10 @@ counted against anybody.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery.delivery import Belongs, Delivery, Planned
 from kafkascope.analyzer.statistics.delivery.follow import Follow
 from kafkascope.analyzer.statistics.delivery.model import Happening, Kind, Partition, lag_of
 from kafkascope.analyzer.statistics.delivery.pauses import pauses
@@ -22,16 +24,10 @@ from kafkascope.analyzer.statistics.delivery.plans import (
     judge,
     subscribers,
 )
+from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.groups.model import Story
 from kafkascope.analyzer.statistics.mergeable import Event
-from kafkascope.analyzer.statistics.model import topic_label
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-    from kafkascope.analyzer.statistics.delivery.delivery import Belongs, Delivery, Planned
-    from kafkascope.analyzer.statistics.groups.groups import Groups
-    from kafkascope.analyzer.statistics.groups.model import Story
-    from kafkascope.analyzer.statistics.model import Line
-    from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 
 MS: Final = 1_000_000
 

@@ -7,7 +7,7 @@ and what leaders assigned. `delivery_audit` reads it together with groups and cl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.delivery.encodings import encoding
@@ -35,15 +35,13 @@ from kafkascope.analyzer.statistics.mergeable import (
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,
+    Exchange,
     Line,
+    Row,
+    TopicNames,
     topic_key,
 )
 from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 PRODUCE: Final = 0
 FETCH: Final = 1

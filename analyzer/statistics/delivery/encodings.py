@@ -4,15 +4,12 @@ schema id that serializers of schema registries write before a value, behind a z
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.batches import CODEC_MASK
+from kafkascope.dissectors.records.batches import CODEC_MASK, Batch
 from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.values import read_uvarint
-
-if TYPE_CHECKING:
-    from kafkascope.dissectors.records.batches import Batch
 
 HEADER: Final = 61
 """Bytes of a batch before its records."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from kafkascope.analyzer.statistics.mergeable import Measures, measured, whole
-from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.statistics.model import Exchange, topic_key
 from kafkascope.analyzer.statistics.moved import moved
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
 
 FINEST: Final = 28
 """The narrowest slot of time is 2^28 ns, about a quarter of a second."""

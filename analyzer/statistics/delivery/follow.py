@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.statistics.delivery.model import Happening, Kind, Partition, Stall
 from kafkascope.analyzer.statistics.limits import limit
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.mergeable import Event
 
 
 class Follow:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafkascope.analyzer.statistics.delivery.delivery import Belongs
 from kafkascope.analyzer.statistics.delivery.model import Happening
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.delivery.delivery import Belongs
-    from kafkascope.analyzer.statistics.delivery.parts import Periods
+from kafkascope.analyzer.statistics.delivery.parts import Periods
 
 SECOND: Final = 1_000_000_000
 MS: Final = 1_000_000

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.statistics.groups.known import Known
 from kafkascope.analyzer.statistics.groups.members import fenced_text, left_text
 from kafkascope.analyzer.statistics.groups.model import Cause, Mark, Member, Presence
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.mergeable import Event
 
 SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000

@@ -7,15 +7,11 @@ KIP-932 and KIP-1071 only have heartbeats, whose epochs tell.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Event
-from kafkascope.analyzer.statistics.model import topic_key
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.model import Exchange, Row, topic_key
 
 OFFSET_COMMIT: Final = 8
 JOIN_GROUP: Final = 11

@@ -6,7 +6,7 @@ group. `group_story` finds the rebalances and their causes in them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.groups.events import (
@@ -34,15 +34,13 @@ from kafkascope.analyzer.statistics.mergeable import (
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,
+    Exchange,
     Line,
+    Row,
+    TopicNames,
     middle,
     topic_label,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 MAX_GROUPS: Final = 1_000
 MOST_EVENTS: Final = 256_000

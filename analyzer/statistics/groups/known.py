@@ -6,12 +6,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kafkascope.analyzer.statistics.groups.model import FENCING, Member, Presence
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.mergeable import Event
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ Batches are kept as events, the latest ones of each producer; totals count all o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.statistics.mergeable import (
@@ -27,7 +27,10 @@ from kafkascope.analyzer.statistics.mergeable import (
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,
+    Exchange,
     Line,
+    Row,
+    TopicNames,
     topic_key,
     topic_label,
 )
@@ -39,11 +42,6 @@ from kafkascope.analyzer.statistics.producers.story import (
     transactions_of,
 )
 from kafkascope.dissectors.reference.codes import error_name
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 INIT: Final = 22
 ADD_PARTITIONS: Final = 24
