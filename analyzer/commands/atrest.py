@@ -12,9 +12,9 @@ import click
 from kafkascope.analyzer.commands.atrest_choice import Choice
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.render.spreadsheet import csv_line
+from kafkascope.analyzer.render.layout import laid_out
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import between_tabs, cut, filled, safe
+from kafkascope.analyzer.text import cut, safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, Verdict
@@ -128,7 +128,7 @@ def list_files(files: Iterable[AtRest], wish: ReadOptions) -> int:
                         break
                 if rows.full:
                     break
-            rows.end()
+            output.end()
         except KeyboardInterrupt:
             return INTERRUPTED
         for verdict in rows.verdicts:
@@ -158,7 +158,6 @@ class _ListRows:
     def __init__(self, output: Output, wish: ReadOptions) -> None:
         self.output = output
         self.form = wish.form
-        self.raw = wish.raw
         self.limit = wish.top if wish.top is not None else wish.count
         self.shown = 0
         self.verdicts: list[Verdict] = []
@@ -176,49 +175,28 @@ class _ListRows:
         if isinstance(each, Verdict):
             self.verdicts.append(each)
             if self.form in ("json", "jsonl"):
-                self.json(each.to_json())
+                self.output.element(each.to_json())
             return
         self.shown += 1
         if isinstance(each, LogBatch):
             if self.form in ("json", "jsonl"):
-                self.json(each.to_json())
+                self.output.element(each.to_json())
             elif self.form == "table":
                 self.table([name for name, _, _ in COLUMNS], _cells(each), COLUMNS)
             else:
                 self.plain(each.to_json())
         elif self.form in ("json", "jsonl"):
-            self.json(each)
+            self.output.element(each)
         else:
             self.plain(each)
-
-    def json(self, value: dict[str, Any]) -> None:
-        """One object a line; of `json` one array."""
-        from kafkascope.dissectors.codec.jsonform import dumps
-
-        before = b""
-        if self.form == "json":
-            before = b"," if self.header else b"["
-            self.header = ("[",)
-        self.output.json_line(before + dumps(value))
-
-    def end(self) -> None:
-        """Close what is open."""
-        if self.form == "json":
-            self.output.json_line(b"]" if self.header else b"[]")
 
     def plain(self, value: dict[str, Any]) -> None:
         """Tab or comma separated, all that the object has."""
         names = tuple(name for name in value if name != "schema")
         if self.header != names:
             self.header = names
-            self._cells(names)
-        self._cells(["" if value[name] is None else str(value[name]) for name in names])
-
-    def _cells(self, cells: Sequence[str]) -> None:
-        if self.form == "csv":
-            self.output.line(csv_line(cells, raw=self.raw)[:-1])
-        else:
-            self.output.line(between_tabs(cells))
+            self.output.cells(names)
+        self.output.cells(["" if value[name] is None else str(value[name]) for name in names])
 
     def table(
         self, titles: list[str], cells: list[str], shapes: tuple[tuple[str, int, bool], ...]
@@ -230,13 +208,11 @@ class _ListRows:
             if style == "header" and not first:
                 continue
             if self.output.width is None:
-                self.output.line(between_tabs(row), style)
+                self.output.cells(row, style)
                 continue
-            parts = (
-                filled(safe(cell), width, right=right)
-                for cell, (_, width, right) in zip(row, shapes, strict=True)
-            )
-            self.output.line(cut("  ".join(parts).rstrip(), self.output.width), style)
+            _, widths, rights = zip(*shapes, strict=True)
+            text = laid_out(map(safe, row), widths, rights, whole=True)
+            self.output.line(cut(text, self.output.width), style)
 
 
 def _cells(batch: LogBatch) -> list[str]:

@@ -13,8 +13,9 @@ import click
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.render.layout import laid_out, widths_of
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import columns_taken, padded, safe
+from kafkascope.analyzer.text import columns_taken, safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, Request, Response
@@ -105,7 +106,7 @@ def _captures(
     with Output(wish) as output:
         if wish.form in ("json", "jsonl"):
             for each in found:
-                _json(output, {"schema": "contrast/1", **each._asdict()})
+                output.json_line({"schema": "contrast/1", **each._asdict()})
         elif found:
             _print_contrasts(output, left, right, found)
     if not wish.quiet and not found and wish.form == "table":
@@ -140,7 +141,7 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
             output.line(f"only {title}: {', '.join(only)}")
     rest = [each for each in found if each not in alone]
     width = min(max((len(each.what) for each in rest), default=0), MOST_PATH)
-    title_width = max(map(columns_taken, names))
+    widths = widths_of([name, ""] for name in names)
     api = None
     for each in rest:
         if each.api != api:
@@ -153,8 +154,8 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
             output.line(line)
             continue
         output.line(f"  {each.what}")
-        output.line(f"      {padded(names[0], title_width)}  {left_text}")
-        output.line(f"      {padded(names[1], title_width)}  {right_text}")
+        for cells in zip(names, (left_text, right_text), strict=True):
+            output.line("      " + laid_out(cells, widths, whole=True))
 
 
 # --- exchanges
@@ -173,7 +174,7 @@ def _exchanges(
         for line in compared(one[1], two[1], sides, strict, show_hex):
             different = True
             if wish.form in ("json", "jsonl"):
-                _json(output, {"schema": "difference/1", **line})
+                output.json_line({"schema": "difference/1", **line})
                 continue
             output.line(safe(f"{line['side']}.{line['path']}"))
             for mark, name, title in (("-", "left", left.title), ("+", "right", right.title)):
@@ -279,9 +280,3 @@ def text_of(value: Any) -> str:
         text = dumps(value).decode("utf-8", "replace")
         return text if len(text) <= 200 else f"{text[:200]}..."
     return shown(value, full=False)
-
-
-def _json(output: Output, line: dict[str, Any]) -> None:
-    from kafkascope.dissectors.codec.jsonform import dumps
-
-    output.json_line(dumps(line))

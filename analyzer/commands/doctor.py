@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 import click
 
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
+from kafkascope.analyzer.render.layout import laid_out, widths_of
 from kafkascope.analyzer.terminal import out
 from kafkascope.analyzer.text import safe
 
@@ -62,11 +63,12 @@ def doctor(how: TableFormat) -> int:
     """
     checks = list(all_checks())
     if how.name == "table" and how.fit is not None:
-        width = max(len(check.what) for check in checks)
         signs = {"ok": "ok ", "missing": "!  ", "note": "-  "}
-        for check in checks:
-            line = f"{signs[check.word]} {check.what:<{width}}  {safe(check.text)}"
-            out(f"{line}{': ' + check.advice if check.advice else ''}")
+        names = [f"{signs[check.word]} {check.what}" for check in checks]
+        (width,) = widths_of([name] for name in names)
+        for name, check in zip(names, checks, strict=True):
+            advice = f": {check.advice}" if check.advice else ""
+            out(laid_out((name, safe(check.text) + advice), (width, 0), whole=True))
     else:
         rows = [(check.what, check.word, check.text, check.advice) for check in checks]
         print_table(("what", "state", "found", "advice"), rows, how)

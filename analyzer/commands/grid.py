@@ -8,7 +8,6 @@ import click
 
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.table import (
@@ -20,7 +19,6 @@ from kafkascope.analyzer.statistics.table import (
     sorted_by,
     told_name,
 )
-from kafkascope.analyzer.text import safe
 
 
 def print_lines(
@@ -36,16 +34,13 @@ def print_lines(
     chosen = chosen_columns(columns, wish)
     found = ordered(list(lines), columns, wish)[: wish.top]
     if wish.form in ("json", "jsonl"):
-        told = chosen if wish.columns else list(columns)
-        _print_json(found, told, schema, wish.form == "json", output)
-    elif wish.form == "csv":
-        output.line(csv_line([told_name(column) for column in chosen])[:-1])
         for line in found:
-            output.line(csv_line([raw(column, line) for column in chosen], raw=wish.raw)[:-1])
-    elif wish.form == "tsv":
-        output.line("\t".join(told_name(column) for column in chosen))
+            output.element(json_line(chosen if wish.columns else columns, line, schema))
+        output.end()
+    elif wish.form in ("csv", "tsv"):
+        output.cells([told_name(column) for column in chosen])
         for line in found:
-            output.line("\t".join(safe(raw(column, line)) for column in chosen))
+            output.cells([raw(column, line) for column in chosen])
     elif found:
         _print_table(found, chosen, times or Times(wish.time_format), output)
     return len(found)
@@ -86,23 +81,9 @@ def _print_table(lines: list[Line], columns: list[Column], times: Times, output:
     cells = [[cell(column, line, times) for column in columns] for line in lines]
     titles = [column.title for column in columns]
     if output.width is None:
-        output.line("\t".join(titles), "header")
+        output.cells(titles, "header")
         for each in cells:
-            output.line("\t".join(each))
+            output.cells(each)
         return
     for text, style in fitted(titles, cells, columns, output.width):
         output.line(text, style)
-
-
-def _print_json(
-    lines: list[Line], columns: Sequence[Column], schema: str, whole: bool, output: Output
-) -> None:
-    from kafkascope.dissectors.codec.jsonform import dumps
-
-    before = b"["
-    for line in lines:
-        text = dumps(json_line(columns, line, schema))
-        output.json_line(before + text if whole else text)
-        before = b","
-    if whole:
-        output.json_line(b"]" if lines else b"[]")

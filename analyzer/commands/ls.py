@@ -23,7 +23,6 @@ from kafkascope.analyzer.render.listing import (
     raw_cell,
     sort_key,
 )
-from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import between_tabs
@@ -89,11 +88,13 @@ def ls(wish: ReadOptions, connects: bool) -> int:
         if fields is not None:
             fields.print(pairs, output)
         elif wish.form in ("json", "jsonl") and not wish.columns:
-            _print_json(pairs, output, whole=wish.form == "json")
+            for row, _ in pairs:
+                output.element(_object(row))
+            output.end()
         elif wish.form == "table":
             _print_table(pairs, columns, times, output, reading)
         else:
-            _print_plain(pairs, columns, wish, output)
+            _print_plain(pairs, columns, wish.form, output)
         code = reading.finish()
         if connects:
             _left_out(watcher, quiet=wish.quiet)
@@ -169,20 +170,6 @@ def _ordered(
         yield pair
 
 
-def _print_json(pairs: Iterator[Pair], output: Output, *, whole: bool) -> None:
-    from kafkascope.dissectors.codec.jsonform import dumps
-
-    if not whole:
-        for row, _ in pairs:
-            output.json_line(dumps(_object(row)))
-        return
-    before = b"["
-    for row, _ in pairs:
-        output.json_line(before + dumps(_object(row)))
-        before = b","
-    output.json_line(b"]" if before == b"," else b"[]")
-
-
 def _object(row: Row) -> dict[str, Any]:
     if row.number:
         return rows.to_json(row)
@@ -216,29 +203,15 @@ def _style(state: str, failed: bool) -> str:
     return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
 
 
-def _print_plain(
-    pairs: Iterator[Pair], columns: list[Column], wish: ReadOptions, output: Output
-) -> None:
+def _print_plain(pairs: Iterator[Pair], columns: list[Column], form: str, output: Output) -> None:
     """tsv, csv, and JSON of chosen columns: values without units."""
     names = [column.name for column in columns]
-    if wish.form == "csv":
-        output.line(csv_line(names)[:-1])
-    elif wish.form == "tsv":
-        output.line("\t".join(names))
-    from kafkascope.dissectors.codec.jsonform import dumps
-
-    before, whole = b"[", wish.form == "json"
+    if form in ("csv", "tsv"):
+        output.cells(names)
+        for row, exchange in pairs:
+            output.cells([raw_cell(column, row, exchange) for column in columns])
+        return
     for row, exchange in pairs:
-        if wish.form in ("csv", "tsv"):
-            cells = [raw_cell(column, row, exchange) for column in columns]
-            if wish.form == "csv":
-                output.line(csv_line(cells, raw=wish.raw)[:-1])
-            else:
-                output.line(between_tabs(cells))
-            continue
         shown = [json_value(column, row, exchange) for column in columns]
-        text = dumps(dict(zip(names, shown, strict=True)))
-        output.json_line(before + text if whole else text)
-        before = b","
-    if whole:
-        output.json_line(b"]" if before == b"," else b"[]")
+        output.element(dict(zip(names, shown, strict=True)))
+    output.end()

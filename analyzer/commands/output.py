@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Any, Final, Self, TextIO
 
 from kafkascope.analyzer.commands.tables import terminal_width
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.terminal import stdout_bytes
-from kafkascope.analyzer.text import ascii_only, json_safe, tabbed
+from kafkascope.analyzer.text import ascii_only, between_tabs, json_safe, tabbed
 from kafkascope.captures.inputs.private import PrivateFile
 
 RESET: Final = "\x1b[0m"
@@ -24,6 +26,9 @@ class Output:
 
     def __init__(self, wish: ReadOptions, *, live: bool = False) -> None:
         self._live = live
+        self._wish = wish
+        self._before = b"["
+        """What the next element begins with."""
         self._file: PrivateFile | None = None
         if wish.output not in (None, "-"):
             assert wish.output is not None
@@ -64,9 +69,32 @@ class Output:
         """Write lines of JSON, line feeds included."""
         self._write(json_safe(lines))
 
-    def json_line(self, line: bytes) -> None:
-        """Write a line of JSON."""
-        self._write(json_safe(line) + b"\n")
+    def json_line(self, value: Any) -> None:
+        """Write a value, or the JSON of one, as a line of JSON."""
+        if not isinstance(value, bytes):
+            from kafkascope.dissectors.codec.jsonform import dumps
+
+            value = dumps(value)
+        self._write(json_safe(value) + b"\n")
+
+    def element(self, value: Any) -> None:
+        """The same; in the format `json` all values are one array, which `end` closes."""
+        if self._wish.form == "json":
+            self._write(self._before)
+            self._before = b","
+        self.json_line(value)
+
+    def end(self) -> None:
+        """No more elements follow."""
+        if self._wish.form == "json":
+            self.json_line(b"[]" if self._before == b"[" else b"]")
+
+    def cells(self, cells: Sequence[str], style: str = "") -> None:
+        """Write a line of csv, or cells between tabs."""
+        if self._wish.form == "csv":
+            self.line(csv_line(cells, raw=self._wish.raw)[:-1])
+        else:
+            self.line(between_tabs(cells), style)
 
     def _write(self, data: bytes) -> None:
         self._binary.write(data)

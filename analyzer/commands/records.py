@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -12,8 +13,6 @@ from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import fitted, line
-from kafkascope.analyzer.render.spreadsheet import csv_line
-from kafkascope.analyzer.text import between_tabs
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,8 @@ def records(wish: ReadOptions, parts: tuple[str, ...]) -> int:
         with Output(wish) as output:
             printer = _printer(wish, parts or ("key", "value"), output)
             code = print_records(files, wish, printer)
-            if isinstance(printer, _Array):
-                printer.end()
+            if not wish.columns:
+                output.end()
             return code
     from kafkascope.analyzer.exchanges.records import Problem, record_lines
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
@@ -84,17 +83,22 @@ def records(wish: ReadOptions, parts: tuple[str, ...]) -> int:
                     break
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
-        if isinstance(printer, _Array):
-            printer.end()
+        if not wish.columns:
+            output.end()
         problems_said(problems, wish)
         return reading.finish()
+
+
+def _print_elements(output: Output, lines: bytes) -> None:
+    for each in lines.splitlines():
+        output.element(each)
 
 
 def _printer(wish: ReadOptions, parts: tuple[str, ...], output: Output) -> Any:
     if wish.form == "jsonl" and not wish.columns:
         return output.json_lines
     if wish.form == "json" and not wish.columns:
-        return _Array(output)
+        return partial(_print_elements, output)
     known = {column.name for column in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
     known |= {"producer_epoch", "sequence", "transactional", "control"}
     wanted = wish.columns or [
@@ -106,20 +110,6 @@ def _printer(wish: ReadOptions, parts: tuple[str, ...], output: Output) -> Any:
     return _Lines(wish, list(wanted), output)
 
 
-class _Array:
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._before = b"["
-
-    def __call__(self, lines: bytes) -> None:
-        for each in lines.splitlines():
-            self._output.json_line(self._before + each)
-            self._before = b","
-
-    def end(self) -> None:
-        self._output.json_line(b"[]" if self._before == b"[" else b"]")
-
-
 class _Lines:
     """Tables, tsv and csv."""
 
@@ -127,7 +117,6 @@ class _Lines:
         self._names = names
         self._output = output
         self._form = wish.form
-        self._raw = wish.raw
         self._started = False
         usual = {column.name: column for column in COLUMNS}
         columns = [usual.get(name) or Column(name, 12) for name in names]
@@ -151,12 +140,8 @@ class _Lines:
             self._line([_text(record.get(name), nothing) for name in self._names])
 
     def _line(self, cells: list[str], *, header: bool = False) -> None:
-        if self._form == "csv":
-            given = self._names if header else cells
-            self._output.line(csv_line(given, raw=self._raw)[:-1])
-        elif self._form == "tsv" or self._output.width is None:
-            titles = self._names if header and self._form == "tsv" else cells
-            self._output.line(between_tabs(titles))
+        if self._form in ("csv", "tsv") or self._output.width is None:
+            self._output.cells(self._names if header and self._form in ("csv", "tsv") else cells)
         else:
             text = line(self._columns, cells, self._output.width)
             self._output.line(text, "header" if header else "")

@@ -12,9 +12,10 @@ from typing import Any, Final
 import click
 
 from kafkascope.analyzer.reading.options import FORMATS, Format
+from kafkascope.analyzer.render.layout import aligned
 from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.terminal import json_out, out, row
-from kafkascope.analyzer.text import columns_taken, cut, padded, safe
+from kafkascope.analyzer.text import safe
 
 MIN_WIDTH: Final = 20
 
@@ -65,11 +66,8 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: Table
         for each in rows:
             out(csv_line(each)[:-1])
     elif how.name == "table" and how.fit is not None:
-        texts = [[_text(cell) for cell in each] for each in rows]
-        widths = [max(map(columns_taken, column)) for column in zip(header, *texts, strict=True)]
-        for cells in (list(header), *texts):
-            whole = "  ".join(map(padded, cells, widths))
-            out(cut(whole.rstrip(), how.fit))
+        for line in aligned([header, *(list(map(_text, each)) for each in rows)], how.fit):
+            out(line)
     else:
         row(header)
         for each in rows:

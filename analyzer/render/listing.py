@@ -11,8 +11,9 @@ from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import field_of, printed
 from kafkascope.analyzer.render import cells as render_cells
+from kafkascope.analyzer.render.layout import GAP, laid_out
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.text import padded, safe
+from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
 Values: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
 
-GAP: Final = "  "
 LEAST_RESULT: Final = 24
 """Columns that the last column wants before others have to go."""
 
@@ -223,10 +223,8 @@ def _taken(columns: Iterable[Shape]) -> int:
 def line(columns: Sequence[Shape], cells: Sequence[str], width: int) -> str:
     """One line of a table that is as wide as a terminal."""
     rest = max(8, width - _taken(columns) + len(GAP))  # no gap behind the last one
-    parts = []
-    for column, cell in zip(columns, cells, strict=True):
-        parts.append(padded(safe(cell), column.width or rest, right=column.right))
-    return GAP.join(parts).rstrip()
+    widths = [column.width or rest for column in columns]
+    return laid_out(map(safe, cells), widths, [column.right for column in columns])
 
 
 def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kafkascope.analyzer.render import cells as render_cells
+from kafkascope.analyzer.render.layout import GAP, laid_out, widths_of
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column, Line
-from kafkascope.analyzer.text import columns_taken, cut, padded, safe, wrapped
+from kafkascope.analyzer.text import cut, safe, wrapped
 from kafkascope.analyzer.times import iso_ns
 
 RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
 MS: Final = 1_000_000
-GAP: Final = "  "
 INDENT: Final = "    "
 LEAST_LAST: Final = 24
 """Columns that a sentence at the end of a row needs at least to stay there."""
@@ -53,7 +53,7 @@ def fitted(
     ]
     columns = [columns[index] for index in kept]
     table = [[row[index] for index in kept] for row in (titles, *cells)]
-    widths = [max(map(columns_taken, column)) for column in zip(*table, strict=True)]
+    widths, rights = widths_of(table), [column.kind in RIGHT for column in columns]
     last = len(columns) - 1
     for index, column in enumerate(columns):
         if index < last and column.kind in ("list", "text"):
@@ -62,12 +62,8 @@ def fitted(
     below = columns[last].kind in ("list", "text") and widths[last] > max(room, LEAST_LAST)
     for number, row in enumerate(table):
         shown = row[:last] if below else row
-        parts = [
-            padded(text, size, right=column.kind in RIGHT)
-            for text, size, column in zip(shown, widths, columns, strict=False)
-        ]
         style = "" if number else "header"
-        yield cut(GAP.join(parts).rstrip(), width), style
+        yield cut(laid_out(shown, widths, rights), width), style
         if below and number and row[last]:
             for part in wrapped(row[last], width, indent=INDENT):
                 yield cut(part, width), style
