@@ -1,4 +1,9 @@
-"""Names of topics by id: one map for a whole session, over all its connections (KIP-516)."""
+"""Names of topics by id: one map for a whole session, over all its connections (KIP-516).
+
+A name may come behind messages that had only the id. Until then `short_id` stands in its place, in
+rows, columns, tables and files; `nameless` knows it, and `TopicNames.late` has the name as soon as
+some message told it. Statistics keep whole ids (`statistics.model.topic_key`).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,11 @@ MAX_NAMES: Final = 1_000_000
 def short_id(topic_id: bytes) -> str:
     """What stands for a topic whose name is not known."""
     return f"{Uuid(topic_id)!s:.8}?"
+
+
+def nameless(topic: str) -> bool:
+    """Whether an id stands in the place of the name."""
+    return topic[-1:] == "?"
 
 
 class TopicNames:
@@ -45,13 +55,20 @@ class TopicNames:
 
     def late(self, topic: str) -> str:
         """The name that was told since for what stands in its place (`short_id`); else as it is."""
-        if topic[-1:] != "?":
+        if not nameless(topic):
             return topic
         for each in islice(self._names, self._indexed, None):
             self._short[short_id(each)] = each
         self._indexed = len(self._names)
         topic_id = self._short.get(topic)
         return topic if topic_id is None else self._names[topic_id]
+
+    def late_all(self, topics: tuple[str, ...]) -> tuple[str, ...]:
+        """Topics with the names that were told since, each once; the same tuple without any."""
+        if not any(map(nameless, topics)):
+            return topics
+        found = tuple(dict.fromkeys(map(self.late, topics)))
+        return topics if found == topics else found
 
     def all(self) -> dict[bytes, str]:
         """All pairs, in the order in which they were learned; not to be changed."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
+from kafkascope.analyzer import topics as naming
 from kafkascope.analyzer.bodies.contents import contents_of
 from kafkascope.analyzer.bodies.facts import Facts, collector
 from kafkascope.analyzer.exchanges.column import (
@@ -577,32 +578,18 @@ def _error(found: tuple[Any, ...], names: "TopicNames", asked: str | None) -> Ro
 
 def renamed(row: Row, names: "TopicNames") -> Row:
     """The row with names that were learned after it was made; the same row when there are none."""
-    topics = late_names(row.topics, names)
-    implied = late_names(row.implied_topics, names)
-    if topics is row.topics and implied is row.implied_topics:
+    named, implied = names.late_all(row.topics), names.late_all(row.implied_topics)
+    if named is row.topics and implied is row.implied_topics:
         return row
     errors = tuple(
         e if e.topic is None else e._replace(topic=names.late(e.topic)) for e in row.errors
     )
-    return replace(row, topics=topics, implied_topics=implied, errors=errors)
+    return replace(row, topics=named, implied_topics=implied, errors=errors)
 
 
 def nameless(row: Row) -> list[str]:
     """What stands for topics, named or implied, of which nothing told the name yet."""
-    return [topic for topic in (*row.topics, *row.implied_topics) if topic[-1:] == "?"]
-
-
-def late_names(topics: tuple[str, ...], names: "TopicNames") -> tuple[str, ...]:
-    """The topics with names that were learned since; the same tuple when there are none."""
-    if not any(topic[-1:] == "?" for topic in topics):
-        return topics
-    found = tuple(dict.fromkeys(map(names.late, topics)))
-    return topics if found == topics else found
-
-
-def unnamed(row: Row) -> bool:
-    """Whether an id of the row has no name yet."""
-    return bool(row.topic_ids) and any(topic[-1:] == "?" for topic in row.topics)
+    return [topic for topic in (*row.topics, *row.implied_topics) if naming.nameless(topic)]
 
 
 def blank(**known: Any) -> Row:

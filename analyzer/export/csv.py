@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kafkascope.analyzer.exchanges.records import Problem, record_lines
-from kafkascope.analyzer.exchanges.rows import result, to_json, unnamed
+from kafkascope.analyzer.exchanges.rows import result, to_json
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
 from kafkascope.dissectors.codec.jsonform import loads
@@ -63,8 +63,7 @@ class Export:
 
     def add(self, exchange: Exchange, row: Row) -> None:
         """Write the exchange, or its records, as lines."""
-        if row.topic_ids and unnamed(row):
-            self._late.saw(row.topic_ids, self._at)
+        self._late.saw(row, self._at)
         if self._records:
             for lines in record_lines(exchange, self._names, self.problems):
                 values = [loads(line) for line in lines.splitlines()]
@@ -88,7 +87,7 @@ class Export:
             return line
         (cells,) = csv.reader([line.decode()])
         for column, name in enumerate(self._columns):
-            if name in ("topic", "topics", "errors", "result"):
+            if name in ("topic", "topics", "implied_topics", "errors", "result"):
                 cells[column] = self._cell_renamed(cells[column], known)
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerow(cells)

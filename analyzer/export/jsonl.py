@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from kafkascope.analyzer.exchanges.full import full_line, line_of
 from kafkascope.analyzer.exchanges.records import Problem, record_lines
-from kafkascope.analyzer.exchanges.rows import to_json, unnamed
+from kafkascope.analyzer.exchanges.rows import to_json
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.text import json_safe
 from kafkascope.dissectors.codec.jsonform import dumps
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Inside of a JSON string quotes are escaped, so this cannot be part of a record's value.
 _TOPIC = re.compile(rb'("topic":)"([\w-]{8}\?)"')
-_TOPICS = re.compile(rb'"topics":\[("[^"\]]*\?"[^\]]*)\]')
+_TOPICS = re.compile(rb'("(?:implied_)?topics":\[)("[^"\]]*\?"[^\]]*)\]')
 
 
 class Export:
@@ -37,8 +37,7 @@ class Export:
 
     def add(self, exchange: Exchange, row: Row) -> None:
         """Write the exchange, or its records, as lines."""
-        if row.topic_ids and unnamed(row):
-            self._late.saw(row.topic_ids, self._at)
+        self._late.saw(row, self._at)
         if self._records:
             for lines in record_lines(exchange, self._names, self.problems):
                 self._at += self._out.write(json_safe(lines))
@@ -60,8 +59,8 @@ class Export:
             return found[0] if new is None else found[1] + new
 
         def topics(found: re.Match[bytes]) -> bytes:
-            parts = [known.get(part.strip(b'"'), part) for part in found[1].split(b",")]
-            return b'"topics":[' + b",".join(dict.fromkeys(parts)) + b"]"
+            parts = [known.get(part.strip(b'"'), part) for part in found[2].split(b",")]
+            return found[1] + b",".join(dict.fromkeys(parts)) + b"]"
 
         self._late.rewrite(
             self._out,

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
-from kafkascope.analyzer.topics import short_id
+from kafkascope.analyzer.exchanges.rows import nameless
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 
@@ -18,21 +19,20 @@ class Late:
 
     def __init__(self, names: TopicNames) -> None:
         self._names = names
-        self._ids: set[bytes] = set()
+        self._ids: set[str] = set()
         self._first: int | None = None
 
-    def saw(self, topic_ids: tuple[bytes, ...], at: int) -> None:
-        """What is written at offset `at` may have these ids in the place of names."""
-        new = [each for each in topic_ids if any(each) and self._names.get(each) is None]
-        if new:
+    def saw(self, row: Row, at: int) -> None:
+        """What is written of a row at offset `at` has ids in the place of names that it lacks."""
+        if new := nameless(row):
             self._ids.update(new)
             if self._first is None:
                 self._first = at
 
     def known(self) -> dict[str, str]:
         """What was written for a topic -> its name, for those that have one by now."""
-        found = {each: self._names.get(each) for each in self._ids}
-        return {short_id(each): name for each, name in found.items() if name is not None}
+        found = {each: self._names.late(each) for each in self._ids}
+        return {each: name for each, name in found.items() if name != each}
 
     def rewrite(self, out: BinaryIO, change: Callable[[bytes], bytes]) -> None:
         """Put `change(line)` for each line from the first one with such an id on; for files whose

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kafkascope.analyzer.exchanges.column import Named
-from kafkascope.analyzer.exchanges.rows import RowError, is_flexible, late_names, row_of
+from kafkascope.analyzer.exchanges.rows import RowError, is_flexible, row_of
 from kafkascope.analyzer.model import STATES, State, Undecoded
 from kafkascope.analyzer.session.packing import stored
 from kafkascope.dissectors.reference.codes import error_name
@@ -108,7 +108,7 @@ class ColumnRow:
         if self._early:
             found: tuple[str, ...] = getattr(self._row, name)
             return found
-        return late_names(self._session.value(name, self._index), self._session.context.names)
+        return self._session.context.names.late_all(self._session.value(name, self._index))
 
     @property
     def excess_ns(self) -> int | None:

@@ -17,7 +17,7 @@ from typing import (
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.mergeable import OTHERS, Compound
-from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.topics import TopicNames, short_id
 
 Kind: TypeAlias = Literal[
     "text", "count", "size", "duration", "time", "share", "rate", "flag", "list"
@@ -138,7 +138,7 @@ def topic_label(key: Any, names: TopicNames | None) -> Any:
     topic_id = topic_id_in(key)
     if topic_id is None:
         return key
-    return (names.get(topic_id) if names is not None else None) or f"{key[1:9]}?"
+    return (names.get(topic_id) if names is not None else None) or short_id(topic_id)
 
 
 def share(part: int, whole: int) -> float | None:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafkascope.analyzer.topics import nameless
 from kafkascope.proxy.replay.policy import Permit, refusal
 
 if TYPE_CHECKING:
@@ -94,6 +95,6 @@ class Plan:
         for step in steps:
             for topic in session.tables["topics"].values[session.columns["topics"][step.index]]:
                 name = names.late(topic)
-                if not name.endswith("?"):
+                if not nameless(name):
                     found.add(name)
         return found

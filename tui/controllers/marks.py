@@ -10,7 +10,7 @@ from textual.app import SystemCommand
 
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.controllers.shell import Context, Controller
-from kafkascope.tui.document.values import joined, nameless
+from kafkascope.tui.document.values import joined, unnamed_ids
 from kafkascope.tui.keys import Key
 from kafkascope.tui.settings.colours import colours_path
 from kafkascope.tui.settings.palette import NORMAL, STYLES
@@ -146,7 +146,7 @@ class MarksController(Controller):
     def name_topic(self) -> None:
         """Ask for a topic id and its name."""
         session = self.workspace.session
-        found = nameless(session, self.list.index)
+        found = unnamed_ids(session, self.list.index)
         if not found:
             self.shell.tell("every topic id has a name")
             return

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.columns import grown
 from kafkascope.analyzer.session.session import Session
+from kafkascope.analyzer.topics import nameless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -239,7 +240,7 @@ class Store:
         if index >= self.whole:
             return self._early(index)
         names = session.tables["topics"].values[session.columns["topics"][index]]
-        if any(name[-1:] == "?" for name in names):
+        if any(map(nameless, names)):
             from kafkascope.analyzer.exchanges import rows
             from kafkascope.captures.errors import CaptureError
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.topics import nameless
 from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def of_row(session: Session, index: int) -> list[str]:
     if row.state != "answered":
         out.append(f"state == {row.state}")
     out.append(f"conn == {row.connection}")
-    out += [f"topic == {quoted(topic)}" for topic in _few(row.topics) if not topic.endswith("?")]
+    out += [f"topic == {quoted(topic)}" for topic in _few(row.topics) if not nameless(topic)]
     out += [f"partition == {partition}" for partition in _few(row.partitions)]
     out += [f"group == {quoted(group)}" for group in _few(row.groups)]
     out += [f"producer.id == {number}" for number in _few(row.producer_ids) if number >= 0]
@@ -100,7 +101,7 @@ def follows(session: Session, index: int) -> Iterator[Follow]:
     for group in _few(row.groups):
         yield Follow(f"group {group}", f"group == {quoted(group)}")
     for topic in _few(row.topics):
-        if topic.endswith("?"):
+        if nameless(topic):
             continue
         yield Follow(f"topic {topic}", f"topic == {quoted(topic)}")
         for partition in _few(row.partitions):
@@ -113,7 +114,7 @@ def follows(session: Session, index: int) -> Iterator[Follow]:
         yield Follow(f"transactional id {txn}", f"txn == {quoted(txn)}")
 
 
-def nameless(session: Session, index: int | None) -> list[bytes]:
+def unnamed_ids(session: Session, index: int | None) -> list[bytes]:
     """Topic ids that nothing names, as far as bodies were read: those of a row first."""
     here: tuple[bytes, ...] = ()
     if index is not None:

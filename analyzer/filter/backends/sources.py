@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from kafkascope.analyzer.exchanges.column import NONE
-from kafkascope.analyzer.exchanges.rows import is_flexible, late_names
+from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.fields import COLUMNS, field_of, told_by
 from kafkascope.analyzer.filter.getters import Values, removals
 from kafkascope.analyzer.model import STATES
+from kafkascope.analyzer.topics import nameless
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.backends.vectors import Bools, Numbers
@@ -315,11 +316,10 @@ def _topics(rows: Slice) -> Told:
         return (*named[key % width], *implied[key // width])
 
     def values(key: int) -> Values:
-        late = (late_names(named[key % width], names), late_names(implied[key // width], names))
-        return (*late[0], *late[1])
+        return (*names.late_all(named[key % width]), *names.late_all(implied[key // width]))
 
     keys = rows.numbers("topics") + width * rows.numbers("implied_topics")
-    return Told(keys, values, lambda key: not any(topic[-1:] == "?" for topic in both(key)), width)
+    return Told(keys, values, lambda key: not any(map(nameless, both(key))), width)
 
 
 def _ids(rows: Slice) -> Told:

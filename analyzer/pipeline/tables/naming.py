@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkascope.analyzer.exchanges.rows import late_names
-
 if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
@@ -56,4 +54,4 @@ def _named(value: Any, names: TopicNames) -> Any:
             each if each["topic"] is None else each | {"topic": names.late(each["topic"])}
             for each in value
         ]
-    return list(late_names(tuple(value), names))
+    return list(names.late_all(tuple(value)))

@@ -252,7 +252,7 @@ def test_epochs_tell_what_happens_without_joins() -> None:
     (line,) = found.rows()
     assert (line["protocol"], line["generations"], line["members"]) == ("consumer", "1 -> 4", 2)
     lines = {each["member"]: each for each in found.members("g")}
-    assert lines["a"]["assigned"] == ["00000000?-0", "00000000?-1"]
+    assert lines["a"]["assigned"] == ["AAAAAAAA?-0", "AAAAAAAA?-1"]
     assert lines["b"]["state"] == "left"
 
 
