@@ -1,8 +1,8 @@
-"""Inputs that are read twice at once, and may still be written: the first reader leads and waits
-at the end of a file that somebody writes; the second one reads what the first one has read, and
-only while that has nothing to do.
+"""Inputs that are read twice at once and may still be written.
 
-So both see the same bytes, whatever happens to the file meanwhile.
+The first reader leads, and waits at the end of a file that somebody writes. The second one reads
+what the first one has read, and only while that has nothing to do. So both see the same bytes,
+whatever happens to the file meanwhile.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.inflate import Stream
 
 PAUSE: Final = 0.1
-"""Seconds between two looks at a file that may grow."""
+"""Seconds between two attempts to read a file that may grow."""
 HEAD: Final = 64
 """Bytes that tell what a file is."""
 FRESH: Final = 10.0
-"""Seconds for which a file counts as being written after it changed, where the system does not tell
+"""Seconds after a change for which a file counts as being written, where the system does not tell
 who has it open."""
 
 
 def being_written(name: str) -> bool:
     """Whether somebody has the file open for writing.
 
-    Linux tells: a lease for reading is refused then (fcntl(2)). Elsewhere, and for files of others,
-    a file that changed a moment ago counts.
+    Linux refuses a lease for reading then (fcntl(2)). Elsewhere, and for files of other users, a
+    file that changed a moment ago counts as being written.
     """
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
@@ -59,23 +59,24 @@ def being_written(name: str) -> bool:
 
 
 class Pace:
-    """What two readers of the same inputs know of each other. `first` and `second` open streams
-    for them (`Source.opener`)."""
+    """Keeps two readers of the same inputs in step. `first` and `second` open their streams
+    (`Source.opener`)."""
 
     def __init__(self, last: int) -> None:
-        """`last`: index of the input that is followed when somebody writes it."""
+        """`last`: index of the input that is followed while somebody writes it."""
         self.following = False
         """The first reader waits at the end of a file that is being written."""
         self.stopped = False
-        """Set it to let the first reader end where it is."""
+        """Set by others to let the first reader end where it is."""
         self.pausing: Callable[[], None] = lambda: None
         """Called in the second reader before it waits for more."""
         self.resting: Callable[[], None] = lambda: None
         """Called in the first reader before it waits for more."""
         self._last = last
         self._reached: dict[int, int] = {}
-        """How far the first reader is, by the index of the input."""
+        """Bytes that the first reader has read, by the index of the input."""
         self._over: set[int] = set()
+        """Inputs that the first reader has read to their end."""
         self._free = threading.Event()
         """Set while the first reader has nothing to do."""
 
@@ -85,78 +86,72 @@ class Pace:
         return len(self._reached)
 
     def first(self, index: int, name: str) -> Stream:
-        """Read a file as far as it goes, and follow it."""
-        return _First(self, index, name)
+        """Open a file for the first reader: as far as it goes, and followed."""
+        raw = open_at(name, 0)
+        self._reached[index] = 0
+        return _Reader(raw, lambda buffer, _: self._lead(index, name, raw, buffer))
 
     def second(self, index: int, name: str) -> Stream:
-        """Read the same bytes again."""
-        return _Second(self, index, name)
+        """Open a file for the second reader: the same bytes again."""
+        raw = open_at(name, 0)
+        return _Reader(raw, lambda buffer, at: self._follow(index, raw, buffer, at))
 
     def through(self) -> None:
-        """The first reader is."""
+        """Note that the first reader has read all inputs."""
         self.following = False
         self._over.update(range(self._last + 1))
         self._free.set()
 
-
-class _First:
-    def __init__(self, pace: Pace, index: int, name: str) -> None:
-        self._pace, self._index, self._name = pace, index, name
-        self._raw = open_at(name, 0)
-        pace._reached[index] = 0
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """The next bytes; 0 at the end of a file that nobody writes any more."""
-        pace = self._pace
-        pace._free.clear()
+    def _lead(self, index: int, name: str, raw: Stream, buffer: memoryview) -> int:
+        """Read the next bytes of the file; 0 at its end, once nobody writes it any more."""
+        self._free.clear()
         while True:
-            # A file of which nothing was read would be none.
-            stopped = pace.stopped and pace._reached[self._index] > HEAD
-            size = 0 if stopped else self._raw.readinto(buffer) or 0
-            if not size and not stopped and self._index == pace._last:
-                grows = being_written(self._name)
-                size = self._raw.readinto(buffer) or 0  # what came before it was closed
+            # A file of which nothing was read would be no capture.
+            stopped = self.stopped and self._reached[index] > HEAD
+            size = 0 if stopped else raw.readinto(buffer) or 0
+            if not size and not stopped and index == self._last:
+                grows = being_written(name)
+                size = raw.readinto(buffer) or 0  # written before it was closed
                 if not size and grows:
-                    pace.following = True
-                    pace._free.set()
-                    pace.resting()
+                    self.following = True
+                    self._free.set()
+                    self.resting()
                     time.sleep(PAUSE)
                     continue
+            self._free.clear()  # the end, too, is told by the first reader first
             if size:
-                pace.following = False
-                pace._free.clear()
-                pace._reached[self._index] += size
+                self.following = False
+                self._reached[index] += size
             else:
-                pace._free.clear()  # what is told at the end comes first, too
-                pace._over.add(self._index)
+                self._over.add(index)
             return size
 
-    def close(self) -> None:
-        """Close the file."""
-        self._raw.close()
+    def _follow(self, index: int, raw: Stream, buffer: memoryview, at: int) -> int:
+        """Read what the first reader has read behind `at`, once that has nothing to do."""
+        while True:
+            over = index in self._over
+            self._free.wait()
+            left = self._reached.get(index, 0) - at
+            if left > 0:
+                return raw.readinto(buffer[:left]) or 0
+            if over:
+                return 0
+            self.pausing()
+            time.sleep(PAUSE)
 
 
-class _Second:
-    def __init__(self, pace: Pace, index: int, name: str) -> None:
-        self._pace, self._index = pace, index
-        self._raw = open_at(name, 0)
+class _Reader:
+    """The stream of one reader: `fill(buffer, at)` reads bytes from offset `at` on."""
+
+    def __init__(self, raw: Stream, fill: Callable[[memoryview, int], int]) -> None:
+        self._raw, self._fill = raw, fill
         self._at = 0
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """The next bytes that the first reader has, once that has nothing to do."""
-        pace = self._pace
-        while True:
-            over = self._index in pace._over
-            pace._free.wait()
-            left = pace._reached.get(self._index, 0) - self._at
-            if left > 0:
-                size = self._raw.readinto(buffer[:left]) or 0
-                self._at += size
-                return size
-            if over:
-                return 0
-            pace.pausing()
-            time.sleep(PAUSE)
+        """Fill some of `buffer`; 0 at the end."""
+        size = self._fill(buffer, self._at)
+        self._at += size
+        return size
 
     def close(self) -> None:
         """Close the file."""
