@@ -1,7 +1,6 @@
-"""Compose a TCP conversation packet by packet: for the recorder, for "save as capture", for
-fixtures.
+"""Compose TCP conversations packet by packet: for the recorder, for cuts, for fixtures.
 
-Valid to the last checksum, so that any tool follows it; from struct templates, for the recorder is
+All checksums are right, so that any tool follows. Headers are packed by struct: the recorder is
 busy.
 """
 
@@ -25,18 +24,19 @@ BULK: Final = 2_048
 
 _ETHERNET = Struct(">6s6sH")
 _MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
-"""Locally administered addresses: nobody's."""
+"""Locally administered addresses, which belong to nobody."""
 _SCALE: Final = Struct(">BBBB")
 """A byte of padding and the option with its three."""
 
 
 def checksum(data: bytes | memoryview) -> int:
-    """The Internet checksum (RFC 1071): a big number modulo 65535 is its ones' complement sum."""
+    """Return the Internet checksum (RFC 1071): a number modulo 65535 is its ones' complement
+    sum."""
     return 0xFFFF - _sum(data)
 
 
 def _sum(data: bytes | memoryview) -> int:
-    """The ones' complement sum of 16 bit words; 0 only when all bytes are."""
+    """Return the ones' complement sum of 16 bit words; 0 only when all bytes are."""
     if len(data) >= BULK:
         return _bulk_sum(data)
     value = int.from_bytes(data, "big")
@@ -46,8 +46,8 @@ def _sum(data: bytes | memoryview) -> int:
 
 
 def _bulk_sum(data: bytes | memoryview) -> int:
-    """The same sum of much data, twenty times faster: words of any size and order have it (RFC
-    1071), but for the order of the result's bytes."""
+    """Return the same sum of much data, twenty times faster: the size and the order of the words
+    matter only for the order of the result's bytes (RFC 1071)."""
     import numpy as np
 
     words = len(data) >> 2
@@ -58,7 +58,8 @@ def _bulk_sum(data: bytes | memoryview) -> int:
 
 
 def _sums(data: memoryview, step: int) -> Iterator[int]:
-    """The sums of `data`'s pieces of `step` bytes, the large ones in one go."""
+    """Yield the sum of each piece of `step` bytes of `data`; large pieces are summed all at
+    once."""
     size = len(data)
     if size <= step or step < BULK or step & 3:
         for at in range(0, size, step):
@@ -76,13 +77,13 @@ def _sums(data: memoryview, step: int) -> Iterator[int]:
 
 
 def _swapped(value: int) -> int:
-    """A sum of little-endian words, as that of big-endian ones."""
+    """Turn the sum of little-endian words into that of big-endian ones."""
     total = value % 0xFFFF or (0xFFFF if value else 0)
     return (total & 0xFF) << 8 | total >> 8
 
 
 class Composer:
-    """Both directions of one connection; every method returns the packets it makes, in order.
+    """Composes both directions of a connection; methods return the packets they make, in order.
 
     Direction 0 runs from `a`, which connects, to `b`. Hosts are IP addresses; where one is IPv4
     and the other IPv6, the former is mapped.
@@ -124,11 +125,11 @@ class Composer:
         self._head = Struct(f">{link}s{ip}4sIIHHHH")
 
     def open(self) -> list[bytes]:
-        """The handshake."""
+        """Return the packets of the handshake."""
         return [self.packet(0, SYN), self.packet(1, SYN | ACK), self.packet(0, ACK)]
 
     def send(self, direction: int, data: bytes | memoryview, *, ack: bool = True) -> list[bytes]:
-        """The segments that carry `data`, then the ACK of the other side."""
+        """Return the segments that carry `data`, then the ACK of the other side."""
         packets = [head + part for head, part in self.segments(direction, data)]
         if ack and packets:
             packets.append(self.packet(1 - direction, ACK))
@@ -137,8 +138,8 @@ class Composer:
     def segments(
         self, direction: int, data: bytes | memoryview
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """The segments that carry `data`: what stands before the payload, and the payload as it
-        lies in `data`."""
+        """Yield the segments that carry `data`: the headers, and the payload as a view of
+        `data`."""
         view, mss = memoryview(data), self._mss
         size = len(view)
         sums = _sums(view, mss)
@@ -152,20 +153,20 @@ class Composer:
         self.next[direction] = self.next[direction] + size & MASK
 
     def close(self, direction: int) -> list[bytes]:
-        """One side ends its direction, the other acknowledges."""
+        """Return the FIN of one side and the ACK of the other."""
         return [self.packet(direction, FIN | ACK), self.packet(1 - direction, ACK)]
 
     def reset(self, direction: int) -> list[bytes]:
-        """One side aborts."""
+        """Return the RST of one side."""
         return [self.packet(direction, RST | ACK)]
 
     def packet(self, direction: int, flags: int, payload: bytes | memoryview = b"") -> bytes:
-        """One packet; moves the sequence number on."""
+        """Return one packet, and move the sequence number on."""
         return b"".join((self.head(direction, flags, len(payload), _sum(payload)), payload))
 
     def head(self, direction: int, flags: int, size: int = 0, words: int = 0) -> bytes:
-        """A packet as far as its payload, of which size and sum are told; moves the sequence number
-        on."""
+        """Return the headers of a packet, given size and sum of its payload, and move the sequence
+        number on."""
         seq, ack = self.next[direction], self.next[1 - direction]
         self.next[direction] = seq + size + bool(flags & (SYN | FIN)) & MASK
         options = self._scale if flags & SYN else b""

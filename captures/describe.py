@@ -1,4 +1,4 @@
-"""One packet for people, dissected down to TCP by scapy. For the few packets on screen, never in
+"""Describe one packet for people, down to TCP, with scapy: for a few packets on screen, not in
 bulk."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LAYERS: Final = {
 
 
 def describe(packet: Packet) -> str:
-    """Several lines: the packet's headers, field by field; the payload only as its size."""
+    """Return lines with the packet's headers, field by field, and the size of the payload."""
     title = (
         f"packet {packet.number}: {packet.length} bytes on the wire, {len(packet.data)} captured"
     )

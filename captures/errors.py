@@ -1,4 +1,4 @@
-"""What can be wrong with an input, as one tree.
+"""Errors of inputs, as one tree.
 
 CaptureError(text)          one sentence for people: the input and, where it helps, the remedy
 ├── NotACapture             missing, unreadable, a folder without captures, another kind of file
@@ -24,4 +24,4 @@ class CutShort(CaptureError):
 
 
 class NotAllowed(CaptureError):
-    """A right is missing."""
+    """The right to capture is missing."""

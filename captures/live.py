@@ -22,8 +22,7 @@ from kafkascope.captures.inputs.spool import Spool
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
 _SNAPLEN: Final = 262_144
 _LAST_WORDS: Final = 10.0
-"""Seconds for what a program that ended has said: it is there, but a busy machine may be slow to
-read it."""
+"""Seconds to wait for what a program wrote before it ended, on a busy machine."""
 
 
 def open_interface(
@@ -40,7 +39,7 @@ def open_interface(
 
 
 def capture_command(interface: str, capture_filter: str = "") -> list[str] | None:
-    """A program that captures to its standard output; None when none is installed."""
+    """Return the command that captures to standard output; None when no program is installed."""
     if program := shutil.which("dumpcap"):
         chosen = ["-f", capture_filter] if capture_filter else []
         return [program, "-q", "-i", interface, *chosen, "-w", "-"]
@@ -52,7 +51,7 @@ def capture_command(interface: str, capture_filter: str = "") -> list[str] | Non
 
 
 def refusal(interface: str, program: str, said: str) -> CaptureError:
-    """What went wrong, as one sentence; NotAllowed with a remedy when it was a right."""
+    """Return what went wrong, as one sentence; NotAllowed with a remedy when it was a right."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     reason = lines[-1] if lines else "no reason given"
     if any(word in said.lower() for word in _DENIED):
@@ -64,7 +63,7 @@ def refusal(interface: str, program: str, said: str) -> CaptureError:
 
 
 class _Program:
-    """The output of a capturing program."""
+    """Stream of what a capturing program writes."""
 
     def __init__(self, command: list[str], interface: str) -> None:
         self._program, self._interface = command[0], interface
@@ -84,7 +83,7 @@ class _Program:
             self._said = [*self._said[-20:], line.decode(errors="replace")]
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """What the program wrote; its complaint when it ends without a packet."""
+        """Read what the program writes; raise its complaint when it ends without a packet."""
         size = os.readv(self._descriptor, [buffer])
         if not size:
             code = self._process.wait()
@@ -110,7 +109,7 @@ class _Program:
 
 
 class _Sniffer:
-    """scapy's socket, as a pcap file with nanoseconds."""
+    """Stream of what scapy's socket receives, as a pcap file with nanoseconds."""
 
     def __init__(self, interface: str, capture_filter: str) -> None:
         from scapy.arch import conf
@@ -124,7 +123,7 @@ class _Sniffer:
             raise refusal(interface, sys.executable, str(error)) from None
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """The next packet, with its record header."""
+        """Read the next packet, with a record header before it."""
         while not self._buffer:
             _, data, seconds = self._socket.recv_raw(_SNAPLEN)
             if data is not None:

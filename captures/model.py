@@ -1,5 +1,6 @@
-"""The nouns of this package: from a captured record to the bytes of a TCP stream. Knows nothing of
-Kafka.
+"""The values of this package: from a captured record to the bytes of a TCP stream.
+
+Knows nothing of Kafka.
 
 A connection has two directions. Direction 0 runs from `Connection.a` to `Connection.b`, direction 1
 back; `a` is the side that opened the connection where the SYN was seen, else the sender of the
@@ -15,8 +16,8 @@ from typing import Literal, NamedTuple
 
 
 class Packet(NamedTuple):
-    """One captured record. A NamedTuple, for one is made for each record that leaves the bulk
-    path."""
+    """One captured record. A NamedTuple is cheap to make: each record outside of the bulk path gets
+    one."""
 
     number: int
     """Wireshark's frame number: 1 for the first record of the whole input."""
@@ -46,25 +47,28 @@ class Endpoint(NamedTuple):
 
 
 Outcome = Literal["established", "alert", "rejected", "closed"]
-"""Of a TLS handshake. `alert`: it failed with an alert that can be read; `rejected`: with an
-encrypted one, by its shape; `closed`: a side closed the connection before it was done."""
+"""How a TLS handshake ended. `alert`: with an alert that can be read; `rejected`: with an encrypted
+one, by its size; `closed`: a side closed the connection before it was done."""
 
 
 class HandshakeResult(NamedTuple):
-    """How a TLS handshake went."""
+    """Result of a TLS handshake."""
 
     outcome: Outcome
     side: int | None = None
-    """The direction of the side that ended one that failed."""
+    """Direction of the side that ended a handshake that failed."""
     alert: int | None = None
-    """Its description, where it can be read."""
+    """Number of the alert, where it can be read."""
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One TCP conversation; the same object in all its events. Its counters go on: whole blocks are
-    counted before anybody hears of their events, so what is read of them at an event depends on how
-    the input was cut. Ends, comment and `handshake` stay as they were told with `Opened`."""
+    """One TCP conversation; all its events share the object.
+
+    Its counters run ahead: whole blocks are counted before their events are delivered, so a value
+    that is read at an event depends on how the input was cut into blocks. Ends, comment and
+    `handshake` do not change after `Opened`.
+    """
 
     number: int
     """From 0, in the order of first packets, as Wireshark's `tcp.stream`."""
@@ -72,11 +76,11 @@ class Connection:
     b: Endpoint
     first_ns: int
     handshake: bool = False
-    """The SYN or SYN-ACK was seen before anything was told, so `a` is certainly the side that
-    connected and streams start at their first byte."""
+    """The SYN or SYN-ACK was seen before any event, so `a` is certainly the side that connected and
+    streams start at their first byte."""
     last_ns: int = 0
     handshake_ns: int | None = None
-    """From SYN to the ACK that completes the handshake, where that came before any bytes."""
+    """Time from SYN to the ACK that completes the handshake, where that came before any bytes."""
     packets: list[int] = field(default_factory=lambda: [0, 0])
     bytes: list[int] = field(default_factory=lambda: [0, 0])
     """Payload bytes that were captured, per direction, retransmissions included."""
@@ -93,16 +97,16 @@ class Connection:
     first_packet: int = 0
     """Number of its first packet; 0 where there are no packets."""
     tls: HandshakeResult | None = None
-    """How its TLS handshake went; None: there is none, or nothing is known of its end."""
+    """Result of its TLS handshake; None: there is none, or its end is not known."""
 
     @property
     def used(self) -> bool:
-        """Bytes have come, or the ACK that completes the handshake."""
+        """Whether bytes have come, or the ACK that completes the handshake."""
         return sum(self.bytes) > 0 or self.handshake_ns is not None
 
 
 class Piece(NamedTuple):
-    """Where consecutive bytes of a chunk came from: one packet's part of it."""
+    """The part of a chunk that came from one packet."""
 
     start: int
     """Offset in `Chunk.data` of the piece's first byte; it ends where the next one starts."""
@@ -128,7 +132,7 @@ class Chunk:
     """At least one, by `start`; the first has `start` 0."""
 
     def by_piece(self) -> Iterator[Chunk]:
-        """The same bytes as a chunk for each packet that carried some."""
+        """Yield the same bytes as one chunk for each packet."""
         ends = [piece.start for piece in self.pieces[1:]]
         for piece, end in zip(self.pieces, [*ends, len(self.data)], strict=True):
             start, own = piece.start, [piece._replace(start=0)]
@@ -138,14 +142,13 @@ class Chunk:
 
 @dataclass(slots=True)
 class Gap:
-    """A hole: bytes that the capture does not hold (lost, cut by the snaplen, or before its
-    start)."""
+    """Bytes that the capture does not hold: lost, cut by the snaplen, or before its start."""
 
     connection: Connection
     direction: int
     offset: int
     size: int | None
-    """None: not known (the capture starts in the middle of the connection; then `offset` is 0)."""
+    """None: not known, because the capture starts in the middle; then `offset` is 0."""
     time_ns: int
     reason: Literal["lost", "cut", "midstream", "limit"]
     """`limit`: we dropped bytes ourselves, to stay within the memory limit."""
@@ -176,7 +179,7 @@ class Closed:
 
 
 class Resolved(NamedTuple):
-    """A host name with addresses that it was resolved to, as a capture or a person tells."""
+    """A host name with its addresses, according to a capture or to a person."""
 
     name: str
     """In lower case, without the dot at its end."""
@@ -187,4 +190,4 @@ class Resolved(NamedTuple):
 
 
 StreamEvent = Opened | Chunk | Gap | Closed
-"""What reassembly tells, in the order of the packets that caused it."""
+"""An event of reassembly; they come in the order of the packets that caused them."""

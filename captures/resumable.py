@@ -1,8 +1,8 @@
-"""State that outlives a process: each class names what it consists of, and takes it back.
+"""State that outlives a process: each class names its fields, dumps and loads them.
 
-`kafkascope spark --follow` ends a process after each batch while connections are still open. What
-`dump` gives is made of plain values, of the values of the models (`Frame`, `Piece`, ...) and of
-`Connection`s; `analyzer.pipeline.state` writes those as JSON.
+`kafkascope spark --follow` ends a process after each batch while connections are still open. A dump
+consists of plain values, values of the models (`Frame`, `Piece`, ...) and `Connection`s;
+`analyzer.pipeline.state` writes it as JSON.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ Dump: TypeAlias = dict[str, Any]
 
 
 class Resumable:
-    """Base of classes whose state goes to another process. What `__init__` is given (a connection,
-    a context) is no part of it, unless it is named in `STATE`."""
+    """Base of classes whose state goes to another process. Arguments of `__init__` (a connection, a
+    context) are no part of it, unless they are named in `STATE`."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class Resumable:
     A subclass with other parts adds them in `dump` and `load`."""
 
     def dump(self) -> Dump:
-        """The state. It shares lists with this object: write it down before anything changes."""
+        """Return the state. It shares lists with this object: write it before anything changes."""
         values = ((name, getattr(self, name)) for name in self.STATE)
         return {
             name: value.dump() if isinstance(value, Resumable) else value for name, value in values

@@ -1,4 +1,4 @@
-"""What was read of a source so far: counted by whoever reads, readable by all."""
+"""Counts of what was read of a source so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkascope.captures.model import Packet
 
 @dataclass(slots=True)
 class Statistics:
-    """What was read so far, readable at any time."""
+    """Counters of a source. Readers of it count; anybody may look at any time."""
 
     packets: int = 0
     captured_bytes: int = 0
@@ -23,16 +23,16 @@ class Statistics:
     cut_packets: int = 0
     """TCP segments whose payload the snaplen cut."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """Reason -> packets without a TCP segment for us: "not ip", "not tcp", "fragment", "cut",
+    """Packets without a usable TCP segment, by reason: "not ip", "not tcp", "fragment", "cut",
     "malformed", "unknown link type"."""
     unknown_links: dict[int, int] = field(default_factory=dict)
-    """LINKTYPE_ number that we do not know -> packets."""
+    """Packets by LINKTYPE_ number that we do not know."""
     dropped: int = 0
     """Packets that the capturing program says it lost."""
     first_ns: int | None = None
     last_ns: int | None = None
     damage: list[CutShort] = field(default_factory=list)
-    """Files that end early."""
+    """Damage of files, in their order."""
 
     def saw(self, packet: Packet) -> None:
         """Count a packet."""
@@ -43,7 +43,7 @@ class Statistics:
             self.last_ns = max(self.last_ns or 0, packet.time_ns)
 
     def skip(self, reason: str, link_type: int) -> None:
-        """Count a packet that is no TCP segment."""
+        """Count a packet without a usable TCP segment."""
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
         if reason == "unknown link type":
             self.unknown_links[link_type] = self.unknown_links.get(link_type, 0) + 1

@@ -290,7 +290,7 @@ def segments_of(row: Row) -> Iterator[Segment]:
 
 
 def packets_of(row: Row) -> Packets:
-    """The same as `captures.scan` wants them."""
+    """The same as `streams.scan` wants them."""
     found = row.packets
     flows = row.flows
     ends = np.cumsum(found["captured"], dtype=np.int64)

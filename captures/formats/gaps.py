@@ -1,4 +1,4 @@
-"""Places where a capture is damaged, and what is said of them."""
+"""Damaged places of a capture, and the sentence about them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from kafkascope.captures.errors import CutShort
 
 MAX_GAPS: Final = 1000
-"""Of one file. With more it is noise, and each costs a search."""
+"""Gaps of one file. A file with more is noise, and each costs a search."""
 
 
 CUT: Final = "the record is not whole"
-"""Why the last record of a file cannot be read."""
+"""Reason why the last record of a file cannot be read."""
 
 
 class Gap(NamedTuple):
@@ -21,13 +21,13 @@ class Gap(NamedTuple):
     at: int
     """Offset in the (uncompressed) file."""
     resume: int | None
-    """Where records go on; None: nowhere. Before `at` when it is the length of the record before
-    that was wrong, and hid others."""
+    """Where records go on; None: nowhere. It lies before `at` when the length of the record before
+    was wrong and hid others."""
     reason: str
 
 
 def add(gaps: list[Gap], gap: Gap) -> None:
-    """One more, or a longer one where it begins at the end of the last."""
+    """Add a gap, or extend the last one if the new one begins at its end."""
     if gaps and gaps[-1].resume == gap.at:
         last = gaps.pop()
         gap = Gap(last.at, gap.resume, last.reason)
@@ -35,7 +35,7 @@ def add(gaps: list[Gap], gap: Gap) -> None:
 
 
 def cut_short(name: str, gaps: Sequence[Gap]) -> CutShort:
-    """What is wrong with a file, in one sentence."""
+    """Return the error for a damaged file, as one sentence."""
     first, last = gaps[0], gaps[-1]
     text = f"{name} is damaged at byte {first.at}: {first.reason}"
     if gaps[0][1:] == (None, CUT):
@@ -53,5 +53,5 @@ def cut_short(name: str, gaps: Sequence[Gap]) -> CutShort:
 
 
 def skipped_bytes(gaps: Sequence[Gap]) -> int:
-    """Bytes of all that end."""
+    """Return the size of all gaps behind which records go on."""
     return sum(max(gap.resume - gap.at, 0) for gap in gaps if gap.resume is not None)

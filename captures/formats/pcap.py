@@ -1,4 +1,4 @@
-"""The classic capture format: where its records are, and what their headers say. No I/O.
+"""pcap, the classic capture format: where its records are, and their headers. No I/O.
 
 magic 4 | major 2 | minor 2 | zone 4 | accuracy 4 | snaplen 4 | link type 4      once
 seconds 4 | fraction 4 | captured 4 | on the wire 4 | data                       each record
@@ -29,25 +29,23 @@ _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("ab01001c"): ("<", 1, 28, 16),
     bytes.fromhex("1c0001ab"): (">", 1, 28, 16),
 }
-"""First bytes -> byte order, nanoseconds per fraction, size of the file header, of a record
-header."""
+"""First bytes -> byte order, nanoseconds per fraction, sizes of file header and record header."""
 
 _VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
 
 
 YEARS: Final = 1 << 28
-"""Seconds (eight years): records further apart are looked at twice."""
+"""Seconds (eight years); the headers of records that are further apart are checked."""
 
 TAGS: Final = 16
-"""Bytes by which some systems make a packet longer, and not what they say of the wire: VLAN tags
-that were put back in."""
+"""Bytes by which a packet may be longer than it says: VLAN tags that the system put back in."""
 
 _NOTHING: Final = bytes(16)
-"""What a crash or a full disk leaves at the end; it would read as a packet of no bytes in 1970."""
+"""What a crash or a full disk leaves at the end; it would read as an empty packet of 1970."""
 
 
 class Pcap:
-    """The state of reading one pcap file."""
+    """Reads the records of one pcap file."""
 
     def __init__(self, head: bytes, file: int) -> None:
         """`head` starts with the file header, at least `size_of_header(head)` bytes; the first
@@ -66,14 +64,14 @@ class Pcap:
         self.uniform = True
         self.last_ns = 0
         self._years = 0, 1 << 32
-        """Seconds around those of the first record."""
+        """Times in seconds that are near those of the first record."""
         self._more = 0
-        """Bytes that it takes to judge the record at which the walk stopped."""
+        """Bytes that are needed to judge the record at which the walk stopped."""
         usual = max(snaplen, USUAL)
         self.limit = usual if usual <= MAX_RECORD else MAX_RECORD
-        """Bytes of a record: more are damage. libpcap's largest snaplen is the usual size."""
+        """Largest size of a record; a larger one is damage. libpcap's largest snaplen is usual."""
         self.fractions = 1_000_000_000 // self.unit_ns
-        """In a second."""
+        """Fractions per second."""
         self.final = False
         self.hopeless = False
         self.backs = True
@@ -91,7 +89,8 @@ class Pcap:
             self.damage = ""
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
-        """Positions of the whole records in buffer[at:end], and where the walk stopped."""
+        """Return the positions of the whole records in buffer[at:end], and where the walk
+        stopped."""
         positions: list[int] = []
         add = positions.append
         head, skip, limit, fractions = self._head, self.skip, self.limit, self.fractions
@@ -128,7 +127,7 @@ class Pcap:
         return positions, at
 
     def _passes(self, buffer: bytearray, at: int, end: int) -> bool:
-        """Whether a record with an odd header is one all the same; else there is damage, or more
+        """Whether an odd header is one of a record all the same; if not, there is damage, or more
         bytes are needed."""
         _, _, size, wire = self._head(buffer, at)
         if size > self.limit:
@@ -165,14 +164,14 @@ class Pcap:
         return good or self._begins(buffer, at)
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
-        """Where records go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
-        the damage, if in or behind them."""
+        """Search `data` for where records go on. `data`: WINDOW bytes, or the `final` ones;
+        `damaged`: offset of the damage, if it is in or behind them."""
         from kafkascope.captures.formats.resync import search_pcap
 
         return search_pcap(self, data, final, damaged)
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
-        """Bytes that the record at `at` needs in all, as far as known."""
+        """Return how many bytes the record at `at` needs in all, as far as known."""
         if at + self.skip > end:
             return self.skip
         if self._begins(buffer, at):
@@ -192,13 +191,13 @@ class Pcap:
         return buffer[at : at + 8] == self._start and same_link
 
     def record(self, buffer: bytearray, at: int) -> Record:
-        """The record at a position from `walk`."""
+        """Return the record at a position from `walk`."""
         seconds, fraction, captured, wire = self._head(buffer, at)
         time_ns = self.last_ns = seconds * 1_000_000_000 + fraction * self.unit_ns
         return Record(time_ns, self.interfaces[0], at + self.skip, captured, max(wire, captured))
 
 
 def size_of_header(head: bytes) -> int:
-    """Size of the file header if `head` starts like a pcap file, else 0."""
+    """Return the size of the file header if `head` starts like a pcap file, else 0."""
     found = _MAGICS.get(head[:4])
     return found[2] if found else 0

@@ -37,19 +37,19 @@ NRB_IPV4: Final = 1
 NRB_IPV6: Final = 2
 
 MAX_INTERFACES: Final = 65_536
-"""More are malice: each costs memory."""
+"""Interfaces of a file; more are malice, and each costs memory."""
 MAX_SECRETS: Final = 64 << 20
-"""Bytes of secrets kept."""
+"""Bytes of secrets that are kept."""
 PLAIN_SIZE: Final = 35
 """Bytes of a packet block around its data, padding included; with options there are more."""
 MAX_NAMES: Final = 10_000
 """Addresses with names that are kept until somebody asks for them."""
 _LARGE: Final = frozenset((NAMES, 9, SECRETS, 0x0BAD, 0x40000BAD))
-"""Names, journal entries, secrets, custom blocks: of any size, for they are passed over."""
+"""Names, journal entries, secrets, custom blocks: they may have any size, for they are skipped."""
 
 
 class Pcapng:
-    """The state of reading one pcapng file."""
+    """Reads the blocks of one pcapng file."""
 
     def __init__(self, file: int) -> None:
         self.file = file
@@ -57,11 +57,11 @@ class Pcapng:
         self.interfaces: list[Interface] = []
         self.secrets: list[Secrets] = []
         self.names: list[Resolved] = []
-        """Of name resolution blocks; whoever reads the packets takes them out."""
+        """Names of name resolution blocks; whoever reads the packets takes them out."""
         self.drops: dict[int, int] = {}
         self.remarks: list[Remark] = []
         self._ours = False
-        """An interface is one of our own recordings."""
+        """Whether an interface is one of our own recordings."""
         self.damage = ""
         self.unwanted = 0
         self.hopeless = False
@@ -85,13 +85,14 @@ class Pcapng:
         self._old = Struct(order + "HHIIII").unpack_from
 
     def resume(self, order: str, first: int, interfaces: list[Interface], last_ns: int) -> None:
-        """Go on inside a section, of which so much is known."""
+        """Go on inside a section, with what was declared before."""
         self._use(order)
         self.first, self.interfaces, self.last_ns = first, interfaces, last_ns
         self._ours = any(each.comment.startswith(OURS) for each in interfaces)
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
-        """Positions of the whole packet blocks in buffer[at:end], and where the walk stopped.
+        """Return the positions of the whole packet blocks in buffer[at:end], and where the walk
+        stopped.
 
         Stops in front of a new section when there are packets, for they belong to the old one.
         """
@@ -162,7 +163,7 @@ class Pcapng:
 
     def _is_whole(self, buffer: bytearray, at: int, end: int, size: int) -> bool:
         """Whether all of a bad block is there, as far as its size can be believed. When its two
-        lengths are the same, that is all that is lost."""
+        lengths agree, only this block is lost."""
         if size & 3 or not 32 <= size <= MAX_RECORD:
             return True
         if at + size > end:
@@ -172,14 +173,14 @@ class Pcapng:
         return True
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
-        """Where blocks go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
-        the damage, if in or behind them."""
+        """Search `data` for where blocks go on. `data`: WINDOW bytes, or the `final` ones;
+        `damaged`: offset of the damage, if it is in or behind them."""
         from kafkascope.captures.formats.resync import search_pcapng
 
         return search_pcapng(self, data, final, damaged)
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
-        """Bytes that the block at `at` needs in all, as far as known."""
+        """Return how many bytes the block at `at` needs in all, as far as known."""
         return int(self._one(buffer, at + 4)[0]) if at + 8 <= end else 12
 
     def _complaint(self, size: int, captured: int, interface: int) -> str:
@@ -196,7 +197,7 @@ class Pcapng:
         return f"a packet of {captured} bytes in a block of {size}"
 
     def _section_order(self, buffer: bytearray, at: int) -> bool:
-        """A new section: its byte order, and no interfaces yet."""
+        """Begin a section; return its byte order."""
         magic = buffer[at + 8 : at + 12]
         if magic == BYTE_ORDER.to_bytes(4, "little"):
             self._use("<")
@@ -209,7 +210,8 @@ class Pcapng:
         return True
 
     def _other(self, kind: int, buffer: bytearray, at: int, size: int) -> bool:
-        """A block that is no enhanced packet; True when it is a packet all the same."""
+        """Read a block other than an enhanced packet; return whether it is a packet all the
+        same."""
         body, end = at + 8, at + size - 4
         known = len(self.interfaces) - self.first
         if kind == INTERFACE:
@@ -250,7 +252,8 @@ class Pcapng:
         return False
 
     def _names(self, buffer: bytearray, at: int, end: int) -> None:
-        """A name resolution block: records of an address with its names, up to an empty one."""
+        """Read a name resolution block: records of an address with its names, up to an empty
+        one."""
         two = Struct(self.order + "HH").unpack_from
         while at + 4 <= end and len(self.names) < MAX_NAMES:
             kind, length = two(buffer, at)
@@ -297,7 +300,7 @@ class Pcapng:
         )
 
     def _options(self, buffer: bytearray, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Code and value of each option: code 2, length 2, value padded to 4 bytes."""
+        """Yield the code and value of each option: code 2, length 2, value padded to 4 bytes."""
         while at + 4 <= end:
             code, size = unpack_from(self.order + "HH", buffer, at)
             if not code or at + 4 + size > end:
@@ -306,7 +309,7 @@ class Pcapng:
             at += 4 + (size + 3 & ~3)
 
     def record(self, buffer: bytearray, at: int) -> Record:
-        """The record at a position from `walk`."""
+        """Return the record at a position from `walk`."""
         kind, size, number, high, low, captured, wire = self._packet(buffer, at)
         start = at + 28
         if kind == SIMPLE_PACKET:
@@ -326,8 +329,8 @@ def _text(value: bytes) -> str:
 
 
 def _resolution(value: int) -> tuple[int, int]:
-    """if_tsresol -> nanoseconds per tick as a fraction: a power of 10, or of 2 with the high bit
-    set."""
+    """Return nanoseconds per tick as a fraction, of if_tsresol: a power of 10, or of 2 with the
+    high bit set."""
     if value & 0x80:
         return 1_000_000_000, 1 << (value & 0x7F)
     return (10 ** (9 - value), 1) if value <= 9 else (1, 10 ** (value - 9))

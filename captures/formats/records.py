@@ -1,4 +1,4 @@
-"""What capture formats have in common: records, interfaces, secrets."""
+"""Types that the capture formats share: records, interfaces, secrets."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ if TYPE_CHECKING:
 from kafkascope.captures.model import Resolved
 
 MAX_RECORD: Final = 16 << 20
-"""No captured packet is larger (BIG TCP: 512 KB); a length above it is damage or malice."""
+"""Largest captured packet (BIG TCP: 512 KB); a length above it is damage or malice."""
 WINDOW: Final = 1 << 20
-"""Bytes to look at for where records go on: several of the largest usual ones."""
+"""Bytes that are searched at once for where records go on: several of the largest usual ones."""
 USUAL: Final = 1 << 18
-"""Bytes of a packet on the wire; larger ones exist, but are looked at twice."""
+"""Largest usual packet on the wire; the headers of larger ones are checked."""
 MAX_TIME_NS: Final = (1 << 63) - 1
-"""Times are kept within 64 bits (the year 2262), for a hostile clock must not break what stores
-them."""
+"""Latest time (the year 2262): a hostile clock must not exceed the 64 bits that store it."""
 
 
 class Interface(NamedTuple):
-    """Where packets were captured. pcap files have one without name."""
+    """An interface that packets were captured on. A pcap file has one without a name."""
 
     file: int
     number: int
-    """Within the file, counted over its sections."""
+    """Number within the file, counted over its sections."""
     link_type: int
     name: str
     comment: str
@@ -39,7 +38,7 @@ class Interface(NamedTuple):
     """Seconds to add to its times."""
 
     def time_ns(self, ticks: int) -> int:
-        """The time of a packet in ns since 1970."""
+        """Return the time of a packet in ns since 1970."""
         ns = ticks * self.multiplier // self.divisor + self.offset_s * 1_000_000_000
         return min(max(ns, 0), MAX_TIME_NS)
 
@@ -54,18 +53,18 @@ class Secrets(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The header of a captured record."""
+    """Header of a captured record."""
 
     time_ns: int
     interface: Interface
     start: int
-    """Where the data starts in the buffer."""
+    """Position of the data in the buffer."""
     captured: int
     wire: int
 
 
 class Found(NamedTuple):
-    """What a search for a record in a window says."""
+    """Result of a search for a record in a window."""
 
     at: int | None
     """Offset in the window where records go on; None: not found."""
@@ -74,48 +73,47 @@ class Found(NamedTuple):
 
 
 class Format(Protocol):
-    """Reading one file: told where bytes are, tells where records are. Holds what the file
-    declares."""
+    """Reader of one file's format: finds records in bytes, and holds what the file declares."""
 
     header: int
     """Bytes in front of the first record."""
     interfaces: list[Interface]
     secrets: list[Secrets]
     names: list[Resolved]
-    """What the file tells of host names; whoever reads the packets takes them out."""
+    """Host names that the file holds; whoever reads the packets takes them out."""
     drops: dict[int, int]
-    """Interface -> packets that the capturing program says it lost."""
+    """Packets that the capturing program says it lost, by interface."""
     remarks: list[Remark]
-    """Comments of packets of our own recordings, since they were last taken; offsets in the buffer
-    of the walk."""
+    """Comments of packets of our own recordings, until somebody takes them; offsets are those in
+    the buffer of the walk."""
     damage: str
-    """Why the walk cannot go on; empty while it can."""
+    """Reason why the walk cannot go on; empty while it can."""
     hopeless: bool
-    """What comes behind the damage is not for this reader."""
+    """Whether nothing behind the damage can be read by this reader."""
     backs: bool
-    """The length of a record before damage may be wrong, for it is there only once."""
+    """Whether the length of the record before damage may be wrong, because it stands only once."""
     strict: bool | None
-    """False: what is only odd is no damage."""
+    """Whether an odd header counts as damage."""
     final: bool
-    """To be set when no more bytes will come."""
+    """Set by the caller when no more bytes will come."""
     beyond: int
-    """Size of what the damage is confined to; 0: to be searched for."""
+    """Bytes that the damage is confined to; 0: not known, so records have to be searched for."""
     unwanted: int
-    """Size of a large block at the place where the walk stopped, to be skipped; else 0."""
+    """Bytes of a large block to skip at the place where the walk stopped; else 0."""
     uniform: bool
-    """All records of the last walk have the same kind of header, so numpy may read them."""
+    """Whether all records of the last walk have the same kind of header, so numpy may read them."""
     last_ns: int
     """Time of the last record read; simple packet blocks have none of their own."""
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
-        """Positions of whole records, and where the walk stopped."""
+        """Return the positions of whole records, and where the walk stopped."""
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
-        """Bytes that the record at `at` needs in all, as far as known."""
+        """Return how many bytes the record at `at` needs in all, as far as known."""
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
-        """Where records go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
-        the damage, if in or behind them."""
+        """Search `data` for where records go on. `data`: WINDOW bytes, or the `final` ones;
+        `damaged`: offset of the damage, if it is in or behind them."""
 
     def record(self, buffer: bytearray, at: int) -> Record:
-        """The record at a position from `walk`."""
+        """Return the record at a position from `walk`."""

@@ -1,8 +1,8 @@
 """Comments of packets in our own recordings, by where the packets stand. State without I/O.
 
-Only packets of interfaces whose comment says that we wrote them are looked at: other programs have
-comments for people, and may put options at every packet. A comment may end with whom it is about,
-in brackets, where that is something else than the packet it stands at.
+Only packets of interfaces whose comment says that we wrote them are read: other programs have
+comments for people, and may put options at every packet. A comment may end with its subject, in
+brackets, where that is something else than its packet.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 OURS: Final = "kafkascope: "
-"""How the comments of our interfaces begin."""
+"""First words of the comments of our interfaces."""
 MAX_REMARKS: Final = 100_000
-"""Of one file; of more the later half is kept."""
+"""Comments of one file; of more the later half is kept."""
 MAX_TEXT: Final = 500
-"""Characters of a comment."""
+"""Characters that are kept of a comment."""
 
 
 class Remark(NamedTuple):
-    """A comment and the packet that it stands at."""
+    """A comment and its packet."""
 
     start: int
     """Offset of the packet's record in the (uncompressed) file."""
@@ -28,11 +28,11 @@ class Remark(NamedTuple):
     """Offset behind that record."""
     text: str
     about: str
-    """What stood in brackets."""
+    """Its subject, which stood in brackets."""
 
 
 def remark(start: int, end: int, comment: str) -> Remark:
-    """Take a comment apart."""
+    """Take a comment apart into text and subject."""
     text, bracket, about = comment[:MAX_TEXT].rpartition(" [")
     if not bracket or not about.endswith("]"):
         return Remark(start, end, comment[:MAX_TEXT], "")
@@ -40,11 +40,11 @@ def remark(start: int, end: int, comment: str) -> Remark:
 
 
 class Remarks:
-    """Of all files of an input, as far as they were read."""
+    """Comments of all files of an input, as far as they were read."""
 
     def __init__(self, files: Iterable[tuple[int, list[Remark]]] = ()) -> None:
         self.files: dict[int, list[Remark]] = {}
-        """By the number of the file."""
+        """Comments by the number of their file."""
         self._about: dict[str, list[tuple[int, Remark]]] = {}
         for file, found in files:
             self.add(file, 0, found)
@@ -53,7 +53,7 @@ class Remarks:
         return bool(self.files)
 
     def add(self, file: int, base: int, found: Iterable[Remark]) -> None:
-        """Take more of a file, whose offsets count from `base`."""
+        """Add comments of a file, whose offsets count from `base`."""
         mine = self.files.setdefault(file, [])
         for each in found:
             start = base + each.start
@@ -72,11 +72,11 @@ class Remarks:
                         self._about.setdefault(one.about, []).append((number, one))
 
     def of_file(self, file: int) -> list[Remark]:
-        """All of a file."""
+        """Return all comments of a file."""
         return self.files.get(file, [])
 
     def at(self, file: int, at: int) -> str:
-        """The comment of the packet that holds a byte; empty without one."""
+        """Return the comment of the packet that holds a byte; empty without one."""
         mine = self.files.get(file)
         if not mine:
             return ""
@@ -84,7 +84,7 @@ class Remarks:
         return found.text if found.start <= at < found.end and not found.about else ""
 
     def about(self, whom: str, file: int, at: int) -> str:
-        """The first comment about somebody behind a byte; empty without one."""
+        """Return the first comment with a subject behind a byte; empty without one."""
         for number, found in self._about.get(whom, ()):
             if (number, found.start) > (file, at):
                 return found.text

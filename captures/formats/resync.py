@@ -1,4 +1,4 @@
-"""Where records go on behind damage. No I/O.
+"""Finds where records go on behind damage. No I/O.
 
 Any offset may be taken for a record when its header contradicts nothing, but only real records
 follow each other for long. So all candidates in a window are linked to what would follow them;
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from kafkascope.captures.formats.pcapng import Pcapng
 
 OPTIONS: Final = 4096
-"""Bytes of a block around its packet."""
+"""Bytes of a block beside its packet."""
 LINKS: Final = 8
-"""So many records that follow each other are no chance, whatever comes behind them."""
+"""Records in a row that are no chance, whatever comes behind them."""
 MAX_CANDIDATES: Final = 1 << 16
-"""In one window: more are malice."""
+"""Candidates in one window; more are malice."""
 SECTION: Final = 0x0A0D0D0A
 KINDS: Final = (1, 2, 3, 4, 5, 6, 9, 10, 0x0BAD, 0x40000BAD, SECTION)
 """Block types that a chain may begin with."""
 
 
 def search_pcap(format_: Pcap, data: bytearray, final: bool, damaged: int) -> Found:
-    """The first record in `data`; `final`: the file ends with them."""
+    """Return the first record in `data`; `final`: the file ends with them."""
     count = len(data) - 15
     if count < 1:
         return Found(None, 0)
@@ -49,8 +49,8 @@ def search_pcap(format_: Pcap, data: bytearray, final: bool, damaged: int) -> Fo
 
 
 def search_pcapng(format_: Pcapng, data: bytearray, final: bool, damaged: int) -> Found:
-    """The first block in `data`, as `search_pcap`: one of this section, or a section of the other
-    byte order."""
+    """Return the first block in `data`, as `search_pcap`: one of this section, or a section of the
+    other byte order."""
     mine, other = ("<", ">") if format_.order == "<" else (">", "<")
     found = _search_blocks(data, mine, KINDS, final, damaged)
     section = _search_blocks(data, other, (SECTION,), final, damaged)
@@ -62,7 +62,7 @@ def search_pcapng(format_: Pcapng, data: bytearray, final: bool, damaged: int) -
 def _search_blocks(
     data: bytearray, order: str, kinds: tuple[int, ...], final: bool, damaged: int
 ) -> Found:
-    """`kinds`: block types that a chain may begin with."""
+    """Find the first block; `kinds`: block types that a chain may begin with."""
     count = len(data) - 11
     if count < 1:
         return Found(None, 0)
@@ -83,13 +83,13 @@ def _search_blocks(
 
 
 def _words(data: bytearray, order: str, at: int) -> Any:
-    """The 32-bit words at every offset from `at` on."""
+    """Return the 32-bit words at every offset from `at` on."""
     return np.ndarray((len(data) - 3 - at,), np.dtype(f"{order}u4"), data, at, strides=(1,))
 
 
 def _linked(starts: Any, ends: Any, count: int) -> Any:
-    """Which candidates lead to another, or out of the bytes where any can be seen: numbers that
-    are no headers do so seldom, and most of them are out of the way at once."""
+    """Return which candidates lead to another one, or out of the window. Numbers that are no
+    headers seldom do: most of them are out of the way at once."""
     there = np.zeros(count, bool)
     there[starts] = True
     inside = ends < count
@@ -102,11 +102,11 @@ def _linked(starts: Any, ends: Any, count: int) -> Any:
 class _Chain:
     links: int
     stop: int
-    """Where it leaves the window, or breaks."""
+    """Offset at which a chain leaves the window, or breaks."""
     lives: bool
-    """It leaves the window, or ends with the file."""
+    """Whether it leaves the window, or ends with the file."""
     exact: bool
-    """It ends with the file."""
+    """Whether it ends with the file."""
 
 
 def _decide(
@@ -118,9 +118,9 @@ def _decide(
     blind: int,
     damaged: int,
 ) -> Found:
-    """`starts`, `ends`: candidates, rising; `first`: which of them a chain may begin with; `size`:
-    bytes of the window, in whose last `blind` bytes no header can be seen. What begins before the
-    damage and does not reach behind it is part of a packet."""
+    """Decide where records go on. `starts`, `ends`: candidates, rising; `first`: which of them a
+    chain may begin with; `size`: bytes of the window, in whose last `blind` bytes no header can be
+    seen. What begins before the damage and does not reach behind it is part of a packet."""
     rest = max(size - blind, 0)
     if len(starts) > MAX_CANDIDATES:
         return Found(None, rest)

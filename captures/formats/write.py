@@ -1,4 +1,4 @@
-"""Write pcapng with struct: interfaces with name and comment, packets with nanoseconds, secrets."""
+"""Writes pcapng with struct: interfaces with name and comment, packets in nanoseconds, secrets."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _SIZE = Struct("<I")
 
 
 class Sink(Protocol):
-    """What writing needs of a file."""
+    """The part of a file's interface that writing needs."""
 
     def write(self, data: bytes, /) -> object:
         """Take all of `data`."""
 
 
 class PcapngWriter:
-    """One section, little-endian. Interfaces may be added at any time before their packets."""
+    """Writes one section, little-endian. Interfaces may be added at any time before their
+    packets."""
 
     def __init__(self, sink: Sink, application: str = "kafkascope") -> None:
         self._sink = sink
@@ -40,7 +41,7 @@ class PcapngWriter:
         self._block(SECTION, head + _option(_APPLICATION, application.encode()) + _END)
 
     def interface(self, name: str, *, link_type: int = ETHERNET, comment: str = "") -> int:
-        """Declare an interface; its number."""
+        """Declare an interface; return its number."""
         options = _option(IF_NAME, name.encode())
         if comment:
             options += _option(COMMENT, comment.encode())
@@ -76,7 +77,7 @@ class PcapngWriter:
 def around(
     size: int, time_ns: int, interface: int = 0, length: int | None = None, comment: str = ""
 ) -> tuple[bytes, bytes]:
-    """What stands before and behind a packet's `size` bytes in its block."""
+    """Return the bytes before and behind the `size` bytes of a packet in its block."""
     tail = bytes(-size & 3)
     if comment:
         tail += _option(COMMENT, comment.encode()) + _END

@@ -1,7 +1,7 @@
-"""Open captures: paths in, blocks of records or `Packet`s out. With spool.py the only file I/O
-here.
+"""Opens captures: paths in, blocks of records or `Packet`s out.
 
-What a file is, its content tells, never its name. Compressed files and pipes are read as they come.
+The content of a file tells its format, never its name. Compressed files and pipes are read as they
+come.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from kafkascope.captures.model import Packet
 from kafkascope.captures.statistics import Statistics
 
 BLOCK_BYTES: Final = 1 << 20
-"""Read at once: large enough that numpy's fixed cost is small, small enough for the processor's
-cache."""
+"""Bytes to read at once: numpy's fixed cost is small then, and they fit the processor's cache."""
 
 
 class Block(NamedTuple):
@@ -48,7 +47,7 @@ class Block(NamedTuple):
     """Packet number of the first record."""
 
     def packets(self) -> Iterator[Packet]:
-        """The records one by one; their data are views of the buffer."""
+        """Yield the records one by one; their data are views of the buffer."""
         view = memoryview(self.buffer)
         record = self.format.record
         number = self.number
@@ -70,31 +69,31 @@ class Block(NamedTuple):
 
 
 class Source:
-    """Several inputs as one. Iterate once, by `blocks` or by `packets`; context manager."""
+    """Several inputs, read as one. Iterate once, by `blocks` or by `packets`; a context manager."""
 
     def __init__(
         self, names: list[str], spool: Spool | None = None, opened: dict[int, Stream] | None = None
     ) -> None:
-        """Use `open_inputs`. `opened`: streams to read in place of the names."""
+        """Use `open_inputs` instead. `opened`: streams to read in place of the names."""
         self.names = names
-        """One for each file index; "-" is standard input."""
+        """Paths by file index; "-" is standard input."""
         self.statistics = Statistics()
         self.formats: dict[int, Format] = {}
-        """File index -> what it declares, for the files opened so far."""
+        """Formats by file index, for the files opened so far."""
         self.spool = spool
         self.size = 0
         """Bytes of all regular files, as stored."""
         self.block_bytes = BLOCK_BYTES
         self.opener: Callable[[int, str], Stream] | None = None
-        """How regular files are opened for `blocks`, by index and name; None: plainly."""
+        """Opens regular files for `blocks`, by index and name; None: the usual way."""
         self.upto: int | None = None
-        """How many of the inputs are read; None: all."""
+        """Number of inputs to read; None: all."""
         self.gaps: dict[int, list[Gap]] = {}
-        """File index -> where it is damaged, as far as it was read."""
+        """Damage by file index, as far as files were read."""
         self.remarks = Remarks()
         """Comments of packets of our own recordings, as far as they were read."""
         self.told: tuple[Gap, ...] | None = None
-        """Where the input is damaged, for who knows; None: to be found out."""
+        """Damage that is known before reading; None: it has to be found."""
         self._opened = {} if opened is None else opened
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
@@ -119,21 +118,21 @@ class Source:
             self.spool = None
 
     def interfaces(self) -> list[Interface]:
-        """The interfaces declared so far, over all files."""
+        """Return the interfaces declared so far, over all files."""
         return [each for format_ in self.formats.values() for each in format_.interfaces]
 
     def secrets(self) -> list[Secrets]:
-        """The secrets blocks seen so far."""
+        """Return the secrets blocks seen so far."""
         return [each for format_ in self.formats.values() for each in format_.secrets]
 
     def comment_of(self, file: int, interface: int) -> str:
-        """Comment of an interface, else its description, else nothing."""
+        """Return the comment of an interface, else its description, else nothing."""
         interfaces = self.formats[file].interfaces
         return interfaces[interface].comment if interface < len(interfaces) else ""
 
     def blocks(self) -> Iterator[Block]:
-        """All records in order. Damage ends its file, not the others; it is raised behind the
-        last."""
+        """Yield all records in order. Damage ends its file, not the others; it is raised at the
+        end."""
         yield from self._blocks()
         if self.statistics.damage:
             raise self.statistics.damage[0]
@@ -152,13 +151,13 @@ class Source:
                 self._spool_ends[index] = self.spool.written
 
     def packets(self) -> Iterator[Packet]:
-        """All records in order, as `blocks`, with data of their own."""
+        """Yield all records in order, as `blocks`, with data of their own."""
         for block in self.blocks():
             for packet in block.packets():
                 yield packet._replace(data=bytes(packet.data))
 
     def read(self, file: int, at: int, size: int) -> bytes:
-        """Bytes of a file again, by the offset that packets and pieces tell; NotKept when they are
+        """Read bytes of a file again, at the offset of a packet or piece; NotKept when they are
         gone."""
         start = self._spooled.get(file)
         if start is not None and self.spool is not None:
@@ -179,15 +178,15 @@ class Source:
         return data
 
     def kept(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Where in the spool each file begins and ends: for `follow`."""
+        """Return where in the spool each file begins and ends, for `follow`."""
         return dict(self._spooled), dict(self._spool_ends)
 
     def follow(self, kept: tuple[dict[int, int], dict[int, int]]) -> None:
-        """Read again what another process's source keeps in the spool that both have."""
+        """Use the bytes that another process's source keeps in a spool that both have."""
         self._spooled, self._spool_ends = kept
 
     def find(self, numbers: Iterable[int]) -> list[Packet]:
-        """The packets with these numbers, read a second time; NotKept when that cannot be."""
+        """Read the packets with these numbers again; NotKept when that cannot be."""
         wanted = sorted(set(numbers))
         streams: dict[int, Stream] = {}
         for index, name in enumerate(self.names):
@@ -226,7 +225,7 @@ class Source:
             stream.close()
 
     def _before(self, format_: Format, at: int) -> None:
-        """For whoever wants to go on reading at byte `at` some day: a record starts there."""
+        """Called for each record's offset from which reading could go on later; for subclasses."""
 
     def _records(
         self,
@@ -237,9 +236,8 @@ class Source:
         spool: Spool | None,
         base: int = 0,
     ) -> Iterator[Block]:
-        """The records of a stream whose first byte is byte `base` of the file: a record begins
-        there, or the file itself. Behind damage it goes on where records do; the damage is raised
-        at the end."""
+        """Yield the records of a stream that begins at byte `base` of the file, where a record
+        begins or the file itself. Reading goes on behind damage, which is raised at the end."""
         gaps = self.gaps[index] = []
         window = Window(stream, head, self.block_bytes, spool, base)
         window.at = 0 if base else format_.header
@@ -295,7 +293,7 @@ class Source:
 
 
 def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None = None) -> Source:
-    """The captures at `paths`: files, folders of captures, pipes, "-".
+    """Open the captures at `paths`: files, folders of captures, pipes, "-".
 
     Files come in the order of their first packets; with a pipe among them, in the order given.
     Raises NotACapture at once for what is no capture (for "-" and pipes when they are read). With
@@ -323,7 +321,7 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
 
 
 def _folder(path: str) -> list[str]:
-    """The captures in a folder, without those in folders below it."""
+    """Return the captures in a folder, without those in folders below it."""
     found = []
     try:
         names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
@@ -340,7 +338,7 @@ def _folder(path: str) -> list[str]:
 
 
 def _first_time(name: str) -> int:
-    """Time of a file's first packet; 0 when it has none."""
+    """Return the time of a file's first packet; 0 when it has none."""
     try:
         with Source([name]) as source:
             for block in source.blocks():

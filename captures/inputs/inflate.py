@@ -1,7 +1,6 @@
-"""Reading .gz, .zst, .xz and .bz2 as they come: many members or frames, bounded memory, no byte
-later than needed.
+"""Reads .gz, .zst, .xz and .bz2: any number of members or frames, bounded memory, no delay.
 
-All read like a raw file: `readinto` gives what is there and waits only when nothing is.
+All are read like a raw file: `readinto` gives what is there and waits only when nothing is.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ ZSTD: Final = b"\x28\xb5\x2f\xfd"
 XZ: Final = b"\xfd7zXZ\0"
 BZIP2: Final = b"BZh"
 _XZ_MEMORY: Final = 192 << 20
-"""More than `xz -9` takes; a hostile header may ask for 4 GB."""
+"""Memory for xz: more than `xz -9` takes, while a hostile header may ask for 4 GB."""
 _READ_BYTES: Final = 1 << 16
 _ZSTD_READ_BYTES: Final = 1 << 9
-"""A hostile frame makes 128 KB of 4 bytes: 512 of input stay below 16 MB."""
+"""Input at once: a hostile frame makes 128 KB of 4 bytes, so these stay below 16 MB."""
 _ZSTD_WINDOW: Final = 1 << 27
 """The largest window that `zstd -d` accepts without being told otherwise."""
 
@@ -33,13 +32,13 @@ ten to a hundred times smaller; 3 KB of gzip in gzip can be gigabytes of zeros."
 
 
 class Stream(Protocol):
-    """What reading needs of a file."""
+    """The part of a file's interface that reading needs."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`; 0 at the end."""
 
     def close(self) -> None:
-        """Free it."""
+        """Free what the stream holds."""
 
 
 class Pushed:
@@ -50,7 +49,7 @@ class Pushed:
         self._stream = stream
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """The first bytes again, then the rest."""
+        """Read the first bytes again, then the rest."""
         if not self._head:
             return self._stream.readinto(buffer)
         size = min(len(buffer), len(self._head))
@@ -71,7 +70,7 @@ class Counted:
         self.bytes = 0
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """The stream's bytes."""
+        """Read the stream's bytes."""
         size = self._stream.readinto(buffer)
         self.bytes += size or 0
         return size
@@ -91,7 +90,7 @@ class Bounded:
         self._bytes = 0
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Some bytes; raises CutShort beyond the limit."""
+        """Read some bytes; raise CutShort beyond the limit."""
         size = self._stream.readinto(buffer)
         self._bytes += size or 0
         if self._bytes > FREE_BYTES + MOST_RATIO * self._compressed.bytes:
@@ -105,7 +104,7 @@ class Bounded:
 
 
 class _Source:
-    """Compressed bytes in small portions, and where they are."""
+    """Reads compressed bytes in small portions, and counts them."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self._stream = stream
@@ -113,7 +112,7 @@ class _Source:
         self.at = 0
 
     def read(self) -> bytes:
-        """Some bytes; none at the end."""
+        """Return some bytes; none at the end."""
         size = self._stream.readinto(self._buffer) or 0
         self.at += size
         return bytes(self._buffer[:size])
@@ -123,7 +122,7 @@ class _Source:
 
 
 class Gunzip:
-    """gzip (RFC 1952), member after member; zero padding at the end is ignored."""
+    """Uncompresses gzip (RFC 1952), member after member; zero padding at the end is ignored."""
 
     def __init__(self, stream: Stream, name: str) -> None:
         self._source = _Source(stream, _READ_BYTES)
@@ -133,7 +132,7 @@ class Gunzip:
         self._started = False
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Uncompressed bytes; raises CutShort when the file is cut or damaged."""
+        """Read uncompressed bytes; raise CutShort when the file is cut or damaged."""
         while True:
             if self._member.eof:
                 self._pending = (self._member.unused_data or self._pending).lstrip(b"\0")
@@ -165,7 +164,7 @@ class Gunzip:
 
 
 class Unzstd:
-    """Zstandard (RFC 8878), frame after frame."""
+    """Uncompresses Zstandard (RFC 8878), frame after frame."""
 
     def __init__(self, stream: Stream, name: str) -> None:
         import zstandard
@@ -180,7 +179,7 @@ class Unzstd:
         self._out = memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Uncompressed bytes; raises CutShort when the file is cut or damaged."""
+        """Read uncompressed bytes; raise CutShort when the file is cut or damaged."""
         while not self._out:
             if self._frame.eof:
                 self._pending = self._frame.unused_data or b""
@@ -211,7 +210,7 @@ class Unzstd:
 
 
 class Packer(Protocol):
-    """What the decompressors of xz and bzip2 have in common."""
+    """The interface of the decompressors of xz and bzip2."""
 
     @property
     def eof(self) -> bool:
@@ -219,18 +218,18 @@ class Packer(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether more can only come of more."""
+        """Whether it has to be given more before more comes out."""
 
     @property
     def unused_data(self) -> bytes:
-        """What is behind the end."""
+        """Bytes behind the end of the stream."""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Some of the uncompressed bytes."""
+        """Return some of the uncompressed bytes."""
 
 
 class Unpack:
-    """xz and bzip2, stream after stream; zero padding between and behind them is ignored."""
+    """Uncompresses xz and bzip2, stream after stream; zero padding around these is ignored."""
 
     def __init__(
         self, stream: Stream, name: str, make: Callable[[], Packer], *errors: type[Exception]
@@ -243,7 +242,7 @@ class Unpack:
         self._started = False
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Uncompressed bytes; raises CutShort when the file is cut or damaged."""
+        """Read uncompressed bytes; raise CutShort when the file is cut or damaged."""
         while True:
             packer, data = self._packer, b""
             if packer.eof:
@@ -288,7 +287,8 @@ def _bzip2(stream: Stream, name: str) -> Stream:
 
 
 def inflate(head: bytes, stream: Stream, name: str) -> Stream | None:
-    """An uncompressing stream if `head`, the first bytes, is that of a compressed file."""
+    """Return an uncompressing stream if the first bytes are those of a compressed file, else
+    None."""
     if head[:2] == GZIP:
         return Gunzip(Pushed(head, stream), name)
     skippable = head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50

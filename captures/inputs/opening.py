@@ -1,6 +1,6 @@
-"""One input: from a path to a stream of uncompressed bytes and the format that reads it.
+"""Opens one input: from a path to a stream of uncompressed bytes and the format that reads it.
 
-What a file is, its content tells, never its name.
+The content of a file tells its format, never its name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafkascope.captures.inputs.inflate import Bounded, Counted, Stream, inflate
 from kafkascope.captures.inputs.spool import Spool
 
 _HEAD_BYTES: Final = 28
-"""Enough to tell what a file is."""
+"""Bytes that are enough to tell a file's format."""
 STDIN: Final = "-"
 _PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 
@@ -34,7 +34,7 @@ _OTHERS: Final = (
 
 
 def spoken(name: str) -> str:
-    """An input's name for people."""
+    """Return an input's name for people."""
     return "standard input" if name == STDIN else name
 
 
@@ -44,7 +44,7 @@ def is_capture(head: bytes) -> bool:
 
 
 def is_regular(name: str) -> bool:
-    """A file that can be read again; raises NotACapture when there is nothing."""
+    """Whether the input is a file that can be read again; raises NotACapture when there is none."""
     if name == STDIN:
         return False
     try:
@@ -55,7 +55,7 @@ def is_regular(name: str) -> bool:
 
 
 def unreadable(name: str, error: OSError) -> NotACapture:
-    """The error of a path, as a sentence."""
+    """Return the error for a path that cannot be read, as a sentence."""
     if error.errno == errno.ENOENT:
         return NotACapture(f"{name}: no such file or folder")
     if error.errno in (errno.EACCES, errno.EPERM):
@@ -64,7 +64,7 @@ def unreadable(name: str, error: OSError) -> NotACapture:
 
 
 class _File:
-    """An open file whose read errors are ours."""
+    """An open file that raises our errors."""
 
     def __init__(self, name: str, start: int = 0) -> None:
         self._name = name
@@ -87,13 +87,13 @@ class _File:
 
 
 def open_at(name: str, start: int) -> Stream:
-    """The bytes of a file as stored, from an offset on."""
+    """Open a file at an offset, for its bytes as stored."""
     return _File(name, start)
 
 
 def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes, bool]:
-    """A stream of uncompressed bytes behind the first ones, these, and whether it was
-    compressed."""
+    """Open an input. Returns a stream of uncompressed bytes behind the first ones, those first
+    bytes, and whether it is compressed."""
     raw: Stream = opened or _File(name)
     head = _head(raw)
     counted = Counted(raw)
@@ -114,7 +114,7 @@ def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes,
 
 
 def _head(stream: Stream) -> bytes:
-    """The first bytes, as many as it takes to tell what the file is."""
+    """Read as many bytes as it takes to tell the format."""
     head = b""
     buffer = memoryview(bytearray(_HEAD_BYTES))
     while (want := size_of_header(head) or _HEAD_BYTES) > len(head):
@@ -126,7 +126,7 @@ def _head(stream: Stream) -> bytes:
 
 
 def format_of(head: bytes, file: int, name: str) -> Format:
-    """The format that these first bytes announce; NotACapture says what they are instead."""
+    """Return the format of a file by its first bytes; NotACapture says what they are instead."""
     name = spoken(name)
     if not head:
         raise NotACapture(f"{name} is empty")
@@ -151,18 +151,18 @@ def format_of(head: bytes, file: int, name: str) -> Format:
 
 
 class Again:
-    """What was spooled of a file, from its start."""
+    """Stream of the bytes of a file in a spool, from the file's start."""
 
     def __init__(self, spool: Spool, start: int, end: int | None) -> None:
         self._spool, self._at = spool, start
         self._end = spool.written if end is None else end
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """The next bytes; NotKept when they were pushed out."""
+        """Read the next bytes; NotKept when they were overwritten."""
         size = min(len(buffer), self._end - self._at)
         buffer[:size] = self._spool.read(self._at, size)
         self._at += size
         return size
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: the spool is its owner's."""

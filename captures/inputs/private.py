@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 PREFIX: Final = ".kafkascope-"
-"""Of names that last until a file is published."""
+"""Begin of the names that files have until they are published."""
 STANDARD: Final = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _NUMBERED: Final = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 
 
 class PrivateFile:
-    """A file to be written; it has its name from `publish` or `close` on.
+    """A file that is written; it has its name from `publish` or `close` on.
 
     As a context manager it is closed at the end; after an exception it is discarded, and what had
     the name before stays.
@@ -62,12 +62,12 @@ class PrivateFile:
             self.discard()
 
     def published(self) -> Self:
-        """Publish at once, for readers who follow a file that grows."""
+        """Publish at once, for readers that follow a growing file."""
         self.publish()
         return self
 
     def publish(self) -> None:
-        """Take the name now; what is written later is seen under it. `OSError`."""
+        """Take the name now; later writes are seen under it. Raises `OSError`."""
         temporary = self._temporary
         if temporary is not None:
             try:
@@ -78,7 +78,7 @@ class PrivateFile:
             self._temporary = None
 
     def close(self) -> None:
-        """Write what is buffered, take the name, close. `OSError`: then it is discarded."""
+        """Write what is buffered, take the name, close. On `OSError` the file is discarded."""
         try:
             self.file.close()
         except OSError:
@@ -115,7 +115,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _open_special(path: Path) -> int | None:
-    """A descriptor of what is no regular file; None for a name that a new file may take."""
+    """Open what is no regular file; None for a name that a new file may take."""
     number = _descriptor(path)
     if number is not None:
         return os.dup(number)  # opening it anew would fail on sockets and begin at offset 0

@@ -10,15 +10,15 @@ from typing import Final
 from kafkascope.captures.errors import CaptureError
 
 DEFAULT_BYTES: Final = 1 << 30
-"""What a live session may take of the disk."""
+"""Bytes of disk that a live session may take."""
 
 
 class NotKept(CaptureError):
-    """Bytes that were pushed out of the ring, or never got into it."""
+    """Bytes were overwritten in the ring, or never got into it."""
 
 
 class Spool:
-    """The last `capacity` bytes written. The file has no name: it is gone with the process,
+    """Keeps the last `capacity` bytes written. The file has no name, so it goes with the process,
     however that ends."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Spool:
         )
 
     def write(self, data: bytes | memoryview) -> int:
-        """Keep `data`; its address. A full disk costs the bytes, not the session."""
+        """Keep `data`; return its address. A full disk costs the bytes, not the session."""
         at = self.written
         view = memoryview(data)
         self.written += len(view)
@@ -60,7 +60,7 @@ class Spool:
         return at
 
     def read(self, at: int, size: int) -> bytes:
-        """The bytes at an address from `write`, or NotKept: never others."""
+        """Return the bytes at an address from `write`; NotKept when others took their place."""
         first = max(self._kept_from, self.written - self.capacity)
         if at < first or at + size > self.written:
             raise NotKept("bytes no longer kept")
@@ -76,11 +76,11 @@ class Spool:
         return b"".join(parts)
 
     def fileno(self) -> int:
-        """The descriptor of the ring's file."""
+        """Return the descriptor of the ring's file."""
         return self._file.fileno()
 
     def state(self) -> tuple[int, int]:
-        """How far it was written and where the bytes begin that are kept: for `follow`."""
+        """Return the end and the begin of what is kept, as addresses, for `follow`."""
         return self.written, max(self._kept_from, self.written - self.capacity)
 
     def follow(self, state: tuple[int, int], margin: int) -> None:
@@ -90,7 +90,7 @@ class Spool:
         self._kept_from = max(kept_from, self.written - self.capacity + margin)
 
     def release(self, before: int) -> None:
-        """What is before that address is not read any more."""
+        """Give up the bytes before an address."""
         self._kept_from = max(self._kept_from, before)
 
     def close(self) -> None:

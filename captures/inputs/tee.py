@@ -1,4 +1,4 @@
-"""A spool that also writes what passes to a file: a capture that is watched is kept."""
+"""A spool that also writes all bytes to a file, to keep a capture that is watched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kafkascope.captures.inputs.spool import DEFAULT_BYTES, Spool
 
 
 class Tee(Spool):
-    """Everything goes to `copy`, as it came; the last `capacity` bytes can be read again."""
+    """Writes all bytes to `copy`; the last `capacity` ones can be read again."""
 
     def __init__(
         self,
@@ -16,12 +16,12 @@ class Tee(Spool):
         directory: str | None = None,
         descriptor: int | None = None,
     ) -> None:
-        """`copy` is unbuffered and stays the caller's: to publish, to close or to discard."""
+        """`copy` is unbuffered; the caller publishes, closes or discards it."""
         self._copy = copy.file
         super().__init__(capacity, directory, descriptor)
 
     def write(self, data: bytes | memoryview) -> int:
-        """Keep and write `data`; its address."""
+        """Keep and write `data`; return its address."""
         view = memoryview(data)
         while view:
             view = view[self._copy.write(view) :]

@@ -1,4 +1,4 @@
-"""The part of a stream of bytes that is being looked at, and how it goes on behind damage."""
+"""A window over a stream of bytes, and how reading goes on behind damage."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.spool import Spool
 
 SLACK: Final = 64
-"""Bytes behind the end of a buffer, so that headers may be read before their lengths are
-checked."""
+"""Spare bytes behind a buffer: headers may be read before their lengths are checked."""
 
 
 class Window:
-    """A buffer over a stream, which goes on as its front is done with."""
+    """A buffer that moves over a stream as its front is done with."""
 
     def __init__(
         self, stream: Stream, head: bytes, size: int, spool: Spool | None, base: int
@@ -27,11 +26,11 @@ class Window:
         self.base = base
         """Offset of the buffer's first byte in the (uncompressed) file."""
         self.at = 0
-        """Bytes in front of this are done with."""
+        """Position in the buffer; the bytes before it are done with."""
         self.keep = 0
-        """Bytes from here on stay in the buffer; never behind `at`."""
+        """Position from which on bytes stay in the buffer; never behind `at`."""
         self.end = len(head)
-        """Bytes from here on are to be read."""
+        """Position behind the last byte that was read."""
         self._stream, self._spool = stream, spool
 
     @property
@@ -103,7 +102,7 @@ def passed(format_: Format, window: Window, gaps: list[Gap]) -> bool:
 
 
 def _searched(format_: Format, window: Window) -> int | None:
-    """Move the window to the next record that is surely one; its offset in the file.
+    """Move the window to the next record that is surely one; return its offset in the file.
 
     The damage may be the length of the record before, which then hides others: so it is searched,
     too.

@@ -1,4 +1,4 @@
-"""numpy: the headers of all packets of a block at once. The same facts as `segment_of`, as columns.
+"""Headers of all packets of a block at once, with numpy: what `segment_of` tells, as columns.
 
 What is not plainly TCP over IPv4 or IPv6 behind a usual link header is left to `segment_of`.
 """
@@ -48,25 +48,26 @@ _TCP: Final = np.dtype(
 )
 _RAW_LINKS: Final = (12, 14, 101, 228, 229)
 _TYPE_AT: Final = {ETHERNET: (12, 14), LINUX_SLL: (14, 16), LINUX_SLL2: (0, 20)}
-"""Link type -> where the EtherType is, and the size of the header."""
+"""Position of the EtherType and size of the header, by link type."""
 _TAGS: Final = np.array(sorted(VLAN_TAGS))
 
 
 class Columns(NamedTuple):
-    """One entry for each record of a block; those of TCP only where `tcp` is true."""
+    """Columns with an entry for each record of a block; those of TCP count only where `tcp` is
+    true."""
 
     time_ns: Ints
     start: Ints
-    """Of the record's data in the buffer."""
+    """Position of the record's data in the buffer."""
     captured: Ints
     interface: Ints
     """As `Segment.interface`."""
     tcp: Flags
-    """The headers were read here."""
+    """Whether the headers were read here."""
     payload: Ints
-    """Where the payload starts in the buffer."""
+    """Position of the payload in the buffer."""
     length: Ints
-    """Its bytes on the wire."""
+    """Payload bytes on the wire."""
     seq: Words
     ack: Words
     flags: Words
@@ -77,12 +78,12 @@ class Columns(NamedTuple):
 
 
 def _view(buffer: bytearray, kind: np.dtype[Any]) -> NDArray[Any]:
-    """The buffer as if an item of `kind` started at each byte."""
+    """Return a view of the buffer with an item of `kind` at each byte."""
     return np.ndarray((len(buffer) - kind.itemsize + 1,), kind, buffer, strides=(1,))
 
 
 def _rows(buffer: bytearray, at: Ints, kind: np.dtype[Any]) -> NDArray[Any]:
-    """The items of `kind` at the given places, copied."""
+    """Return the items of `kind` at the given places, copied."""
     plain = np.dtype(f"V{kind.itemsize}")
     return _view(buffer, plain)[at].view(kind)
 
@@ -138,7 +139,7 @@ def _records(format_: Format, buffer: bytearray, at: Ints) -> _Records | None:
 
 
 def times_of(block: Block) -> Ints:
-    """The times of a block's records."""
+    """Return the times of a block's records."""
     if block.format.uniform:
         found = _records(block.format, block.buffer, np.array(block.positions, np.int64))
         if found is not None:
@@ -147,7 +148,8 @@ def times_of(block: Block) -> Ints:
 
 
 def _ip_at(buffer: bytearray, links: Ints, start: Ints, room: Ints) -> tuple[Ints, Flags]:
-    """Where the IP header is behind the usual link headers, and where that is known."""
+    """Return positions of IP headers behind the usual link headers, and for which records they
+    hold."""
     one = int(links[0])
     if (links == one).all():
         return _ip_behind(buffer, one, start, room)
@@ -159,7 +161,7 @@ def _ip_at(buffer: bytearray, links: Ints, start: Ints, room: Ints) -> tuple[Int
 
 
 def _ip_behind(buffer: bytearray, link: int, start: Ints, room: Ints) -> tuple[Ints, Flags]:
-    """The same for records of one link type."""
+    """Return the same for records of one link type."""
     if link in _RAW_LINKS:
         return start, np.ones(len(start), np.bool_)
     if link not in _TYPE_AT:
@@ -183,7 +185,8 @@ def _ip_behind(buffer: bytearray, link: int, start: Ints, room: Ints) -> tuple[I
 
 
 def columns_of(block: Block) -> Columns | None:
-    """The headers of a block; None when one by one is the way (old block types, odd clocks)."""
+    """Return the headers of a block; None if packets have to go one by one (old block types, odd
+    clocks)."""
     format_, buffer = block.format, block.buffer
     if not format_.uniform:
         return None
@@ -252,7 +255,7 @@ def columns_of(block: Block) -> Columns | None:
 def _fingerprints(
     ports: Words, seq: Words, ack: Words, sign: Words, length: Ints, flags: Words, hosts: Words
 ) -> Words:
-    """`tcp.fingerprint`, column by column: uint64 wraps around as its mask does."""
+    """Compute `tcp.fingerprint` by columns: uint64 wraps around as its mask does."""
     one, two, three, four = (
         np.uint64(0x9E37_79B9_7F4A_7C15),
         np.uint64(0xC2B2_AE3D_27D4_EB4F),
@@ -266,7 +269,7 @@ def _fingerprints(
 
 
 def _folded(addresses: NDArray[Any], is6: Flags, six: NDArray[Any] | None) -> Words:
-    """`tcp.folded`, row by row."""
+    """Compute `tcp.folded` for each row."""
     found = np.ascontiguousarray(addresses).view(">u8").astype(np.uint64)
     if six is not None:
         wide = np.ascontiguousarray(six["addresses"]).view(">u8").reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""Fragments of IP packets to segments of TCP: state, no I/O.
+"""From fragments of IP packets to TCP segments. State without I/O.
 
 A fragment is a segment of its own: the first one has the TCP header, and where the others' bytes
 belong follows from it. So nothing is kept but a few headers, and each byte stays where it is in
@@ -18,30 +18,30 @@ from kafkascope.captures.packets.link_types import LINK_TYPES
 from kafkascope.captures.packets.tcp import ACK, FIN, MASK, PSH, SYN, Segment, segment_of
 
 LIFE_NS: Final = 2_000_000_000
-"""Parts of a packet travel together, and identifications are used again."""
+"""Time for which fragments belong together; identifications are used again."""
 MAX_KNOWN: Final = 4096
-"""Packets whose first fragment is remembered, or that others wait for."""
+"""Packets whose first fragment is remembered, or waited for."""
 MAX_WAITING: Final = 8
 """Fragments that wait for one first fragment; an IP packet has 45 at an MTU of 1500, and comes in
 order, or backwards with two or three."""
 MAX_BYTES: Final = 16 << 20
-"""Of all that wait: a hostile clock may stand still, and records may be large."""
+"""Bytes of all that wait: a hostile clock may stand still, and records may be large."""
 
 
 class First(NamedTuple):
-    """What a first fragment tells of the others."""
+    """What a first fragment says of the others."""
 
     segment: Segment | str
     """The segment, or why it is none."""
     base: int
-    """Where TCP's payload begins in the payload of the packet that was cut."""
+    """Offset of TCP's payload in the payload of the packet that was cut."""
     size: int | None
-    """Bytes of TCP's payload in all, where a packet within the packet states it."""
+    """Bytes of TCP's payload in all, where a packet inside of the packet states it."""
 
 
 @dataclass(slots=True)
 class Known:
-    """A packet that came in parts."""
+    """A packet that came in fragments."""
 
     time_ns: int
     first: First | None = None
@@ -49,7 +49,7 @@ class Known:
 
 
 class Fragments:
-    """Hands out the segments of fragments."""
+    """Turns fragments into segments."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Known] = {}
@@ -57,12 +57,12 @@ class Fragments:
         """Bytes that wait."""
 
     def segments_of(self, packet: Packet) -> list[Segment | str]:
-        """The segments that a record brings; a reason in the place of each that has none."""
+        """Return the segments that a record brings; a reason for each fragment that has none."""
         found = segment_of(packet)
         return self.parts(packet) if found == FRAGMENT else [found]
 
     def parts(self, packet: Packet) -> list[Segment | str]:
-        """The same for a record that holds a fragment."""
+        """Return the same for a record that holds a fragment."""
         part = _fragment_of(packet)
         if part is None:
             return [FRAGMENT]
@@ -87,13 +87,13 @@ class Fragments:
         return out
 
     def finish(self) -> Iterator[str]:
-        """A reason for each fragment that still waits."""
+        """Yield a reason for each fragment that still waits."""
         for known in self._known.values():
             yield from [FRAGMENT] * len(self._taken(known))
         self._known.clear()
 
     def _taken(self, known: Known) -> list[tuple[Packet, Fragment]]:
-        """What waits, which waits no longer."""
+        """Take out the fragments that wait for a packet."""
         taken, known.waiting = known.waiting, []
         self._held -= sum(len(packet.data) for packet, _ in taken)
         return taken
@@ -110,7 +110,7 @@ class Fragments:
 
 
 def _fragment_of(packet: Packet) -> Fragment | None:
-    """Where the fragment is in its record."""
+    """Return the fragment in a record."""
     start = LINK_TYPES[packet.link_type][1](packet.data)
     found = payload_of(packet.data, start, packet.length)
     return found if isinstance(found, Fragment) and found.size > 0 else None
@@ -128,7 +128,7 @@ def _first(packet: Packet, part: Fragment) -> First:
 
 
 def _headers(first: First) -> First:
-    """Without the bytes, which nobody needs again."""
+    """Return a segment without its bytes, which nobody needs again."""
     segment = first.segment
     if isinstance(segment, str):
         return first
@@ -136,7 +136,7 @@ def _headers(first: First) -> First:
 
 
 def _trimmed(first: First, part: Fragment) -> Segment | str:
-    """The segment of the first fragment itself."""
+    """Return the segment of the first fragment itself."""
     segment = first.segment
     if isinstance(segment, str):
         return segment
@@ -149,7 +149,7 @@ def _trimmed(first: First, part: Fragment) -> Segment | str:
 
 
 def _later(first: First, packet: Packet, part: Fragment) -> Segment | str:
-    """The segment of another one."""
+    """Return the segment of a later fragment."""
     segment = first.segment
     if isinstance(segment, str):
         return segment
@@ -173,5 +173,5 @@ def _later(first: First, packet: Packet, part: Fragment) -> Segment | str:
 
 
 def _calm(flags: int) -> int:
-    """Without what belongs to the end of the packet."""
+    """Return a segment without what belongs to the end of the packet."""
     return flags & ~(FIN | PSH)

@@ -1,5 +1,7 @@
-"""IPv4 and IPv6: from the IP header to the TCP bytes, inside some tunnels at most. Stateless;
-fragments are told as such (`captures.fragments` keeps them)."""
+"""IPv4 and IPv6: from the IP header to the TCP bytes, through a few tunnels at most. Stateless.
+
+Fragments are reported as such; `packets.fragments` keeps them.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,16 @@ NOT_TCP: Final = "not tcp"
 FRAGMENT: Final = "fragment"
 CUT: Final = "cut"
 MALFORMED: Final = "malformed"
-"""Why a record holds no TCP segment for us; keys of `Statistics.skipped`."""
+"""Reasons why a record holds no usable TCP segment; keys of `Statistics.skipped`."""
 
 _EXTENSIONS: Final = frozenset((0, 43, 60, 135, 139, 140))
 """Hop-by-hop, routing, destination options, mobility, HIP, shim6: length in units of 8 bytes."""
 _AUTHENTICATION: Final = 51
 _FRAGMENT_HEADER: Final = 44
 _MAX_EXTENSIONS: Final = 16
-"""RFC 8200 knows fewer; a hostile packet must not keep us here."""
+"""Extension headers; RFC 8200 knows fewer, and a hostile packet must not keep us here."""
 MAX_TUNNELS: Final = 4
-"""A cloud's mirror around an overlay network around a container's tunnel are three."""
+"""Tunnels in tunnels: a cloud's mirror of an overlay network of containers makes three."""
 
 
 class Payload(NamedTuple):
@@ -42,18 +44,18 @@ class Payload(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A part of an IP packet."""
+    """A fragment of an IP packet."""
 
     key: bytes
-    """Equal in all parts of a packet: addresses, identification, in IPv4 the protocol."""
+    """Equal in all fragments of a packet: addresses, identification, in IPv4 the protocol."""
     offset: int
-    """Of its bytes in the packet's payload."""
+    """Offset of its bytes in the packet's payload."""
     more: bool
     """Whether others come behind it."""
     at: int
     """Offset of its bytes in the record."""
     size: int
-    """How many there are, on the wire."""
+    """Bytes of it on the wire."""
     field: int
     """Offset in the record of the 16 bits that make it a fragment."""
 
@@ -70,7 +72,8 @@ class Datagram(NamedTuple):
 
 
 def udp_of(data: Data, at: int) -> Datagram | None:
-    """The UDP part of the IP packet at `at`; None for fragments, tunnels and everything else."""
+    """Return the UDP part of the IP packet at `at`; None for fragments, tunnels and everything
+    else."""
     captured = len(data)
     if at + 28 > captured:
         return None
@@ -94,8 +97,8 @@ def udp_of(data: Data, at: int) -> Datagram | None:
 
 
 def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fragment | str:
-    """The TCP part of the IP packet at `at` of a record that was `wire` bytes long, or why there
-    is none. `tunnels`: how many the packet came out of.
+    """Return the TCP part of the IP packet at `at` in a record of `wire` bytes, or why there is
+    none. `tunnels`: how many of them the packet came out of.
 
     Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets
     above 64 KB that the sender's network card would have cut up (TSO, BIG TCP); then the frame's
@@ -137,7 +140,7 @@ def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fr
 def _carried(
     data: Data, at: int, protocol: int, wire: int, tunnels: int
 ) -> Payload | Fragment | str:
-    """The TCP part of the packet that this one carries."""
+    """Return the TCP part of the packet inside this one."""
     if protocol not in CARRIERS or tunnels >= MAX_TUNNELS:
         return NOT_TCP
     inner = inner_ip(data, at, protocol)

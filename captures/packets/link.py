@@ -1,6 +1,6 @@
-"""Link layers: where the IP header starts inside a captured record. Stateless.
+"""Link layers: finds the IP header in a captured record. Stateless.
 
-Each reader takes the captured bytes and answers with the offset of the IP header, or with one of
+Each reader takes the captured bytes and returns the offset of the IP header, or one of
 the negative numbers below. Add a link layer: one function here (`wireless` has those of radio, and
 of programs that put a header of their own before others) and one row of `link_types.LINK_TYPES`.
 """
@@ -26,7 +26,7 @@ WIDE_TAGS: Final = {0x8926: 6, 0x893F: 8, 0x8909: 8, 0x88E7: 18}
 """VN-Tag, 802.1BR, Cisco's group tag, and 802.1ah with the frame inside: from this EtherType to the
 next one."""
 MAX_TAGS: Final = 8
-"""Nobody stacks more tags; a hostile record must not keep us here."""
+"""Tags in a row; nobody stacks more, and a hostile record must not keep us here."""
 
 ETHERNET: Final = 1
 LINUX_SLL: Final = 113
@@ -73,8 +73,8 @@ def after_labels(data: Data, at: int) -> int:
 
 
 def _pseudowire(data: Data, at: int) -> int:
-    """Ethernet behind the labels (RFC 4448), with its control word, four bytes from 0, or
-    without."""
+    """Skip to Ethernet behind the labels (RFC 4448), with or without its control word of four
+    bytes."""
     for begin in (at + 4, at) if not data[at] >> 4 else (at,):
         found = after_type(data, begin + 12)
         if found != NOT_IP:
@@ -83,14 +83,14 @@ def _pseudowire(data: Data, at: int) -> int:
 
 
 def by_version(data: Data, at: int) -> int:
-    """Nothing says what follows: look at IP's version."""
+    """Look for IP's version where nothing says what follows."""
     if at >= len(data):
         return SHORT
     return at if data[at] >> 4 in (4, 6) else NOT_IP
 
 
 def after_ppp(data: Data, at: int) -> int:
-    """The PPP protocol number (RFC 1661), which may be compressed to one byte."""
+    """Follow the PPP protocol number (RFC 1661), which may be compressed to one byte."""
     if at + 2 > len(data):
         return SHORT
     if data[at] & 1:
@@ -109,7 +109,7 @@ def raw(data: Data) -> int:
 
 
 def loopback(data: Data) -> int:
-    """BSD loopback: an address family in the byte order of whoever captured.
+    """BSD loopback: an address family in the byte order of the capturing machine.
 
     AF_INET is 2 everywhere; AF_INET6 is 10 (Linux), 23 (Windows), 24, 28 (BSD) or 30 (macOS).
     """
@@ -152,7 +152,7 @@ def ppp(data: Data) -> int:
 
 
 def directed_ppp(data: Data) -> int:
-    """PPP behind a byte that tells the direction, which pppd writes in place of the address."""
+    """PPP behind a byte with the direction, which pppd writes in place of the address."""
     if len(data) < 3:
         return SHORT
     if data[1] == 0x03:

@@ -1,4 +1,4 @@
-"""The table of link types: number to name and reader."""
+"""The table of link types: name and reader by number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PLAIN: Final[dict[int, tuple[str, Reader]]] = {
 
 
 def _within(header: wireless.Header) -> Reader:
-    """A reader of records that say themselves what link type is behind their header."""
+    """Return a reader of records whose header names the link type behind it."""
 
     def read(data: Data) -> int:
         at, link_type = header(data)
@@ -54,5 +54,5 @@ LINK_TYPES: Final[dict[int, tuple[str, Reader]]] = _PLAIN | {
     192: ("per-packet information", _within(wireless.ppi)),
     258: ("macOS packet tap", _within(wireless.pktap)),
 }
-"""LINKTYPE_ number (tcpdump.org/linktypes.html) -> name for people, reader. 149 is free for
-all, and what older macOS called its packet tap."""
+"""Name for people and reader, by LINKTYPE_ number (tcpdump.org/linktypes.html). 149 is reserved for
+users, and older macOS called its packet tap so."""

@@ -1,8 +1,8 @@
-"""numpy: through the usual tunnels over IPv4, for all packets of a block at once.
+"""Finds IP headers inside the usual tunnels over IPv4, for all packets of a block at once.
 
-What mirror ports, clouds and overlay networks send by the gigabyte: VXLAN and Geneve with IPv4 in
-Ethernet, plain GRE, ERSPAN II, and IP in IP. The same places as `tunnels.inner_ip`; what is not
-plainly one of these stays as it is, for `segment_of`.
+These are what mirror ports, clouds and overlay networks send by the gigabyte: VXLAN and Geneve with
+IPv4 in Ethernet, plain GRE, ERSPAN II, and IP in IP. Positions are those of `tunnels.inner_ip`; all
+other packets stay as they are, for `segment_of`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _VXLAN: Final = np.array(sorted(VXLAN_PORTS))
 _PLAIN: Final = 0x45
 """IPv4 without options."""
 _ROOM: Final = 20
-"""Bytes behind the outer header that have to be there: those that tell the tunnel, or an IP
-header."""
+"""Bytes that have to be there behind the outer header: the tunnel's own, or an IP header."""
 
 
 def peel(buffer: bytearray, ip_at: Ints, good: Flags, end: Ints) -> Ints:
-    """Where the innermost IP header of each record is; `ip_at` itself where there is no tunnel."""
+    """Return the position of each record's innermost IP header; `ip_at` where there is no
+    tunnel."""
     octets = np.frombuffer(buffer, np.uint8)
     for _ in range(MAX_TUNNELS):
         carrier = good & (octets[ip_at] == _PLAIN) & np.isin(octets[ip_at + 9], _CARRIERS)
@@ -57,7 +57,8 @@ def peel(buffer: bytearray, ip_at: Ints, good: Flags, end: Ints) -> Ints:
 
 
 def _inner(octets: NDArray[np.uint8], ip_at: Ints, end: Ints) -> Ints:
-    """The inner IP headers of packets that may be tunnels; 0 where there is none."""
+    """Return positions of inner IP headers of packets that may be tunnels; 0 where there is
+    none."""
 
     def two(at: Ints) -> Any:
         return octets[at].astype(np.int64) << 8 | octets[at + 1]

@@ -1,8 +1,8 @@
-"""Host names and the addresses they stand for, as a capture shows them: DNS answers in UDP packets
-and TCP streams (RFC 1035, also multicast DNS, RFC 6762), names that TLS clients ask for, and lines
-in the format of /etc/hosts.
+"""Host names with their addresses, as far as a capture shows them.
 
-Every count and length is held against the bytes that are there; what does not fit is no answer.
+Sources are DNS responses in UDP packets and TCP streams (RFC 1035, also multicast DNS, RFC 6762),
+names that TLS clients ask for, and lines in the format of /etc/hosts. Counts and lengths are
+checked against the bytes that are there; a message in which they do not fit is ignored.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kafkascope.captures.packets.link_types import LINK_TYPES
 from kafkascope.captures.packets.tcp import host_text
 
 DNS_PORTS: Final = frozenset({53, 5353})
-"""Of servers, and of multicast DNS."""
+"""Ports of DNS servers and of multicast DNS."""
 MAX_RECORDS: Final = 256
-"""Of a message; real answers have some dozens."""
+"""Records of a message; real ones have some dozens."""
 MAX_LABELS: Final = 128
-"""Of a name with all its pointers: 255 bytes hold no more."""
+"""Labels of a name with all its pointers: 255 bytes hold no more."""
 MAX_ALIASES: Final = 16
 MAX_NAME: Final = 255
 _A: Final = 1
@@ -34,12 +34,12 @@ _ERROR: Final = 0x000F
 
 
 def canonical(name: str) -> str:
-    """A name as names are compared."""
+    """Return a name in the form in which names are compared."""
     return name.rstrip(".").lower()
 
 
 def in_packet(packet: Packet) -> Iterator[Resolved]:
-    """What a DNS answer over UDP tells."""
+    """Yield the names in a DNS response over UDP."""
     link = LINK_TYPES.get(packet.link_type)
     start = -1 if link is None else link[1](packet.data)
     found = udp_of(packet.data, start) if start >= 0 else None
@@ -49,7 +49,8 @@ def in_packet(packet: Packet) -> Iterator[Resolved]:
 
 
 def in_stream(data: bytes) -> Iterator[Resolved]:
-    """What DNS answers over TCP tell, each behind its length, as far as they are whole."""
+    """Yield the names in DNS responses over TCP, each behind its length, as far as they are
+    whole."""
     at = 0
     while at + 2 + _HEADER <= len(data):
         size = int.from_bytes(data[at : at + 2], "big")
@@ -60,7 +61,7 @@ def in_stream(data: bytes) -> Iterator[Resolved]:
 
 
 def in_message(data: bytes) -> Iterator[Resolved]:
-    """What a DNS message tells: nothing unless it is an answer without an error."""
+    """Yield the names in a DNS message, if it is a response without an error."""
     if len(data) < _HEADER:
         return
     _, flags, questions, answers, _, additional = unpack_from(">HHHHHH", data)
@@ -90,7 +91,7 @@ def in_message(data: bytes) -> Iterator[Resolved]:
 def _record(
     data: bytes, at: int, aliases: dict[str, str], addresses: dict[str, set[str]]
 ) -> int | None:
-    """Take in the record at an offset; the offset behind it, None where there is none."""
+    """Read the record at an offset; return the offset behind it, None where there is none."""
     found = _name(data, at)
     if found is None:
         return None
@@ -122,7 +123,7 @@ def _followed(name: str, aliases: dict[str, str], addresses: dict[str, set[str]]
 
 
 def _name(data: bytes, at: int) -> tuple[str, int] | None:
-    """The name at an offset and the offset behind it; pointers lead backwards only."""
+    """Return the name at an offset and the offset behind it; pointers lead backwards only."""
     labels: list[str] = []
     end = -1
     size = 0
@@ -153,7 +154,7 @@ def _name(data: bytes, at: int) -> tuple[str, int] | None:
 
 
 def in_hosts_file(text: str) -> Iterator[Resolved]:
-    """What lines in the format of /etc/hosts tell; `ValueError` for a line that is none."""
+    """Yield the names in lines of /etc/hosts' format; `ValueError` for a line that is not."""
     from ipaddress import ip_address
 
     for number, line in enumerate(text.splitlines(), 1):
@@ -179,8 +180,8 @@ MAX_EXTENSIONS: Final = 64
 
 
 def in_chunk(chunk: Chunk) -> Iterator[Resolved]:
-    """What the first packet of a direction tells: a DNS answer over TCP, or the name that a TLS
-    client asks for, which it takes the address for that it connected to."""
+    """Yield the names in the first bytes of a direction: of a DNS response over TCP, or the name
+    that a TLS client asks for, which stands for the address that it connected to."""
     if chunk.offset:
         return
     data = chunk.data
@@ -195,7 +196,7 @@ def in_chunk(chunk: Chunk) -> Iterator[Resolved]:
 
 
 def server_name(data: bytes) -> str:
-    """The name in a TLS ClientHello (RFC 6066), as far as it is there; empty when it is not.
+    """Return the name in a TLS ClientHello (RFC 6066), as far as it is there; empty when it is not.
 
     type 1 | version 2 | length 2 | hello 1 | length 3 | version 2 | random 32 | session id 1+ |
     cipher suites 2+ | compression 1+ | extensions 2+

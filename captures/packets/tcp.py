@@ -29,8 +29,8 @@ while a capture that lost much may jump ahead by more than half the sequence spa
 
 
 def distance(start: int, end: int) -> int:
-    """Bytes from sequence number `start` to `end`, over the wrap-around: -2**30 <= distance < 3 *
-    2**30."""
+    """Return the bytes from sequence number `start` to `end`, across the wrap-around: from -2**30
+    to 3 * 2**30 - 1."""
     ahead = (end - start) & MASK
     return ahead - (1 << 32) if ahead >= BEHIND else ahead
 
@@ -50,21 +50,20 @@ class Segment(NamedTuple):
     ack: int
     flags: int
     payload: bytes | memoryview
-    """What was captured of it."""
+    """Payload bytes that were captured."""
     length: int
     """Payload bytes on the wire; more than `len(payload)` when the snaplen cut it."""
     copy: int
     """Equal in exact copies of this segment, and hardly ever in others: see `fingerprint`."""
     interface: int
-    """Where it was captured: the file's interface number, or the index that Linux cooked v2
-    states."""
+    """Interface that captured it: its number in the file, or the index of Linux cooked v2."""
 
 
 def fingerprint(
     ports: int, seq: int, ack: int, sign: int, length: int, flags: int, hosts: int = 0
 ) -> int:
-    """64 bits that exact copies of a segment share (`sign`: IP id, or the checksum where there is
-    none; `hosts`: see `folded`).
+    """Return 64 bits that exact copies of a segment share. `sign`: IP id, or the checksum where
+    there is none; `hosts`: see `folded`.
 
     Only for counting: bytes are never dropped because of it, so a collision does no harm.
     """
@@ -76,7 +75,7 @@ def fingerprint(
 
 
 def folded(addresses: bytes) -> int:
-    """Both addresses of a packet in 64 bits."""
+    """Fold both addresses of a packet into 64 bits."""
     if len(addresses) == 8:
         return int.from_bytes(addresses, "big")
     one, two, three, four = unpack_from(">QQQQ", addresses)
@@ -85,13 +84,13 @@ def folded(addresses: bytes) -> int:
 
 
 def reverse(flow: bytes) -> bytes:
-    """The flow of the other direction."""
+    """Return the flow of the other direction."""
     half = len(flow) - 4 >> 1
     return flow[half : 2 * half] + flow[:half] + flow[-2:] + flow[-4:-2]
 
 
 def endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
-    """Source and destination of a flow, spelled for people."""
+    """Return the source and destination of a flow, spelled for people."""
     half = len(flow) - 4 >> 1
     source_port, destination_port = unpack_from(">HH", flow, 2 * half)
     return (
@@ -101,7 +100,7 @@ def endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
 
 
 def host_text(address: bytes) -> str:
-    """4 or 16 bytes of an address, spelled as in `Endpoint`."""
+    """Return the text of an address of 4 or 16 bytes, as in `Endpoint`."""
     if len(address) == 4:
         return ".".join(map(str, address))
     from ipaddress import IPv6Address  # only captures with IPv6 pay for it
@@ -110,7 +109,7 @@ def host_text(address: bytes) -> str:
 
 
 def segment_of(packet: Packet) -> Segment | str:
-    """The TCP segment in a record, or the reason why there is none (see `captures.ip`)."""
+    """Return the TCP segment in a record, or the reason why there is none (see `ip`)."""
     number, time_ns, link_type, data, wire, file, at, interface = packet
     link = LINK_TYPES.get(link_type)
     if link is None:

@@ -1,7 +1,7 @@
-"""Packets in packets: where the inner IP header is behind GRE, ERSPAN, VXLAN, Geneve, GTP, MPLS or
-IP in IP. Stateless; one level a call.
+"""Tunnels: finds the inner IP header behind GRE, ERSPAN, VXLAN, Geneve, GTP, MPLS or IP in IP.
 
-Mirror ports and clouds deliver traffic so: what is inside is the connection that people mean.
+Stateless; one level a call. Mirror ports and clouds deliver traffic in tunnels: the connection that
+people mean is inside.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ UDP: Final = 17
 ETHER_IP: Final = 97
 MPLS_IN_IP: Final = 137
 CARRIERS: Final = frozenset((IP_IN_IP, IP6_IN_IP, GRE, UDP, ETHER_IP, MPLS_IN_IP))
-"""Protocols of IP that may carry packets."""
+"""IP protocols that may carry packets."""
 
 ETHERNET_INSIDE: Final = 0x6558
 ERSPAN_2: Final = 0x88BE
 ERSPAN_3: Final = 0x22EB
 PPP_INSIDE: Final = 0x880B
 VXLAN_PORTS: Final = frozenset((4789, 8472))
-"""The one of RFC 7348, and Linux' own from before it."""
+"""UDP ports: that of RFC 7348, and Linux' own from before it."""
 VXLAN_GPE_PORT: Final = 4790
 GENEVE_PORT: Final = 6081
 GTP_PORT: Final = 2152
 MPLS_PORT: Final = 6635
 TZSP_PORT: Final = 37008
 MAX_HEADERS: Final = 16
-"""A hostile record must not keep us among its extension headers."""
+"""Extension headers; a hostile record must not keep us here."""
 
 _CHECKSUM, _ROUTING, _KEY, _SEQUENCE, _VERSION = 0x8000, 0x4000, 0x2000, 0x1000, 0x0007
 
 
 def inner_ip(data: Data, at: int, protocol: int) -> int:
-    """Offset of the inner IP header, given where the payload of the outer one begins; negative as
-    in `captures.link` when there is none."""
+    """Return the offset of the inner IP header, given that of the outer one's payload; a negative
+    number of `link` when there is none."""
     if protocol in (IP_IN_IP, IP6_IN_IP):
         return _ip(data, at)
     if protocol == GRE:
@@ -107,7 +107,7 @@ def _vxlan(data: Data, at: int) -> int:
 
 
 def _vxlan_gpe(data: Data, at: int) -> int:
-    """The same, where the last reserved byte before the id tells what follows."""
+    """As VXLAN, but the last reserved byte before the id tells what follows."""
     kind = data[at + 3] if data[at] & 0x04 else 3
     if kind == 3:
         return _frame(data, at + 8)
@@ -165,7 +165,7 @@ def _tzsp(data: Data, at: int) -> int:
 
 
 def _frame(data: Data, at: int) -> int:
-    """Behind the Ethernet header at `at`."""
+    """Skip the Ethernet header at `at`."""
     return after_type(data, at + 12)
 
 
@@ -177,4 +177,4 @@ _PORTS: Final[dict[int, Callable[[Data, int], int]]] = {
     MPLS_PORT: after_labels,
     TZSP_PORT: _tzsp,
 }
-"""Destination port of UDP -> where the inner header is, for what begins at an offset."""
+"""Readers of tunnels by UDP destination port."""

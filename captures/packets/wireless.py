@@ -1,5 +1,7 @@
-"""802.11, and headers that say what link type is behind them: radiotap, PPI, macOS' packet tap.
-Stateless; offsets and negative numbers as in `captures.link`."""
+"""802.11, and headers that name the link type behind them: radiotap, PPI, macOS' packet tap.
+
+Stateless; offsets and negative numbers as in `link`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from struct import unpack_from
 from kafkascope.captures.packets.link import NOT_IP, SHORT, Data, after_type
 
 Header = Callable[[Data], tuple[int, int]]
-"""Where the inner record begins (or a negative number), and its link type."""
+"""Offset of the inner record (or a negative number), and its link type."""
 
 _SNAP = (b"\xaa\xaa\x03\x00\x00\x00", b"\xaa\xaa\x03\x00\x00\xf8")
 """LLC and SNAP before an EtherType: RFC 1042, and bridge tunnels."""
 
 
 def ieee802_11(data: Data) -> int:
-    """An 802.11 frame; encrypted ones are not readable, and carry nothing for us."""
+    """An 802.11 frame; encrypted ones cannot be read."""
     return _frame(data, 0, padded=False)
 
 

@@ -1,4 +1,4 @@
-"""Where a capture file may be cut: parts that are read on their own, by many readers at once.
+"""Splits a capture file into parts that many readers read at once.
 
 `index` walks the records of a file from its start and notes where it could go on: so each part
 starts at a record, no packet is lost or read twice, and each has its number. What was declared
@@ -22,18 +22,18 @@ from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_at, open_stream
 
 SPLIT_BYTES: Final = 64 << 20
-"""One part: some seconds of work, and few enough parts for a terabyte."""
+"""Size of a part: some seconds of work, and few enough parts for a terabyte."""
 
 Opener: TypeAlias = Callable[[str, int], Stream]
-"""(name, offset) -> the file's bytes as stored, from that offset on."""
+"""Opens a file by name at an offset, for its bytes as stored."""
 
 open_local: Final[Opener] = open_at
-"""For paths of this machine."""
+"""Opens paths of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a file, with all that it takes to read it."""
+    """A part of a file, with all that is needed to read it."""
 
     file: int
     number: int
@@ -50,14 +50,14 @@ class Split:
     section: int
     """Number of the section's first interface."""
     interfaces: tuple[Interface, ...]
-    """Declared so far."""
+    """Interfaces declared before the part."""
     last_ns: int
     """Time of the packet before: simple packet blocks have none of their own."""
     gaps: tuple[Gap, ...] = ()
-    """Where it is damaged. Readers of parts go by it, for a part alone may not tell."""
+    """Damage of the file, which a reader of one part may not be able to tell."""
 
     def to_json(self) -> list[Any]:
-        """Plain values, for `from_json`."""
+        """Return plain values for `from_json`."""
         values = [getattr(self, name) for name in self.__slots__]
         values[6] = self.head.hex()
         values[9] = [
@@ -68,7 +68,7 @@ class Split:
 
     @classmethod
     def from_json(cls, values: list[Any]) -> Split:
-        """What `to_json` gave."""
+        """Make a split of the values of `to_json`."""
         values = list(values)
         values[6] = bytes.fromhex(values[6])
         values[9] = tuple(
@@ -80,29 +80,29 @@ class Split:
 
 @dataclass(slots=True)
 class Index:
-    """What there is to know of a file before its packets are looked at."""
+    """Facts of a file that can be known before its packets are read."""
 
     name: str
     format: str = "pcap"
     packets: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
-    """The latest."""
+    """Latest time."""
     dropped: int = 0
     """Packets that the capturing program says it lost."""
     damage: str = ""
     damage_at: int | None = None
     gaps: list[Gap] = field(default_factory=list)
-    """Where exactly; empty when it is the compression that is damaged."""
+    """Exact places of damage; empty when the compression is damaged."""
     compressed: bool = False
     interfaces: list[Interface] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
-    """Comments of packets, where it is a recording of our own."""
+    """Comments of packets, in a recording of our own."""
 
 
 class _Walk(Source):
-    """Remembers, for each block, where its walk began and what was declared by then."""
+    """Walks a file; remembers for each block where it began and what was declared by then."""
 
     def __init__(self, name: str, stream: Stream, block_bytes: int) -> None:
         super().__init__([name], None, {0: stream})
@@ -125,7 +125,7 @@ def index(
     split_bytes: int = SPLIT_BYTES,
     block_bytes: int = BLOCK_BYTES,
 ) -> Index:
-    """Walk a file; `NotACapture` when it is none. Damage is told in the index."""
+    """Index a file. Raises `NotACapture` when it is none; damage is part of the index."""
     from kafkascope.captures.packets.columns import times_of
 
     raw = open_(name, 0)
@@ -189,7 +189,7 @@ def index(
 
 
 class _Window:
-    """The bytes of a stream up to an offset."""
+    """Stream of the bytes of another one up to an offset."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self._stream, self._left = stream, size
@@ -241,8 +241,7 @@ class _Part(Source):
 
 
 def read_split(name: str, split: Split, open_: Opener, *, block_bytes: int = BLOCK_BYTES) -> Source:
-    """A source of the blocks of a part; their packets have the numbers that they have in the
-    whole."""
+    """Return a source of the blocks of a part, with packet numbers of the whole file."""
     stream: Stream = open_(name, split.start)
     if split.end is not None:
         stream = _Window(stream, split.end - split.start)

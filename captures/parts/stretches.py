@@ -1,4 +1,4 @@
-"""The index of one huge pcap by many tasks at once.
+"""Indexes one huge pcap by many tasks at once.
 
 Each task walks a stretch of the file from where it guesses that a record begins, up to the first
 record that belongs to the next stretch. A guess proves nothing. But the first stretch begins where
@@ -28,36 +28,36 @@ from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Opener, Split, i
 
 @dataclass(slots=True)
 class Stretch:
-    """A walk over a part of a file."""
+    """Result of a walk over a part of a file."""
 
     begin: int
-    """Where it began."""
+    """Offset at which the walk began."""
     end: int
-    """Records from here on are of the next stretch."""
+    """Offset from which on records belong to the next stretch."""
     landed: int
-    """The first of them; the end of the file when there is none."""
+    """Offset of the first of these; the end of the file when there is none."""
     packets: int = 0
     first_ns: int | None = None
     last_ns: int = 0
-    """The latest."""
+    """Latest time."""
     final_ns: int = 0
-    """Of the last packet."""
+    """Time of the last packet."""
     gaps: list[Gap] = field(default_factory=list)
-    """Where it is damaged."""
+    """Damaged places."""
 
     def to_json(self) -> list[Any]:
-        """Plain values, for `from_json`."""
+        """Return plain values for `from_json`."""
         return [getattr(self, each.name) for each in fields(self)]
 
     @classmethod
     def from_json(cls, values: list[Any]) -> Stretch:
-        """What `to_json` gave."""
+        """Make a stretch of the values of `to_json`."""
         values = [*values[:-1], [Gap(*each) for each in values[-1]]]
         return cls(*values)
 
 
 def head_of(name: str, open_: Opener) -> bytes | None:
-    """The file header of an uncompressed pcap with the first record's; None for all else."""
+    """Return the file header of an uncompressed pcap with the first record's; None for all else."""
     stream, head, inflated = open_stream(name, open_(name, 0))
     try:
         format_ = format_of(head, 0, name)
@@ -72,7 +72,7 @@ def head_of(name: str, open_: Opener) -> bytes | None:
 
 
 def bounds(size: int, split_bytes: int) -> list[tuple[int, int]]:
-    """Stretches of a file, before anything of it is known."""
+    """Divide a file into stretches, before anything of it is known."""
     starts = list(range(0, max(size, 1), split_bytes))
     return list(zip(starts, [*starts[1:], size], strict=True))
 
@@ -133,7 +133,7 @@ def walk(
 
 
 class _Walk(Source):
-    """A pcap from a record on."""
+    """Source of a pcap from a record on."""
 
     def __init__(self, name: str, head: bytes, begin: int, stream: Stream) -> None:
         super().__init__([name], None, {0: stream})
@@ -160,12 +160,12 @@ class _Walk(Source):
 
 
 def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> Index:
-    """One index of the walks over all stretches of a file, in their order."""
+    """Join the walks over all stretches of a file, in their order, into one index."""
     out = Index(name)
     out.interfaces = list(Pcap(head, 0).interfaces)
     at = final_ns = 0
     hidden = False
-    """A part would begin in records that a longer one seemed to hold."""
+    """Whether a part would begin in records that a longer one seemed to hold."""
     for stretch in found:
         if at >= stretch.end:
             # A record that is longer than a stretch.

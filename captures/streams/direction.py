@@ -149,7 +149,8 @@ class DirectionState(Resumable):
         return None
 
     def gap_size(self) -> int:
-        """Size of the first gap, as far as it is known to reach; 0 when there is none."""
+        """Return the size of the first gap, as far as it is known to reach; 0 when there is
+        none."""
         end = self.gap_end()
         if end is not None:
             size = end - self.offset

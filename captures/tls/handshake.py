@@ -36,9 +36,9 @@ LEAST_FINISHED: Final = 53
 MOST_ALERT: Final = 24
 """Bytes of a record with an alert: 2, 1 of type, a tag of 8 or 16; an empty Certificate has 25."""
 MOST_RECORD: Final = (1 << 14) + 2048
-"""RFC 5246, 6.2.3: what a longer one announces is no TLS."""
+"""Largest record (RFC 5246, 6.2.3); a longer one is no TLS."""
 NO_FAILURE: Final = frozenset({0, 90})
-"""close_notify and user_canceled: how people leave."""
+"""close_notify and user_canceled: the usual ends."""
 
 ALERTS: Final[dict[int, str]] = {
     0: "close_notify",
@@ -80,7 +80,7 @@ ALERTS: Final[dict[int, str]] = {
 
 
 class Record(NamedTuple):
-    """The head of a record."""
+    """Head of a record."""
 
     type: int
     size: int
@@ -90,7 +90,7 @@ class Record(NamedTuple):
 
 
 class Records(Resumable):
-    """The records of one direction: their heads, whatever the chunks. State without I/O."""
+    """Finds the heads of records in the chunks of one direction. State without I/O."""
 
     STATE = __slots__ = ("_head", "_skip", "lost")
 
@@ -99,10 +99,10 @@ class Records(Resumable):
         self._skip = 0
         """Bytes of the current record that are still to come, beyond its head."""
         self.lost = False
-        """Bytes are missing, or this is no TLS: no more records can be found."""
+        """No more records can be found: bytes are missing, or this is no TLS."""
 
     def feed(self, data: bytes) -> list[Record]:
-        """The records whose heads these bytes complete."""
+        """Return the records whose heads these bytes complete."""
         found: list[Record] = []
         at = 0
         while at < len(data) and not self.lost:
@@ -123,7 +123,7 @@ class Records(Resumable):
         return found
 
     def _wanted(self) -> int:
-        """Bytes of a head: five, and then up to two of content."""
+        """Return how many bytes of the head are wanted: five, and then up to two of content."""
         if len(self._head) < HEADER:
             return HEADER
         size = int.from_bytes(self._head[3:HEADER], "big")
@@ -133,7 +133,7 @@ class Records(Resumable):
 
 
 class Handshake(Resumable):
-    """The handshake of one connection, from both directions. State without I/O."""
+    """Follows the handshake of one connection in both directions. State without I/O."""
 
     STATE = (
         "_answered",
@@ -165,7 +165,7 @@ class Handshake(Resumable):
         self.result: HandshakeResult | None = None
 
     def dump(self) -> Dump:
-        """The state, the records of both directions included."""
+        """Return the state, the records of both directions included."""
         return {**super().dump(), "records": [each.dump() for each in self._records]}
 
     def load(self, state: Dump) -> Self:
@@ -176,11 +176,11 @@ class Handshake(Resumable):
 
     @property
     def over(self) -> bool:
-        """Nothing more can be learned."""
+        """Whether nothing more can be learned."""
         return self.result is not None or any(each.lost for each in self._records)
 
     def feed(self, event: StreamEvent) -> None:
-        """Take in what happens."""
+        """Take the next event of the connection."""
         if self.over:
             return
         if isinstance(event, Chunk):
