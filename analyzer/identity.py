@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
+
+
+ClientKey: TypeAlias = tuple[str, str]
+"""Client id (empty for none) and host."""
 
 
 class Identity(NamedTuple):

@@ -42,7 +42,7 @@ _FILLED: Final = re.compile(r"\bfacts\.(\w+)")
 """In the generated functions."""
 
 
-class Facts:
+class BodyFacts:
     """What the two bodies of an exchange say. Dicts are sets that keep the order of the wire."""
 
     __slots__ = (
@@ -84,7 +84,7 @@ class Facts:
 class Collector(Protocol):
     """A generated function."""
 
-    def __call__(self, body: dict[str, Any], facts: Facts, /) -> None:
+    def __call__(self, body: dict[str, Any], facts: BodyFacts, /) -> None:
         """Add what the body says."""
 
 
@@ -101,7 +101,7 @@ def collector(layout: Layout) -> Collector | None:
 
 @cache
 def attributes(layout: Layout) -> frozenset[str]:
-    """The attributes of `Facts` that a body of a layout can fill."""
+    """The attributes of `BodyFacts` that a body of a layout can fill."""
     source = _Collecting(layout).source()
     return frozenset(_FILLED.findall(source or ""))
 

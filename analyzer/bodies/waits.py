@@ -35,13 +35,13 @@ class Waits(Resumable):
         self._until_ns = 0
         """When the last wait ended."""
 
-    def answer(
+    def response(
         self,
         key: int,
         asking: Frame,
         asked: dict[str, Any] | None,
         answering: Frame,
-        answer: dict[str, Any] | None,
+        response: dict[str, Any] | None,
         session: FetchSession | None = None,
     ) -> int:
         """Nanoseconds of deliberate waiting for an answer; 0 when there was none or nobody can
@@ -57,13 +57,13 @@ class Waits(Resumable):
                 taken = self._answered_ns
                 queued = max(0, min(self._until_ns, taken, answering.last_ns) - sent)
             self._sent_ns, self._answered_ns = sent, answering.first_ns
-        if key not in WAITING or asked is None or answer is None:
+        if key not in WAITING or asked is None or response is None:
             return queued
         prompt = key in WAITS_FOR_DATA and self._ends.response(
-            asked, sent, answer, answering.first_ns, session
+            asked, sent, response, answering.first_ns, session
         )
         own = 0
-        if answer.get("error_code"):
+        if response.get("error_code"):
             pass
         elif key not in WAITS_FOR_DATA:
             own = max(0, answering.first_ns - max(taken, asking.last_ns))

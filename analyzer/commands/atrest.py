@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.atrest_choice import Choice
+from kafkascope.analyzer.commands.atrest_choice import BatchChoice
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.layout import laid_out
@@ -17,7 +17,7 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import cut, safe
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.logdir.model import LogBatch, Verdict
+    from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
     from kafkascope.analyzer.logdir.opening import AtRest
 
 PARTIAL: Final = 4
@@ -101,7 +101,7 @@ class _Report:
         self.wish = wish
         self.code = 0
 
-    def verdict(self, verdict: Verdict) -> None:
+    def verdict(self, verdict: RecoveryVerdict) -> None:
         if not verdict.sound:
             self.code = PARTIAL
         if not self.wish.quiet or not verdict.sound:
@@ -116,7 +116,7 @@ def list_files(files: Iterable[AtRest], wish: ReadOptions) -> int:
     """Batches of logs, entries of other files; the verdict on stderr, or as an object in JSON."""
     _refuse_capture_options(wish, choosing=True)
     files = list(files)
-    choice = Choice(wish, files)
+    choice = BatchChoice(wish, files)
     report = _Report(wish)
     with Output(wish) as output:
         try:
@@ -136,13 +136,15 @@ def list_files(files: Iterable[AtRest], wish: ReadOptions) -> int:
     return report.code
 
 
-def _listed(file: AtRest, choice: Choice) -> Iterator[LogBatch | Verdict | dict[str, Any]]:
-    from kafkascope.analyzer.logdir.model import Verdict
+def _listed(
+    file: AtRest, choice: BatchChoice
+) -> Iterator[LogBatch | RecoveryVerdict | dict[str, Any]]:
+    from kafkascope.analyzer.logdir.model import RecoveryVerdict
 
     if file.holds_batches:
         for each in file.walk():
             # A batch is a tuple too: a named one.
-            if isinstance(each, Verdict):
+            if isinstance(each, RecoveryVerdict):
                 yield each
             elif choice.batch(*each, file.place):
                 yield each[0]
@@ -160,7 +162,7 @@ class _ListRows:
         self.form = wish.form
         self.limit = wish.top if wish.top is not None else wish.count
         self.shown = 0
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[RecoveryVerdict] = []
         self.header: tuple[str, ...] = ()
 
     @property
@@ -168,11 +170,11 @@ class _ListRows:
         """As many lines as were asked for are out."""
         return self.limit is not None and self.shown >= self.limit
 
-    def add(self, each: LogBatch | Verdict | dict[str, Any]) -> None:
+    def add(self, each: LogBatch | RecoveryVerdict | dict[str, Any]) -> None:
         """Print a batch or entry; keep a verdict."""
-        from kafkascope.analyzer.logdir.model import LogBatch, Verdict
+        from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
 
-        if isinstance(each, Verdict):
+        if isinstance(each, RecoveryVerdict):
             self.verdicts.append(each)
             if self.form in ("json", "jsonl"):
                 self.output.element(each.to_json())
@@ -257,21 +259,21 @@ def print_records(
     files: Iterable[AtRest], wish: ReadOptions, printer: Callable[[bytes], None]
 ) -> int:
     """Every record of the files; what is damaged on stderr."""
-    from kafkascope.analyzer.logdir.model import Verdict
+    from kafkascope.analyzer.logdir.model import RecoveryVerdict
     from kafkascope.analyzer.logdir.records import lines_of
 
     files = list(files)
     for file in files:
         if not file.holds_batches:
             raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
-    choice = Choice(wish, files)
+    choice = BatchChoice(wish, files)
     report = _Report(wish)
     problems: list[str] = []
-    verdicts: list[Verdict] = []
+    verdicts: list[RecoveryVerdict] = []
     shown = 0
     for file in files:
         for each in file.walk():
-            if isinstance(each, Verdict):
+            if isinstance(each, RecoveryVerdict):
                 verdicts.append(each)
                 continue
             wanted = choice.records(*each, file.place)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NS_PER_MS: Final = 1_000_000
 
 
-class Choice:
+class BatchChoice:
     """Batches and records that are wanted. `FilterError` for a filter that is wrong here."""
 
     def __init__(self, wish: ReadOptions, files: Sequence[AtRest]) -> None:

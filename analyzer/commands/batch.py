@@ -28,11 +28,13 @@ READ: Final = 1 << 20
 Answer = Callable[[bytes], bytes]
 
 
-def serve(answer: Answer, source: int, sink: int) -> None:
+def serve(response: Answer, source: int, sink: int) -> None:
     """Answer every line that comes from one file descriptor on the other, until the end of
     input."""
     for lines in _waiting_lines(source):
-        _write(sink, json_safe(b"".join([answer(line) + b"\n" for line in lines if line.strip()])))
+        _write(
+            sink, json_safe(b"".join([response(line) + b"\n" for line in lines if line.strip()]))
+        )
 
 
 def _waiting_lines(source: int) -> Iterator[list[bytes]]:

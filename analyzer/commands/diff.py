@@ -19,7 +19,7 @@ from kafkascope.analyzer.text import columns_taken, safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, Request, Response
-    from kafkascope.analyzer.reading.reading import Told
+    from kafkascope.analyzer.reading.reading import RowAndExchange
     from kafkascope.analyzer.transform.profiles import Profile
 
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
@@ -185,7 +185,7 @@ def _exchanges(
     return bad or worse or int(different)
 
 
-def _told(wish: ReadOptions, side: Side) -> tuple[Told | None, int]:
+def _told(wish: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int]:
     from kafkascope.analyzer.reading.reading import Reading
 
     with Reading(replace(wish, inputs=(side.path,))) as reading:

@@ -27,7 +27,7 @@ NET_RAW: Final = 13
 Word = Literal["ok", "missing", "note"]
 
 
-class Check(NamedTuple):
+class MachineCheck(NamedTuple):
     """One line of the table."""
 
     what: str
@@ -75,7 +75,7 @@ def doctor(how: TableFormat) -> int:
     return 0
 
 
-def all_checks() -> Iterator[Check]:
+def all_checks() -> Iterator[MachineCheck]:
     """Every check, in the order of the table."""
     yield from _program()
     yield from _terminal()
@@ -83,17 +83,17 @@ def all_checks() -> Iterator[Check]:
     yield from _extras()
 
 
-def _program() -> Iterator[Check]:
-    yield Check("kafkascope", "ok", _version("kafkascope"))
+def _program() -> Iterator[MachineCheck]:
+    yield MachineCheck("kafkascope", "ok", _version("kafkascope"))
     version = platform.python_version()
     if sys.version_info < LEAST_PYTHON:
-        yield Check("Python", "missing", version, "3.11 or newer is needed")
+        yield MachineCheck("Python", "missing", version, "3.11 or newer is needed")
     else:
-        yield Check("Python", "ok", f"{version} ({platform.system()} {platform.machine()})")
+        yield MachineCheck("Python", "ok", f"{version} ({platform.system()} {platform.machine()})")
     private = sys.prefix != sys.base_prefix
     where = "an environment of its own" if private else "the system's environment"
     advice = "" if private else "pipx install . keeps its packages apart"
-    yield Check("environment", "ok" if private else "note", where, advice)
+    yield MachineCheck("environment", "ok" if private else "note", where, advice)
 
 
 def _version(name: str) -> str:
@@ -103,69 +103,71 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def _terminal() -> Iterator[Check]:
+def _terminal() -> Iterator[MachineCheck]:
     term = os.environ.get("TERM", "")
     if not sys.stdout.isatty():
-        yield Check("terminal", "note", "stdout is no terminal")
+        yield MachineCheck("terminal", "note", "stdout is no terminal")
     elif term in ("", "dumb"):
-        yield Check("terminal", "missing", f'TERM is "{term}"', "export TERM=xterm-256color")
+        yield MachineCheck("terminal", "missing", f'TERM is "{term}"', "export TERM=xterm-256color")
     else:
         size = shutil.get_terminal_size()
-        yield Check("terminal", "ok", f"{term}, {size.columns} x {size.lines}")
+        yield MachineCheck("terminal", "ok", f"{term}, {size.columns} x {size.lines}")
     yield _colours(term)
     encoding = (sys.stdout.encoding or locale.getpreferredencoding(False)).lower()
     if encoding.replace("-", "") == "utf8":
-        yield Check("characters", "ok", "UTF-8")
+        yield MachineCheck("characters", "ok", "UTF-8")
     else:
         advice = "export LC_ALL=C.UTF-8, or use --plain"
-        yield Check("characters", "note", encoding, advice)
+        yield MachineCheck("characters", "note", encoding, advice)
     yield _clipboard()
 
 
-def _colours(term: str) -> Check:
+def _colours(term: str) -> MachineCheck:
     if os.environ.get("NO_COLOR"):
-        return Check("colours", "note", "off: NO_COLOR is set")
+        return MachineCheck("colours", "note", "off: NO_COLOR is set")
     if os.environ.get("COLORTERM", "") in ("truecolor", "24bit"):
-        return Check("colours", "ok", "16 million")
+        return MachineCheck("colours", "ok", "16 million")
     if "256" in term:
-        return Check("colours", "ok", "256")
-    return Check("colours", "note", "16 or fewer, as far as TERM and COLORTERM tell")
+        return MachineCheck("colours", "ok", "256")
+    return MachineCheck("colours", "note", "16 or fewer, as far as TERM and COLORTERM tell")
 
 
-def _clipboard() -> Check:
+def _clipboard() -> MachineCheck:
     program = os.environ.get("TERM_PROGRAM", "")
     if program == "Apple_Terminal":
         advice = "copies go to a file; iTerm2 and others take them"
-        return Check("clipboard", "note", "macOS Terminal has no OSC 52", advice)
+        return MachineCheck("clipboard", "note", "macOS Terminal has no OSC 52", advice)
     if os.environ.get("TMUX"):
-        return Check("clipboard", "note", "tmux", "set -g set-clipboard on, in tmux.conf")
-    return Check("clipboard", "ok", "OSC 52: the terminal decides")
+        return MachineCheck("clipboard", "note", "tmux", "set -g set-clipboard on, in tmux.conf")
+    return MachineCheck("clipboard", "ok", "OSC 52: the terminal decides")
 
 
-def _capturing() -> Iterator[Check]:
+def _capturing() -> Iterator[MachineCheck]:
     found = {name: shutil.which(name) for name, _ in TOOLS}
     for name, use in TOOLS:
         if found[name]:
-            yield Check(name, "ok", str(found[name]))
+            yield MachineCheck(name, "ok", str(found[name]))
         elif name == "tshark":
-            yield Check(name, "note", "not installed", use)
+            yield MachineCheck(name, "note", "not installed", use)
         else:
-            yield Check(name, "note", "not installed", f"the system's package {name}: {use}")
+            yield MachineCheck(name, "note", "not installed", f"the system's package {name}: {use}")
     yield _rights(found["dumpcap"])
 
 
-def _rights(dumpcap: str | None) -> Check:
+def _rights(dumpcap: str | None) -> MachineCheck:
     """Whether packets can be captured by who runs this."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        return Check("capture rights", "ok", "root")
+        return MachineCheck("capture rights", "ok", "root")
     if _capabilities() >> NET_RAW & 1:
-        return Check("capture rights", "ok", "CAP_NET_RAW")
+        return MachineCheck("capture rights", "ok", "CAP_NET_RAW")
     if dumpcap is not None and os.access(dumpcap, os.X_OK) and _privileged(Path(dumpcap)):
-        return Check("capture rights", "ok", "through dumpcap")
+        return MachineCheck("capture rights", "ok", "through dumpcap")
     advice = "sudo tcpdump -i any -s 0 -U -w - port 9092 | kafkascope -"
     if dumpcap is not None:
         advice = "sudo usermod -aG wireshark $USER, and log in again"
-    return Check("capture rights", "note", "none; files and pipes are read all the same", advice)
+    return MachineCheck(
+        "capture rights", "note", "none; files and pipes are read all the same", advice
+    )
 
 
 def _capabilities() -> int:
@@ -190,13 +192,13 @@ def _privileged(path: Path) -> bool:
         return False
 
 
-def _extras() -> Iterator[Check]:
+def _extras() -> Iterator[MachineCheck]:
     for extra, module, use in EXTRAS:
         if _there(module):
-            yield Check(f"extra {extra}", "ok", use)
+            yield MachineCheck(f"extra {extra}", "ok", use)
         else:
             advice = f'pip install "kafkascope[{extra}]"'
-            yield Check(f"extra {extra}", "note", f"not installed, for {use}", advice)
+            yield MachineCheck(f"extra {extra}", "note", f"not installed, for {use}", advice)
 
 
 def _there(module: str) -> bool:

@@ -15,7 +15,7 @@ from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.listing import (
-    Column,
+    ListColumn,
     columns_of,
     fitted,
     json_value,
@@ -136,7 +136,7 @@ def _fields(wish: ReadOptions) -> FieldsPrinter | None:
     return FieldsPrinter(wish.fields, wish.field_options)
 
 
-def _columns(option: str, names: tuple[str, ...], times: Times) -> list[Column]:
+def _columns(option: str, names: tuple[str, ...], times: Times) -> list[ListColumn]:
     try:
         return columns_of(names, times)
     except FilterError as error:
@@ -179,7 +179,7 @@ def _object(row: Row) -> dict[str, Any]:
 
 
 def _print_table(
-    pairs: Iterator[Pair], columns: list[Column], times: Times, output: Output, reading: Reading
+    pairs: Iterator[Pair], columns: list[ListColumn], times: Times, output: Output, reading: Reading
 ) -> None:
     width = output.width
     if width is not None:
@@ -203,7 +203,9 @@ def _style(state: str, failed: bool) -> str:
     return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
 
 
-def _print_plain(pairs: Iterator[Pair], columns: list[Column], form: str, output: Output) -> None:
+def _print_plain(
+    pairs: Iterator[Pair], columns: list[ListColumn], form: str, output: Output
+) -> None:
     """tsv, csv, and JSON of chosen columns: values without units."""
     names = [column.name for column in columns]
     if form in ("csv", "tsv"):

@@ -16,7 +16,7 @@ from kafkascope.analyzer.render.listing import fitted, line
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RecordColumn:
     """A column of the table."""
 
     name: str
@@ -26,15 +26,15 @@ class Column:
 
 
 COLUMNS: Final = (
-    Column("exchange", 8, True, "Exchange"),
-    Column("source", 7),
-    Column("topic", 16),
-    Column("partition", 4, True, "Part"),
-    Column("offset", 8, True),
-    Column("time", 24),
-    Column("key", 12),
-    Column("value", 0),
-    Column("headers", 24),
+    RecordColumn("exchange", 8, True, "Exchange"),
+    RecordColumn("source", 7),
+    RecordColumn("topic", 16),
+    RecordColumn("partition", 4, True, "Part"),
+    RecordColumn("offset", 8, True),
+    RecordColumn("time", 24),
+    RecordColumn("key", 12),
+    RecordColumn("value", 0),
+    RecordColumn("headers", 24),
 )
 DROPPED: Final = ("source", "time", "exchange", "offset", "partition", "topic")
 """What a narrow terminal shows last."""
@@ -119,7 +119,7 @@ class _Lines:
         self._form = wish.form
         self._started = False
         usual = {column.name: column for column in COLUMNS}
-        columns = [usual.get(name) or Column(name, 12) for name in names]
+        columns = [usual.get(name) or RecordColumn(name, 12) for name in names]
         if not any(column.name == "value" for column in columns):
             columns[-1] = replace(columns[-1], width=0)
         if wish.form == "table" and output.width is not None:

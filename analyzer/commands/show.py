@@ -16,7 +16,7 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.reading.reading import Reading, Told
+    from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
 MAX_NUMBERS: Final = 1_000_000
@@ -93,14 +93,16 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
     return inputs[:end], numbers
 
 
-def _print_json(pair: Told, reading: Reading, output: Output) -> None:
+def _print_json(pair: RowAndExchange, reading: Reading, output: Output) -> None:
     from kafkascope.analyzer.exchanges.full import full_line
 
     row, exchange = pair
     output.json_lines(full_line(row, exchange, reading.capture.context.names, []))
 
 
-def _print_text(pair: Told, reading: Reading, output: Output, show_hex: bool, whole: bool) -> None:
+def _print_text(
+    pair: RowAndExchange, reading: Reading, output: Output, show_hex: bool, whole: bool
+) -> None:
     from kafkascope.analyzer.render.exchange import exchange_lines
 
     row, exchange = pair
@@ -110,7 +112,7 @@ def _print_text(pair: Told, reading: Reading, output: Output, show_hex: bool, wh
         output.line(line)
 
 
-def _print_packets(pair: Told, reading: Reading, output: Output) -> None:
+def _print_packets(pair: RowAndExchange, reading: Reading, output: Output) -> None:
     from kafkascope.captures.describe import describe
 
     exchange = pair[1]

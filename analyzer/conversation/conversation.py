@@ -502,7 +502,7 @@ class Conversation(Resumable):
             decoded, more = self._read_answer(pending, answer)
             undecoded += more
             if header is not None and pending.frame is not None:
-                wait_ns = self._waits.answer(
+                wait_ns = self._waits.response(
                     header.api_key,
                     pending.frame,
                     None if asked is None else asked.body,

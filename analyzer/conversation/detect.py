@@ -11,7 +11,12 @@ import struct
 from typing import Final, Literal
 
 from kafkascope.analyzer.conversation import sasl
-from kafkascope.analyzer.conversation.plausible import Data, Verdict, cut_request, judge_request
+from kafkascope.analyzer.conversation.plausible import (
+    Data,
+    Plausibility,
+    cut_request,
+    judge_request,
+)
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
 
@@ -110,9 +115,9 @@ def stand_in(data: Data) -> bytes:
 def look(data: Data, kafka_port: bool) -> Look:
     """What the side that speaks first says with its first bytes."""
     verdict = judge_request(data, 0, known_versions=not kafka_port)
-    if verdict is Verdict.MORE:
+    if verdict is Plausibility.MORE:
         return "short"
-    if verdict is Verdict.NO:
+    if verdict is Plausibility.NO:
         if not kafka_port:
             return "other"
         return "token" if is_token(data) or _has_form(data) else _odd(data)

@@ -7,7 +7,7 @@ import struct
 from typing import Final
 
 from kafkascope.analyzer.conversation.detect import is_token
-from kafkascope.analyzer.conversation.plausible import Verdict, judge_request
+from kafkascope.analyzer.conversation.plausible import Plausibility, judge_request
 from kafkascope.analyzer.conversation.sasl import user_of
 from kafkascope.analyzer.model import Frame
 from kafkascope.captures.resumable import Resumable
@@ -82,7 +82,7 @@ class Phases(Resumable):
             return False
         data = _INT.pack(frame.size) + frame.payload
         # GSSAPI of 0.9 comes without any handshake.
-        self.tokens = judge_request(data, 0) is not Verdict.MAYBE and (
+        self.tokens = judge_request(data, 0) is not Plausibility.MAYBE and (
             self.tokens or is_token(data)
         )
         return self.tokens

@@ -31,7 +31,7 @@ HEAD_BYTES: Final = 14
 Data: TypeAlias = bytes | bytearray
 
 
-class Verdict(Enum):
+class Plausibility(Enum):
     """What the bytes at a position are."""
 
     NO = "no frame"
@@ -75,7 +75,7 @@ def client_id_end(data: Data, at: int) -> int | None:
     return at + 2 + length
 
 
-def judge_request(data: Data, at: int, known_versions: bool = True) -> Verdict:
+def judge_request(data: Data, at: int, known_versions: bool = True) -> Plausibility:
     """Whether a request (size field first) starts at `at`, by its header; never more than MAYBE.
 
     Without `known_versions`, keys and versions that no release has pass as well, when they are
@@ -83,29 +83,29 @@ def judge_request(data: Data, at: int, known_versions: bool = True) -> Verdict:
     """
     if at + 8 > len(data):
         start = bytes(data[at : at + 8])
-        return Verdict.MORE if not start or start[0] < 0x20 else Verdict.NO
+        return Plausibility.MORE if not start or start[0] < 0x20 else Plausibility.NO
     size, key, version = struct.unpack_from(">ihh", data, at)
     if not 8 <= size <= MAX_SIZE:
-        return Verdict.NO
+        return Plausibility.NO
     api = APIS.get(key)
     if api is None or version not in api.versions:
         # A client may ask for any version of ApiVersions; the answer tells it better (KIP-511).
         if known_versions and not (key == API_VERSIONS and 0 <= version < 128):
-            return Verdict.NO
+            return Plausibility.NO
         if not (0 <= key < 1024 and 0 <= version < 1024):
-            return Verdict.NO
+            return Plausibility.NO
     if at + 12 > len(data):
-        return Verdict.MORE
+        return Plausibility.MORE
     (correlation_id,) = struct.unpack_from(">i", data, at + 8)
     # librdkafka and Java start at 0 or 1; Java's SASL requests count down from the top (KIP-368).
     if correlation_id < -1:
-        return Verdict.NO
+        return Plausibility.NO
     if request_header_version(key, version) == 0:
-        return Verdict.MAYBE
+        return Plausibility.MAYBE
     end = client_id_end(data, at + 12)
     if end is None or (end > 0 and end - at - 4 > size):
-        return Verdict.NO
-    return Verdict.MORE if end == -1 else Verdict.MAYBE
+        return Plausibility.NO
+    return Plausibility.MORE if end == -1 else Plausibility.MAYBE
 
 
 def cut_request(data: Data, at: int, known_versions: bool = True) -> bool:
@@ -113,7 +113,7 @@ def cut_request(data: Data, at: int, known_versions: bool = True) -> bool:
     Less of a client id is enough, but not nothing of the header."""
     if at + HEAD_BYTES > len(data):
         return False
-    return judge_request(data, at, known_versions) is not Verdict.NO
+    return judge_request(data, at, known_versions) is not Plausibility.NO
 
 
 def find_request(data: Data, at: int) -> int:
@@ -129,14 +129,14 @@ def same_client(data: Data, at: int, client_id: bytes | None) -> bool:
     return data[at + 12 : at + 14 + len(client_id)] == _SHORT.pack(len(client_id)) + client_id
 
 
-def judge_response(data: Data, at: int, expected: Container[int]) -> Verdict:
+def judge_response(data: Data, at: int, expected: Container[int]) -> Plausibility:
     """Whether a response may start at `at`: MAYBE for an id in flight, NO for nonsense."""
     if at + 8 > len(data):
-        return Verdict.MORE
+        return Plausibility.MORE
     size, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
     if not 4 <= size <= MAX_SIZE or correlation_id not in expected:
-        return Verdict.NO
-    return Verdict.MAYBE
+        return Plausibility.NO
+    return Plausibility.MAYBE
 
 
 def response_finder(expected: Iterable[int]) -> Callable[[Data, int], int]:

@@ -16,7 +16,7 @@ from kafkascope.analyzer.conversation.plausible import (
     HEAD_BYTES,
     NEAR,
     Data,
-    Verdict,
+    Plausibility,
     cut_request,
     find_request,
     judge_request,
@@ -40,14 +40,14 @@ class Sense(Protocol):
     def finder(self) -> Callable[[Data, int], int]:
         """A function (bytes, from) -> next position that is worth a look, -1 for none."""
 
-    def judge(self, data: Data, at: int, fresh: bool) -> Verdict:
+    def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
         """What is at that position; `fresh`: a packet starts there."""
 
     def starts(self, data: Data, at: int) -> bool:
         """Whether the bytes from `at` on, which start a packet and are all that the capture has of
         it, are the first ones of a frame."""
 
-    def follows(self, data: Data, first: int, second: int) -> Verdict:
+    def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """Whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
 
 
@@ -66,21 +66,21 @@ class RequestSense(Resumable):
         """Positions with a plausible size, key and version."""
         return find_request
 
-    def judge(self, data: Data, at: int, fresh: bool) -> Verdict:
+    def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
         """YES for the known client id or the start of a packet."""
         verdict = judge_request(data, at, not (self.lenient and fresh))
-        if verdict is Verdict.MAYBE and (fresh or same_client(data, at, self.client_id)):
-            return Verdict.YES
+        if verdict is Plausibility.MAYBE and (fresh or same_client(data, at, self.client_id)):
+            return Plausibility.YES
         return verdict
 
     def starts(self, data: Data, at: int) -> bool:
         """By the header, whose client id need not be whole."""
         return cut_request(data, at, not self.lenient)
 
-    def follows(self, data: Data, first: int, second: int) -> Verdict:
+    def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """A second plausible request confirms the first."""
         verdict = judge_request(data, second)
-        return Verdict.YES if verdict is Verdict.MAYBE else verdict
+        return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
 
 
 class ResponseSense:
@@ -93,33 +93,33 @@ class ResponseSense:
         """Positions with a plausible size and an id that is in flight."""
         return response_finder(self._in_flight())
 
-    def judge(self, data: Data, at: int, fresh: bool) -> Verdict:
+    def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
         """YES for an id in flight at the start of a packet."""
         if at + 8 > len(data):
-            return Verdict.MORE
+            return Plausibility.MORE
         verdict = judge_response(data, at, self._in_flight())
-        if verdict is Verdict.MAYBE:
-            return Verdict.YES if fresh else verdict
+        if verdict is Plausibility.MAYBE:
+            return Plausibility.YES if fresh else verdict
         if fresh and self._any(data, at):
-            return Verdict.MAYBE
-        return Verdict.NO
+            return Plausibility.MAYBE
+        return Plausibility.NO
 
     def starts(self, data: Data, at: int) -> bool:
         """Nothing tells: size and id are all there is, and they are judged already."""
         return False
 
-    def follows(self, data: Data, first: int, second: int) -> Verdict:
+    def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """The next response's id is a little higher, or in flight too."""
         if second + 8 > len(data):
-            return Verdict.MORE
+            return Plausibility.MORE
         (_, before) = _SIZE_AND_ID.unpack_from(data, first)
         (_, after) = _SIZE_AND_ID.unpack_from(data, second)
         near = self._any(data, second) and 0 < after - before <= NEAR
-        return Verdict.YES if near or after in self._in_flight() else Verdict.NO
+        return Plausibility.YES if near or after in self._in_flight() else Plausibility.NO
 
     @staticmethod
     def _any(data: Data, at: int) -> bool:
-        return judge_response(data, at, range(1 << 31)) is Verdict.MAYBE
+        return judge_response(data, at, range(1 << 31)) is Plausibility.MAYBE
 
 
 class Hunt(Resumable):
@@ -177,9 +177,9 @@ class Hunt(Resumable):
                 self.surplus = self._looked
                 return None
             verdict = self._verdict(at, last)
-            if verdict is Verdict.YES:
+            if verdict is Plausibility.YES:
                 return at
-            if verdict is Verdict.MORE:
+            if verdict is Plausibility.MORE:
                 self._looked = at
                 self.surplus = at
                 return None
@@ -194,27 +194,27 @@ class Hunt(Resumable):
             return start
         return found
 
-    def _verdict(self, at: int, last: bool) -> Verdict:
+    def _verdict(self, at: int, last: bool) -> Plausibility:
         held = self.held
         index = bisect_right(self._starts, at) - 1
         fresh = index >= 0 and self._starts[index] == at
         verdict = self._sense.judge(held, at, fresh)
-        if verdict is Verdict.MORE:
+        if verdict is Plausibility.MORE:
             self._wanted = 0
             if last:
                 cut = fresh and self._sense.starts(held, at)
-                return Verdict.YES if cut else Verdict.NO
+                return Plausibility.YES if cut else Plausibility.NO
             return verdict
-        if verdict is not Verdict.MAYBE:
+        if verdict is not Plausibility.MAYBE:
             return verdict
         (size,) = _SIZE.unpack_from(held, at)
         behind = at + 4 + size
         if behind > at + WINDOW:
-            return Verdict.NO
-        verdict = self._sense.follows(held, at, behind) if behind < len(held) else Verdict.MORE
-        if verdict is Verdict.MORE:
+            return Plausibility.NO
+        verdict = self._sense.follows(held, at, behind) if behind < len(held) else Plausibility.MORE
+        if verdict is Plausibility.MORE:
             if last:
-                return Verdict.YES if behind == len(held) else Verdict.NO
+                return Plausibility.YES if behind == len(held) else Plausibility.NO
             self._wanted = min(behind + HEAD_BYTES, at + WINDOW)
         return verdict
 

@@ -33,12 +33,12 @@ def named(client: Endpoint, correlation_id: int) -> str:
 def notes_of(
     remarks: Remarks,
     asked: Frame | None,
-    answer: Frame | None,
+    response: Frame | None,
     client: Endpoint,
     correlation_id: int | None,
 ) -> tuple[Note, ...]:
     """A note for each thing that was done to an exchange."""
-    texts = [remarks.at(*frame.parts[0][:2]) for frame in (asked, answer) if frame is not None]
+    texts = [remarks.at(*frame.parts[0][:2]) for frame in (asked, response) if frame is not None]
     if asked is not None and correlation_id is not None:
         texts.append(remarks.about(named(client, correlation_id), *asked.parts[0][:2]))
     deeds = [

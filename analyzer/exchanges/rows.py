@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from kafkascope.analyzer import topics as naming
 from kafkascope.analyzer.bodies.contents import contents_of
-from kafkascope.analyzer.bodies.facts import Facts, collector
+from kafkascope.analyzer.bodies.facts import BodyFacts, collector
 from kafkascope.analyzer.exchanges.column import (
     DURATION,
     FLAG,
@@ -102,7 +102,7 @@ class Row:
     keep the order of the wire, each value once.
 
     A new column is a line here and one where it is collected (`row_of`; what bodies say comes from
-    `Facts`). See `column` for what the words mean.
+    `BodyFacts`). See `column` for what the words mean.
     """
 
     number: Annotated[
@@ -463,7 +463,7 @@ _address = lru_cache(4096)(str)
 
 def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
     """The row of an exchange; topic names as far as they are known by now."""
-    facts = Facts()
+    facts = BodyFacts()
     request, response = exchange.request, exchange.response
     asking = answering = asked = answer = latency = server = None
     frames: tuple[int, ...] = ()

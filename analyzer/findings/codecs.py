@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
@@ -18,7 +18,7 @@ from kafkascope.analyzer.findings.view import (
     listed,
     plural,
 )
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
@@ -37,11 +37,8 @@ LAST_SHARED: Final = 4
 """Later versions of Fetch before 10 are of clients that do not know zstd; some that stay with this
 one or an older one do (kafka-python, aiokafka)."""
 
-Who: TypeAlias = tuple[str, str]
-"""Client id and host."""
 
-
-class Life(NamedTuple):
+class MemberLife(NamedTuple):
     """A member of a group."""
 
     first_ns: int
@@ -164,7 +161,7 @@ class Codecs(Detector):
         )
 
 
-def unread_of(view: View, old: Mapping[Who, Old]) -> dict[Who, list[Unread]]:
+def unread_of(view: View, old: Mapping[ClientKey, Old]) -> dict[ClientKey, list[Unread]]:
     """Clients that never went on behind records in a codec, wherever they got some, though there
     was time for it. `old`: those that got zstd in versions of Fetch before it."""
     commits: dict[tuple[str, str, int], int] = {}
@@ -175,7 +172,7 @@ def unread_of(view: View, old: Mapping[Who, Old]) -> dict[Who, list[Unread]]:
             commits[key] = max(commits.get(key, -1), most)
     lives = _lives(view)
     able: set[tuple[str, str, str]] = set()
-    found: dict[Who, list[Unread]] = {}
+    found: dict[ClientKey, list[Unread]] = {}
     for (topic, number, client, host), reads in view.base.delivery.reads.items():
         who = str(client or ""), str(host)
         named, partition = str(topic_label(topic, view.names) or "?"), int(str(number))
@@ -205,21 +202,21 @@ def _by_codec(reads: Reads) -> dict[str, list[Event]]:
     return found
 
 
-def _lives(view: View) -> dict[Who, list[Life]]:
+def _lives(view: View) -> dict[ClientKey, list[MemberLife]]:
     """The lives of members by client."""
-    found: dict[Who, list[Life]] = {}
+    found: dict[ClientKey, list[MemberLife]] = {}
     plans = view.base.delivery.plans.items()
     bare = {str(group) for (group, _), plan in plans if plan.assignor == KAFKAJS}
     for story in view.stories():
         for each in story.members:
             if each.first_ns is not None and each.gone_ns is not None:
                 who, left = (each.client_id or "", each.host), each.state == "left"
-                life = Life(each.first_ns, each.gone_ns, left, story.group in bare)
+                life = MemberLife(each.first_ns, each.gone_ns, left, story.group in bare)
                 found.setdefault(who, []).append(life)
     return found
 
 
-def _judged(lives: Iterable[Life], fetches: list[Event], version: int | None) -> int | None:
+def _judged(lives: Iterable[MemberLife], fetches: list[Event], version: int | None) -> int | None:
     """For how long a member was there after it had got the records; None where nothing follows from
     its silence. `version`: of a Fetch that is older than zstd."""
     got: list[int] = [event.about["end_ns"] for event in fetches]

@@ -21,7 +21,7 @@ from kafkascope.analyzer.findings.view import (
     places_of,
     plural,
 )
-from kafkascope.analyzer.statistics.delivery.model import Happening, Partition
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Happening
 from kafkascope.analyzer.text import spelled
 
 
@@ -144,7 +144,7 @@ class Consumers(Detector):
         )
 
     def _uncommitted(
-        self, group: str, partitions: list[Partition], view: View
+        self, group: str, partitions: list[AuditedPartition], view: View
     ) -> Iterator[Finding]:
         """Groups that read for long without a commit, or read again what they had read before a
         restart. Where a commit from before the capture is known, the group does commit: its members

@@ -42,7 +42,7 @@ MOST_NAMED: Final = 100
 
 
 @measured
-class Life(Measures):
+class TopicLife(Measures):
     """When a topic was there, as answers tell it."""
 
     first_ns: int | None = least()
@@ -79,7 +79,7 @@ class Deleted(Detector):
     )
     KEYS = USES | {DELETE_TOPICS}
 
-    lives: Keyed[Life] = table(Life, MAX_TOPICS)
+    lives: Keyed[TopicLife] = table(TopicLife, MAX_TOPICS)
     """By topic."""
     refused: Keyed[ShortLog] = table(ShortLog, MAX_TOPICS)
 
@@ -111,9 +111,9 @@ class Deleted(Detector):
 
     def _told(self, row: Row, exchange: Exchange, end_ns: int) -> None:
         """What Metadata and DeleteTopics say of topics."""
-        answer = exchange.response.body if exchange.response is not None else None
+        response = exchange.response.body if exchange.response is not None else None
         asked = row.api_key == METADATA
-        for each in (answer or {}).get("topics" if asked else "responses", ()):
+        for each in (response or {}).get("topics" if asked else "responses", ()):
             key = topic_key(each["name"], each.get("topic_id"))
             if each["error_code"] or key is None:
                 continue
@@ -126,10 +126,10 @@ class Deleted(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """By topic."""
-        lives: dict[str, Life] = {}
+        lives: dict[str, TopicLife] = {}
         refused: dict[str, tuple[Any, ShortLog]] = {}
         for (key,), life in self.lives.items():
-            lives.setdefault(view.topic(key), Life()).merge(life)
+            lives.setdefault(view.topic(key), TopicLife()).merge(life)
         for (key,), each in self.refused.items():
             name = view.topic(key)
             _, sum_ = refused.get(name, (None, ShortLog()))
@@ -140,7 +140,7 @@ class Deleted(Detector):
                 yield from self._gone(name, key, lives[name], refusals, view)
 
     def _gone(
-        self, name: str, key: Any, life: Life, refusals: ShortLog, view: View
+        self, name: str, key: Any, life: TopicLife, refusals: ShortLog, view: View
     ) -> Iterator[Finding]:
         since = life.deleted[0] if life.deleted is not None else life.last_ns
         if since is None or life.first_ns is None or life.first_ns > since:

@@ -12,6 +12,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     Compound,
     Events,
     Measures,
+    Names,
     few_events,
     least,
     measured,
@@ -24,7 +25,7 @@ from kafkascope.captures.model import Closed, Opened
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.view import View
 
-__all__ = ["Detector", "Exchange", "Log", "Row", "Seen", "ShortLog", "is_odd"]
+__all__ = ["Detector", "Exchange", "Log", "Row", "Seen", "ShortLog", "Worded", "is_odd"]
 
 
 @measured
@@ -44,6 +45,13 @@ class Seen(Measures):
             self.first = time_ns, row.number
         if self.last_ns is None or time_ns > self.last_ns:
             self.last_ns = time_ns
+
+
+@measured
+class Worded(Seen):
+    """With what was said of it."""
+
+    words: Names = whole(Names)
 
 
 FINE: Final = frozenset({"answered", "no-reply"})

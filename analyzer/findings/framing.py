@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen, Worded
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, among, listed, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, most, table, whole
+from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 
 WRONG: Final = frozenset({"malformed", "truncated"})
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})
-
-
-@measured
-class Odd(Seen):
-    """With what was said of it."""
-
-    words: Names = whole(Names)
 
 
 @measured
@@ -67,7 +60,7 @@ class Framing(Detector):
     )
     ODD = True
 
-    odd: Keyed[Odd] = table(Odd, 2_000)
+    odd: Keyed[Worded] = table(Worded, 2_000)
     """By kind, client, broker, API and version."""
     orphans: Keyed[Orphans] = table(Orphans, 2_000, unranked=1)
     """By connection."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kafkascope.analyzer.findings.view import View
 from kafkascope.analyzer.statistics.cluster.addresses import address_text
-from kafkascope.analyzer.statistics.cluster.reach_judged import Judged
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.connections import FAILED
 
 
-def _judged(view: View) -> Judged:
+def _judged(view: View) -> JudgedReach:
     """Who was told what, judged once for all outages."""
-    found: Judged = view.kept("judged", lambda: view.base.cluster.judged(view.names))
+    found: JudgedReach = view.kept("judged", lambda: view.base.cluster.judged(view.names))
     return found
 
 

@@ -12,15 +12,15 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, about_group, duration, listed, places_of, plural
 from kafkascope.analyzer.statistics.delivery.ends import at
-from kafkascope.analyzer.statistics.delivery.model import Partition
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.text import spelled
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class LagGrowth:
     """A partition whose lag grows."""
 
-    place: Partition
+    place: AuditedPartition
     first_ns: int
     last_ns: int
     before: int
@@ -61,7 +61,7 @@ class Lag(Detector):
             if found:
                 yield self._finding(group, found, view)
 
-    def _finding(self, group: str, found: list[Growth], view: View) -> Finding:
+    def _finding(self, group: str, found: list[LagGrowth], view: View) -> Finding:
         begin, end = min(each.first_ns for each in found), max(each.last_ns for each in found)
         places = listed(f"{each.place.topic}-{each.place.number}" for each in found)
         rates = [
@@ -84,7 +84,7 @@ class Lag(Detector):
         )
 
 
-def growth_of(place: Partition) -> Growth | None:
+def growth_of(place: AuditedPartition) -> LagGrowth | None:
     """How the lag of a partition grows; None where it does not, or nobody can tell."""
     # Between two commits the position seems to stand still: lag is what it is at commits.
     read = place.placed
@@ -108,7 +108,7 @@ def growth_of(place: Partition) -> Growth | None:
     # Records that wait, at the speed at which they are read.
     behind = now * span >= limit("lag.time") * moved
     return (
-        Growth(place, first_ns, last_ns, before, now, moved, written)
+        LagGrowth(place, first_ns, last_ns, before, now, moved, written)
         if slow and behind and _rises(lags, first_ns, span)
         else None
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.gone import gone_addresses, node_at, told_of
@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
 from kafkascope.analyzer.findings.view import View, among, duration, ended_at, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
@@ -25,10 +25,6 @@ TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
 """Exchanges that tell addresses."""
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
 """connections.max.idle.ms of brokers."""
-
-
-User: TypeAlias = tuple[str, str]
-"""Client id and host."""
 
 
 class Outages(Detector):
@@ -217,7 +213,7 @@ def _is_dead(line: Line) -> bool:
 
 
 def _severity(
-    outage: Outage, lasted: int, users: set[User], lines: list[Line], view: View
+    outage: Outage, lasted: int, users: set[ClientKey], lines: list[Line], view: View
 ) -> Severity:
     """A restart that all clients survive is a note: it is over soon, or other brokers served, and
     no request was lost but long polls. So is one that only other brokers noticed."""
@@ -276,7 +272,7 @@ def _who(line: Line, view: View) -> str:
     return view.client(line["client_id"], host_of(line["client_address"]))
 
 
-def _users(outage: Outage, lines: list[Line]) -> set[User]:
+def _users(outage: Outage, lines: list[Line]) -> set[ClientKey]:
     """Who was connected when it went or came back, and who else is known of the hosts that
     tried."""
     hosts = {host_of(line["client_address"]) for line in outage.failed}
@@ -297,7 +293,7 @@ def _users(outage: Outage, lines: list[Line]) -> set[User]:
     }
 
 
-def _told(broker: str, outage: Outage, view: View) -> set[User]:
+def _told(broker: str, outage: Outage, view: View) -> set[ClientKey]:
     """Who was told of the broker, of the hosts that tried: the capture shows nobody who reached
     it."""
     hosts = {host_of(line["client_address"]) for line in outage.failed}

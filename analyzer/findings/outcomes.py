@@ -26,18 +26,16 @@ from kafkascope.analyzer.findings.view import (
     listed,
     plural,
 )
-from kafkascope.analyzer.identity import Identity, host_of
+from kafkascope.analyzer.identity import ClientKey, Identity, host_of
 from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.connections import FAILED
-from kafkascope.analyzer.statistics.delivery.model import Partition
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.groups.model import Member
 from kafkascope.analyzer.statistics.model import Column, Line, TopicNames
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
-Word: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
-User: TypeAlias = tuple[str, str]
-"""Client id and host."""
+OutcomeWord: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
 
 COLUMNS: Final = (
     Column("outcome", "outcome"),
@@ -75,7 +73,7 @@ LOOKS: Final = frozenset(
 class Outcome(NamedTuple):
     """What became of a client."""
 
-    word: Word
+    word: OutcomeWord
     reason: str
     filter: str = ""
     """Selects exchanges that show it."""
@@ -103,7 +101,7 @@ class _Judge:
     def __init__(self, view: View, found: Iterable[Finding]) -> None:
         self.view = view
         self.usages = view.base.clients.usages()
-        self.lines: dict[User, list[Line]] = defaultdict(list)
+        self.lines: dict[ClientKey, list[Line]] = defaultdict(list)
         for line in view.lines():
             self.lines[line["client_id"] or "", host_of(line["client_address"])].append(line)
         self.named: dict[tuple[str, str], list[Finding]] = defaultdict(list)
@@ -135,14 +133,14 @@ class _Judge:
                 return Outcome("stuck", each.text, each.filter or where)
         return self._end(usage, who, mine, where)
 
-    def _reads_on(self, who: User) -> bool:
+    def _reads_on(self, who: ClientKey) -> bool:
         """Whether a client fetched until it left, or until the capture ended."""
         polls = self.view.base.delivery.polls.get(who)
         last_ns = None if polls is None else polls.periods.last_ns
         end = max((_closed(line) for line in self.lines[who]), default=self.view.last_ns or 0)
         return last_ns is not None and end - last_ns < limit("outcome.still")
 
-    def _end(self, usage: Usage, who: User, mine: Sequence[Finding], where: str) -> Outcome:
+    def _end(self, usage: Usage, who: ClientKey, mine: Sequence[Finding], where: str) -> Outcome:
         """How the connections of a client ended."""
         lines = [line for line in self.lines[who] if line["phase"] not in FAILED]
         member = self.members.get(who)
@@ -270,9 +268,9 @@ def _closed(line: Line) -> int:
     return int(line["opened"] or 0) + int(line["life"] or 0)
 
 
-def _members(view: View) -> dict[User, Member]:
+def _members(view: View) -> dict[ClientKey, Member]:
     """The last life of each client in a group."""
-    found: dict[User, Member] = {}
+    found: dict[ClientKey, Member] = {}
     for story in view.stories():
         for member in story.members:
             who = member.client_id or "", member.host
@@ -282,9 +280,9 @@ def _members(view: View) -> dict[User, Member]:
     return found
 
 
-def _stuck(view: View) -> dict[User, tuple[str, Partition]]:
+def _stuck(view: View) -> dict[ClientKey, tuple[str, AuditedPartition]]:
     """Readers that wait at a last stable offset that does not move, with a sentence."""
-    found: dict[User, tuple[str, Partition]] = {}
+    found: dict[ClientKey, tuple[str, AuditedPartition]] = {}
     for place in audit_of(view).found:
         reason = _stands(place)
         for reader in place.readers if reason else ():
@@ -293,7 +291,7 @@ def _stuck(view: View) -> dict[User, tuple[str, Partition]]:
     return found
 
 
-def _stands(place: Partition) -> str:
+def _stands(place: AuditedPartition) -> str:
     """Why a partition does not go on for its readers; empty when it does."""
     since, until = place.waits_since_ns, place.waits_until_ns
     if since is None or until is None or until - since < limit("outcome.still"):

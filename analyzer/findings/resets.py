@@ -13,7 +13,7 @@ from kafkascope.analyzer.findings.view import View, all_of, audit_of, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import told_at
-from kafkascope.analyzer.statistics.delivery.model import Partition
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
@@ -81,18 +81,18 @@ class Resets(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Refused fetches, offsets that were looked up."""
         asked = exchange.request.body if exchange.request is not None else None
-        answer = exchange.response.body if exchange.response is not None else None
-        if asked is None or answer is None:
+        response = exchange.response.body if exchange.response is not None else None
+        if asked is None or response is None:
             return
         who = (row.client_id, host_of(row.client_address))
         if row.api_key == FETCH:
             if any(error.code == OUT_OF_RANGE for error in row.errors):
-                self._refused(who, asked, answer, row)
+                self._refused(who, asked, response, row)
         else:
-            self._looked_up(who, asked, answer, row)
+            self._looked_up(who, asked, response, row)
 
     def _refused(
-        self, who: tuple[str | None, str], asked: dict[str, Any], answer: dict[str, Any], row: Row
+        self, who: tuple[str | None, str], asked: dict[str, Any], response: dict[str, Any], row: Row
     ) -> None:
         offsets = {
             (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
@@ -101,7 +101,7 @@ class Resets(Detector):
             for topic in asked["topics"] or ()
             for each in topic["partitions"]
         }
-        for topic in answer["responses"]:
+        for topic in response["responses"]:
             named = topic_key(topic.get("topic"), topic.get("topic_id"))
             for each in topic["partitions"]:
                 if each["error_code"] != OUT_OF_RANGE:
@@ -118,14 +118,14 @@ class Resets(Detector):
                 outside.asked = here if outside.asked is None else max(outside.asked, here)
 
     def _looked_up(
-        self, who: tuple[str | None, str], asked: dict[str, Any], answer: dict[str, Any], row: Row
+        self, who: tuple[str | None, str], asked: dict[str, Any], response: dict[str, Any], row: Row
     ) -> None:
         wanted = {
             (topic["name"], each["partition_index"]): each["timestamp"]
             for topic in asked["topics"]
             for each in topic["partitions"]
         }
-        for topic in answer["topics"]:
+        for topic in response["topics"]:
             for part, each in enumerate(topic["partitions"][:100]):
                 number = each["partition_index"]
                 offset = each.get("offset", -1)
@@ -138,7 +138,7 @@ class Resets(Detector):
     def told(self, view: View) -> Iterator[Finding]:
         """By client and topic."""
         audit = audit_of(view)
-        places: dict[tuple[str, str, int], Partition] = {
+        places: dict[tuple[str, str, int], AuditedPartition] = {
             (reader, place.topic, place.number): place
             for place in audit.found
             for reader in place.readers

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Worded
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.offers import refused_versions
 from kafkascope.analyzer.findings.tls import failed_connections
 from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
+from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
@@ -23,13 +23,6 @@ AUTHENTICATE: Final = 36
 MOST_BROKERS: Final = 50
 ALERT: Final = range(5, 32)
 """Bytes of a TLS alert, and of two."""
-
-
-@measured
-class Told(Seen):
-    """With what was said."""
-
-    words: Names = whole(Names)
 
 
 class Security(Detector):
@@ -98,9 +91,9 @@ class Security(Detector):
     )
     ODD = True
 
-    odd: Keyed[Told] = table(Told, 5_000, unranked=1)
+    odd: Keyed[Worded] = table(Worded, 5_000, unranked=1)
     """By connection."""
-    sasl: Keyed[Told] = table(Told, 2_000)
+    sasl: Keyed[Worded] = table(Worded, 2_000)
     """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
@@ -116,9 +109,9 @@ class Security(Detector):
             odd.words.add((host_of(row.client_address), row.broker_address))
         elif key == HANDSHAKE and any(e.code in (33, 34) for e in row.errors):
             asked = exchange.request.body if exchange.request is not None else None
-            answer = exchange.response.body if exchange.response is not None else None
+            response = exchange.response.body if exchange.response is not None else None
             here = self._sasl("mechanism", row, (asked or {}).get("mechanism", ""))
-            for each in (answer or {}).get("mechanisms") or ():
+            for each in (response or {}).get("mechanisms") or ():
                 here.words.add(each)
         elif key == AUTHENTICATE and row.errors:
             here = self._sasl("failed", row, exchange.mechanism)
@@ -127,7 +120,7 @@ class Security(Detector):
         elif row.api == "SaslToken" and row.state == "lost":
             self._sasl("token", row, exchange.mechanism)
 
-    def _sasl(self, what: str, row: Row, mechanism: str) -> Told:
+    def _sasl(self, what: str, row: Row, mechanism: str) -> Worded:
         host = host_of(row.client_address)
         here = self.sasl[(what, row.client_id, host, row.broker_address, mechanism)]
         here.see(row)
@@ -141,7 +134,7 @@ class Security(Detector):
         yield from self._closed(view, list(lines.values()))
 
     def _odd(self, view: View, lines: dict[Any, Line]) -> Iterator[Finding]:
-        found: dict[tuple[str, str], list[tuple[Any, Told]]] = {}
+        found: dict[tuple[str, str], list[tuple[Any, Worded]]] = {}
         failed = failed_connections(view)
         end_ns = max((ended_at(line) for line in lines.values()), default=0)
         for (number, _, kind), odd in self.odd.items():
@@ -178,10 +171,10 @@ class Security(Detector):
             )
 
     def _sasl_told(self, view: View) -> Iterator[Finding]:
-        found: dict[tuple[Any, ...], tuple[Told, list[str]]] = {}
+        found: dict[tuple[Any, ...], tuple[Worded, list[str]]] = {}
         for (what, client_id, host, broker, mechanism), here in self.sasl.items():
             # A client that is wrong at one broker is wrong at all.
-            seen, brokers = found.setdefault((what, client_id, host, mechanism), (Told(), []))
+            seen, brokers = found.setdefault((what, client_id, host, mechanism), (Worded(), []))
             seen.merge(here)
             brokers.append(str(broker))
         for (what, client_id, host, mechanism), (seen, brokers) in found.items():

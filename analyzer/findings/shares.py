@@ -75,10 +75,10 @@ class Shares(Detector):
                 if each.get("acknowledgement_batches"):
                     shared = self.shared[(group, topic_key(None, topic["topic_id"]))]
                     _acknowledged(shared, each["acknowledgement_batches"])
-        answer = exchange.response.body if exchange.response is not None else None
-        if answer is None or row.api_key != SHARE_FETCH:
+        response = exchange.response.body if exchange.response is not None else None
+        if response is None or row.api_key != SHARE_FETCH:
             return
-        for topic in answer["responses"]:
+        for topic in response["responses"]:
             for each in topic["partitions"]:
                 if not each.get("acquired_records"):
                     continue

@@ -18,7 +18,7 @@ FETCH: Final = 1
 
 
 @measured
-class Read(Seen):
+class RackReads(Seen):
     """Fetches of a client in a rack from a broker."""
 
     bytes: int = total()
@@ -47,7 +47,7 @@ class Skew(Detector):
     )
     KEYS = frozenset({FETCH})
 
-    reads: Keyed[Read] = table(Read, 2_000)
+    reads: Keyed[RackReads] = table(RackReads, 2_000)
     """By client, rack and broker."""
 
     def add(self, row: Row, exchange: Exchange) -> None:

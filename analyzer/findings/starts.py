@@ -29,7 +29,7 @@ LIST_OFFSETS: Final = 2
 
 
 @measured
-class Lookup(Measures):
+class EndLookup(Measures):
     """The first time that a client asked for the end of a partition."""
 
     first: tuple[int, int, int] | None = least()
@@ -64,14 +64,14 @@ class Starts(Detector):
     )
     KEYS = frozenset({LIST_OFFSETS})
 
-    lookups: Keyed[Lookup] = table(Lookup, 2_000)
+    lookups: Keyed[EndLookup] = table(EndLookup, 2_000)
     """By client and partition."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Ends that were looked up."""
         asked = exchange.request.body if exchange.request is not None else None
-        answer = exchange.response.body if exchange.response is not None else None
-        if asked is None or answer is None:
+        response = exchange.response.body if exchange.response is not None else None
+        if asked is None or response is None:
             return
         ends = {
             (topic["name"], each["partition_index"])
@@ -80,7 +80,7 @@ class Starts(Detector):
             if each["timestamp"] == LATEST
         }
         who = row.client_id or "", host_of(row.client_address)
-        for topic in answer["topics"]:
+        for topic in response["topics"]:
             for each in topic["partitions"]:
                 place = topic["name"], each["partition_index"]
                 if place in ends and not each["error_code"] and each.get("offset", -1) >= 0:

@@ -24,17 +24,17 @@ from kafkascope.analyzer.findings.view import (
     plural,
 )
 from kafkascope.analyzer.statistics.delivery.ends import at
-from kafkascope.analyzer.statistics.delivery.model import Partition, Stall
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Stall
 from kafkascope.analyzer.text import spelled
 
 MOST_CLIENTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
+class StuckPartition:
     """A partition that a group does not get on with."""
 
-    place: Partition
+    place: AuditedPartition
     offset: int
     times: int
     """Fetches, or commits of the offset."""
@@ -77,7 +77,7 @@ class Readers(Detector):
         for each in repeated(view):
             yield self._alone(each, view)
 
-    def _finding(self, group: str, found: list[Stuck], view: View) -> Finding:
+    def _finding(self, group: str, found: list[StuckPartition], view: View) -> Finding:
         worst = found[0]
         place = worst.place
         who = [each.rpartition("@") for each in sorted(place.readers)[:MOST_CLIENTS]]
@@ -138,7 +138,7 @@ class Readers(Detector):
         )
 
 
-def _fetched(place: Partition, view: View, *, commits: bool) -> Stuck | None:
+def _fetched(place: AuditedPartition, view: View, *, commits: bool) -> StuckPartition | None:
     """From fetches of one offset. A group that commits nothing reads all again after each restart:
     it is stuck only where its members leave as soon as they have got the records."""
     stalls = [each for each in place.stalls if commits or _leaves(place, each, view)]
@@ -147,10 +147,10 @@ def _fetched(place: Partition, view: View, *, commits: bool) -> Stuck | None:
     stall = min(stalls, key=lambda each: (each.over, each.offset))
     times = [time_ns for time_ns, _ in stall.fetches]
     numbers = tuple(number for _, number in stall.fetches)
-    return Stuck(place, stall.offset, len(times), times[0], times[-1], numbers, stall.over)
+    return StuckPartition(place, stall.offset, len(times), times[0], times[-1], numbers, stall.over)
 
 
-def _leaves(place: Partition, stall: Stall, view: View) -> bool:
+def _leaves(place: AuditedPartition, stall: Stall, view: View) -> bool:
     """Whether members were gone soon after they had got the records, again and again."""
     story = view.story(place.group)
     if story is None:
@@ -168,7 +168,7 @@ def _leaves(place: Partition, stall: Stall, view: View) -> bool:
     return gone >= limit("stuck.fetches") - 1
 
 
-def _committed(place: Partition) -> Stuck | None:
+def _committed(place: AuditedPartition) -> StuckPartition | None:
     """From commits of one offset at the end, while the log grows behind it."""
     if not place.placed or not place.ends or place.waits_since_ns is not None:
         return None
@@ -184,4 +184,4 @@ def _committed(place: Partition) -> Stuck | None:
     if len(times) < limit("stuck.commits") or times[0] - times[-1] < limit("stuck.time"):
         return None
     grown = (at(place.ends, times[0]) or 0) > (at(place.ends, times[-1]) or 0)
-    return Stuck(place, offset, len(times), times[-1], times[0]) if grown else None
+    return StuckPartition(place, offset, len(times), times[-1], times[0]) if grown else None

@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, audit_of, duration, listed, plural
-from kafkascope.analyzer.statistics.delivery.model import Partition
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
@@ -95,7 +95,7 @@ class Transactions(Detector):
     def _blocks(
         self, found: list[Line], clients: dict[int, list[str]], view: View
     ) -> Iterator[Finding]:
-        waiting: dict[tuple[str, str], list[tuple[Partition, int, int]]] = defaultdict(list)
+        waiting: dict[tuple[str, str], list[tuple[AuditedPartition, int, int]]] = defaultdict(list)
         for each in audit_of(view).found:
             since = each.waits_since_ns
             if since is not None and each.end is not None and each.stable is not None:

@@ -31,14 +31,14 @@ class Lost(Seen):
 
 
 @measured
-class Late(Seen):
+class LateResponse(Seen):
     """Of a connection."""
 
     closed_ns: int | None = most()
     """When the client closed its direction."""
     client: tuple[str, str] | None = most()
     api: str | None = most()
-    answer: tuple[int, int] | None = most()
+    response: tuple[int, int] | None = most()
     """(time, number of its exchange) of the last slow answer."""
 
 
@@ -89,7 +89,7 @@ class Unanswered(Detector):
     lost: Keyed[Lost] = table(Lost, 2_000)
     """By client and API."""
     open: Keyed[Open] = table(Open, 2_000)
-    late: Keyed[Late] = table(Late, MAX_CONNECTIONS, unranked=1)
+    late: Keyed[LateResponse] = table(LateResponse, MAX_CONNECTIONS, unranked=1)
     """By connection."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
@@ -120,8 +120,8 @@ class Unanswered(Detector):
             )
             late.api = max(late.api or "", row.api)
             here = (row.time_ns + row.latency_ns, row.number)
-            if late.answer is None or here > late.answer:
-                late.answer = here
+            if late.response is None or here > late.response:
+                late.response = here
 
     def saw(self, event: Opened | Closed) -> None:
         """When the client closed: direction 0 is the client's where the SYN was seen."""
@@ -167,19 +167,19 @@ class Unanswered(Detector):
                 about=[("client", who), ("api", str(api)), ("broker", str(broker))],
             )
         for (number, _), late in self.late.items():
-            if late.closed_ns is None or late.answer is None or late.client is None:
+            if late.closed_ns is None or late.response is None or late.client is None:
                 continue
-            delay = late.answer[0] - late.closed_ns
+            delay = late.response[0] - late.closed_ns
             if delay > 0:
                 yield view.finding(
                     self.rule("late-answer"),
                     f"the answer to {late.api} came {duration(delay)} after "
                     f"{view.client(*late.client)} had given up and closed connection {number}",
-                    f"number == {late.answer[1]}",
+                    f"number == {late.response[1]}",
                     count=1,
-                    first_ns=late.answer[0],
-                    last_ns=late.answer[0],
-                    number=late.answer[1],
+                    first_ns=late.response[0],
+                    last_ns=late.response[0],
+                    number=late.response[1],
                     about=[
                         ("client", view.client(*late.client)),
                         ("connection", str(number)),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.connections import Connections
     from kafkascope.analyzer.statistics.delivery.audit import Audit
     from kafkascope.analyzer.statistics.delivery.delivery import Delivery
-    from kafkascope.analyzer.statistics.delivery.model import Partition
+    from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
     from kafkascope.analyzer.statistics.groups.groups import Groups
     from kafkascope.analyzer.statistics.groups.model import Story
     from kafkascope.analyzer.statistics.latency import Latency
@@ -264,9 +264,9 @@ def audit_of(view: View) -> Audit:
     return audit
 
 
-def places_of(view: View) -> list[tuple[str, list[Partition]]]:
+def places_of(view: View) -> list[tuple[str, list[AuditedPartition]]]:
     """The partitions of each group in the audit, in the order of groups."""
-    found: dict[str, list[Partition]] = {}
+    found: dict[str, list[AuditedPartition]] = {}
     for place in audit_of(view).found:
         found.setdefault(place.group, []).append(place)
     return sorted(found.items())

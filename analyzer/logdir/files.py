@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.logdir.model import Kind, Verdict
+from kafkascope.analyzer.logdir.model import Kind, RecoveryVerdict
 from kafkascope.analyzer.times import iso_ms
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import decode_body
@@ -28,7 +28,7 @@ class SmallFile(NamedTuple):
     """A small file, read whole."""
 
     entries: list[dict[str, Any]]
-    verdict: Verdict
+    verdict: RecoveryVerdict
 
 
 def read_small(path: Path, kind: Kind, base_offset: int | None) -> SmallFile:
@@ -36,10 +36,12 @@ def read_small(path: Path, kind: Kind, base_offset: int | None) -> SmallFile:
     with path.open("rb") as file:
         data = file.read(SMALL_LIMIT + 1)
     if len(data) > SMALL_LIMIT:
-        verdict = Verdict(path.name, kind, path.stat().st_size, 0, problem="too large for its kind")
+        verdict = RecoveryVerdict(
+            path.name, kind, path.stat().st_size, 0, problem="too large for its kind"
+        )
         return SmallFile([], verdict)
     found = _READERS[kind](data, base_offset or 0)
-    verdict = Verdict(
+    verdict = RecoveryVerdict(
         file=path.name,
         kind=kind,
         total_bytes=len(data),

@@ -99,7 +99,7 @@ def _or_none(number: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RecoveryVerdict:
     """What is to be thought of a file, as a broker that recovers it would."""
 
     file: str

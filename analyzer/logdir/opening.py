@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafkascope.analyzer.logdir.files import SmallFile, read_small
-from kafkascope.analyzer.logdir.model import Kind, LogBatch, Verdict
+from kafkascope.analyzer.logdir.model import Kind, LogBatch, RecoveryVerdict
 from kafkascope.analyzer.logdir.records import Place, records_of
 from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment
 
@@ -71,7 +71,7 @@ class AtRest:
         """Whether it has batches and records; entries otherwise."""
         return self.kind in ("log", "snapshot")
 
-    def walk(self) -> Iterator[tuple[LogBatch, bytes] | Verdict]:
+    def walk(self) -> Iterator[tuple[LogBatch, bytes] | RecoveryVerdict]:
         """Every batch with its bytes, and behind those of each file its verdict."""
         number = 1
         for path in self.files:
@@ -84,7 +84,7 @@ class AtRest:
     def batches(self) -> Iterator[tuple[LogBatch, bytes]]:
         """Every batch with its bytes, file after file."""
         for each in self.walk():
-            if not isinstance(each, Verdict):
+            if not isinstance(each, RecoveryVerdict):
                 yield each
 
     def records(self, *, lost: bool = True) -> Iterator[dict[str, Any]]:
@@ -97,13 +97,13 @@ class AtRest:
         """Entries and verdict of a file without batches."""
         return read_small(self.files[0], self.kind, base_offset_of(self.files[0]))
 
-    def verdicts(self) -> Iterator[Verdict]:
+    def verdicts(self) -> Iterator[RecoveryVerdict]:
         """One for each file, the file read for it."""
         if not self.holds_batches:
             yield self.small().verdict
             return
         for each in self.walk():
-            if isinstance(each, Verdict):
+            if isinstance(each, RecoveryVerdict):
                 yield each
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from kafkascope.analyzer.logdir.model import Kind, LogBatch, Verdict
+from kafkascope.analyzer.logdir.model import Kind, LogBatch, RecoveryVerdict
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Partial, batches, crc_ok, open_batch
 
@@ -45,9 +45,9 @@ class Segment:
         self.kind: Kind = kind
         self.base_offset = base_offset
         """As the file's name has it; None when the name says nothing."""
-        self._verdict: Verdict | None = None
+        self._verdict: RecoveryVerdict | None = None
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RecoveryVerdict:
         """What a recovering broker would say; walks the file when nobody has."""
         if self._verdict is None:
             for _ in self.batches():
@@ -243,12 +243,12 @@ class _Walk:
             self.notes.setdefault(f"batch at position {self.at}: {word}", 0)
         return "; ".join(words)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RecoveryVerdict:
         total = self.size
         notes = list(self.notes)
         if len(notes) > MOST_NOTES:
             notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more of this kind"]
-        return Verdict(
+        return RecoveryVerdict(
             file=self.segment.path.name,
             kind=self.segment.kind,
             total_bytes=total,

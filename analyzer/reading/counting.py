@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kafkascope.analyzer.reading.reading import Reading, Told
+from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Through(Protocol):
     """What becomes of exchanges and of connections before they are counted."""
 
-    def told(self, row: Row, exchange: Exchange) -> Told:
+    def told(self, row: Row, exchange: Exchange) -> RowAndExchange:
         """An exchange and its row."""
 
     def event(self, event: Opened | Closed) -> Opened | Closed:

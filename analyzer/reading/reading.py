@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.pipeline.stored import Stored
 
-Told: TypeAlias = tuple[Row, Exchange]
+RowAndExchange: TypeAlias = tuple[Row, Exchange]
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
@@ -116,9 +116,9 @@ class Reading:
         self._progress.clear()
         self.capture.close()
 
-    def rows(self) -> Iterator[Told]:
+    def rows(self) -> Iterator[RowAndExchange]:
         """The wanted exchanges in the order in which they are complete. Ends at ctrl+c, too."""
-        pairs: Iterable[Told] = self._all()
+        pairs: Iterable[RowAndExchange] = self._all()
         if self.wish.begin is not None or self.wish.end is not None:
             pairs = self._within(pairs)
         if self._needs_end():
@@ -143,7 +143,7 @@ class Reading:
                 if self._filter is None or self._filter(row, exchange):
                     yield row, exchange
 
-    def _all(self) -> Iterator[Told]:
+    def _all(self) -> Iterator[RowAndExchange]:
         if self.stored is not None:
             if not self.rows_suffice:
                 raise self.stored.no_exchanges()
@@ -182,14 +182,14 @@ class Reading:
             return False
         return not self.told or self._holes or self.capture.context.skipped_bytes > 0
 
-    def _wanted(self, pairs: Iterable[Told], wanted: Filter) -> Iterator[Told]:
+    def _wanted(self, pairs: Iterable[RowAndExchange], wanted: Filter) -> Iterator[RowAndExchange]:
         """Those that the filter wants. Where it asks for topics, exchanges whose topics have no
         name yet wait for one, at most to the end: they come late."""
         if not self._holds:
             yield from (pair for pair in pairs if wanted(*pair))
             return
         names = self.capture.context.names
-        waiting: deque[Told] = deque()
+        waiting: deque[RowAndExchange] = deque()
         size = 0
         for pair in pairs:
             if not rows.nameless(pair[0]):
@@ -230,7 +230,7 @@ class Reading:
         marks = (self.wish.begin, self.wish.end)
         return any(mark is not None and mark.kind == "end" for mark in marks)
 
-    def _within(self, pairs: Iterable[Told]) -> Iterator[Told]:
+    def _within(self, pairs: Iterable[RowAndExchange]) -> Iterator[RowAndExchange]:
         begin, end = self.wish.begin, self.wish.end
         for row, exchange in pairs:
             after = (
@@ -240,7 +240,7 @@ class Reading:
             if after and before:
                 yield row, exchange
 
-    def _within_end(self, pairs: list[Told]) -> Iterator[Told]:
+    def _within_end(self, pairs: list[RowAndExchange]) -> Iterator[RowAndExchange]:
         last_ns = self._last_ns = max((row.time_ns for row, _ in pairs), default=0)
         begin, end = self.wish.begin, self.wish.end
         for row, exchange in pairs:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
 
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
-Values: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
+CellValues: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
 
 LEAST_RESULT: Final = 24
 """Columns that the last column wants before others have to go."""
@@ -32,7 +32,7 @@ SORTED_DOWN: Final = frozenset({"records", "batches"})
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ListColumn:
     """One column of a table of exchanges."""
 
     name: str
@@ -41,7 +41,7 @@ class Column:
     """On a terminal; 0: what is left over."""
     right: bool
     cell: Cell
-    values: Values
+    values: CellValues
     """What it sorts by, and what programs get."""
     downwards: bool
     """Sorts the largest first unless told otherwise."""
@@ -68,7 +68,7 @@ def _result(row: Row, _: Exchange | None) -> str:
     return rows.result(row)
 
 
-def columns_of(names: Sequence[str], times: Times) -> list[Column]:
+def columns_of(names: Sequence[str], times: Times) -> list[ListColumn]:
     """The columns of these names, or the usual ones; `FilterError` for a name that is no field."""
     wide = {"a": 12, "u": 12, "ad": 23, "ud": 23, "e": 17}.get(times.how, 11)
 
@@ -76,19 +76,21 @@ def columns_of(names: Sequence[str], times: Times) -> list[Column]:
         return times.text(row.time_ns)
 
     usual = {
-        "number": Column(
+        "number": ListColumn(
             "number", "No", 5, True, _number, lambda r, _: (r.number,) if r.number else (), False
         ),
-        "time": Column("time", "Time", wide, False, time_cell, _get("time"), False),
-        "client": Column("client", "Client", 14, False, _client, _get("client"), False),
-        "broker": Column(
+        "time": ListColumn("time", "Time", wide, False, time_cell, _get("time"), False),
+        "client": ListColumn("client", "Client", 14, False, _client, _get("client"), False),
+        "broker": ListColumn(
             "broker", "Broker", 20, False, lambda r, _: r.broker_address, _get("broker"), False
         ),
-        "api": Column("api", "API", 17, False, _api, lambda r, _: (r.api, r.api_version), False),
+        "api": ListColumn(
+            "api", "API", 17, False, _api, lambda r, _: (r.api, r.api_version), False
+        ),
         "request.bytes": _sized("request.bytes", "Req", lambda row: row.request_bytes),
         "response.bytes": _sized("response.bytes", "Resp", lambda row: row.response_bytes),
-        "latency": Column("latency", "Latency", 8, True, _latency, _get("latency"), True),
-        "result": Column(
+        "latency": ListColumn("latency", "Latency", 8, True, _latency, _get("latency"), True),
+        "result": ListColumn(
             "result", "Result", 0, False, _result, lambda r, _: (rows.result(r),), False
         ),
     }
@@ -117,21 +119,21 @@ def _unknown(name: str) -> FilterError:
     return unknown_field(name, name, 0)
 
 
-def _get(name: str) -> Values:
+def _get(name: str) -> CellValues:
     field = field_of(name)
     values = printed(field, ())
     assert values is not None
     return values
 
 
-def _sized(name: str, title: str, get: Callable[[Row], int | None]) -> Column:
+def _sized(name: str, title: str, get: Callable[[Row], int | None]) -> ListColumn:
     def cell(row: Row, _: Exchange | None) -> str:
         return render_cells.size(get(row))
 
-    return Column(name, title, 7, True, cell, _get(name), True)
+    return ListColumn(name, title, 7, True, cell, _get(name), True)
 
 
-def _field(name: str) -> Column:
+def _field(name: str) -> ListColumn:
     """A column of any field of the filter language."""
     found = _resolve(name)
     if found is None or found[0].name == "time.delta":
@@ -147,10 +149,10 @@ def _field(name: str) -> Column:
 
     downwards = kind in LARGEST_FIRST or field.name in SORTED_DOWN
     right = kind in ("int", "size", "duration")
-    return Column(name, name, max(len(name), 12), right, cell, values, downwards)
+    return ListColumn(name, name, max(len(name), 12), right, cell, values, downwards)
 
 
-def raw_values(name: str) -> tuple[Type, Values]:
+def raw_values(name: str) -> tuple[Type, CellValues]:
     """(type, values) of a field for `-T fields`; `FilterError`."""
     found = _resolve(name)
     if found is None:
@@ -165,7 +167,7 @@ def raw_values(name: str) -> tuple[Type, Values]:
     return field.type, values
 
 
-def sort_key(column: Column) -> Callable[[tuple[Row, Exchange | None]], tuple[Any, ...]]:
+def sort_key(column: ListColumn) -> Callable[[tuple[Row, Exchange | None]], tuple[Any, ...]]:
     """Rows without a value come last, whichever way the others go."""
 
     def key(pair: tuple[Row, Exchange | None]) -> tuple[Any, ...]:
@@ -181,7 +183,7 @@ def sort_key(column: Column) -> Callable[[tuple[Row, Exchange | None]], tuple[An
     return key
 
 
-class Shape(Protocol):
+class ColumnShape(Protocol):
     """What sharing a terminal's width needs of a column."""
 
     @property
@@ -197,7 +199,7 @@ class Shape(Protocol):
         """Whether cells stand at the right."""
 
 
-S = TypeVar("S", bound=Shape)
+S = TypeVar("S", bound=ColumnShape)
 
 DROPPED: Final = ("broker", "response.bytes", "request.bytes", "client", "time", "latency")
 """Columns that go first when a terminal is narrow."""
@@ -216,18 +218,18 @@ def fitted(columns: Sequence[S], width: int, dropped: Sequence[str] = DROPPED) -
     return left
 
 
-def _taken(columns: Iterable[Shape]) -> int:
+def _taken(columns: Iterable[ColumnShape]) -> int:
     return sum(column.width + len(GAP) for column in columns)
 
 
-def line(columns: Sequence[Shape], cells: Sequence[str], width: int) -> str:
+def line(columns: Sequence[ColumnShape], cells: Sequence[str], width: int) -> str:
     """One line of a table that is as wide as a terminal."""
     rest = max(8, width - _taken(columns) + len(GAP))  # no gap behind the last one
     widths = [column.width or rest for column in columns]
     return laid_out(map(safe, cells), widths, [column.right for column in columns])
 
 
-def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:
+def raw_cell(column: ListColumn, row: Row, exchange: Exchange | None) -> str:
     """The cell for programs: names instead of shortened ones, numbers without units."""
     if column.name in ("api", "result"):
         return column.cell(row, exchange)
@@ -238,7 +240,7 @@ def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:
     return render_cells.joined("string" if found is None else found[0].type, values, ";")
 
 
-def json_value(column: Column, row: Row, exchange: Exchange | None) -> Any:
+def json_value(column: ListColumn, row: Row, exchange: Exchange | None) -> Any:
     """The value of a column in JSON: numbers, durations in milliseconds, names, ISO times; several
     as a list."""
     if column.name in ("api", "result"):

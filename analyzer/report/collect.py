@@ -26,7 +26,7 @@ SLICES: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReportFacts:
     """What was counted."""
 
     inputs: tuple[str, ...]
@@ -81,7 +81,7 @@ def _nameless(text: str) -> str:
 
 def collect(
     reading: Reading, disguise: Disguise | None = None, hosts: Iterable[Resolved] = ()
-) -> Facts:
+) -> ReportFacts:
     """Read it all and count; with a disguise what is told has other names throughout. `hosts`:
     what names of brokers stand for."""
     findings, errors, rates = Findings(), Errors(), Rates(SECOND, SLICES)
@@ -103,7 +103,7 @@ def collect(
         damage = [_nameless(text) for text in damage]
         filter_text = HIDDEN if filter_text else ""
     said += damage
-    return Facts(
+    return ReportFacts(
         inputs,
         filter_text,
         findings,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.findings.causes import apart, names_of
 from kafkascope.analyzer.render.cells import duration
-from kafkascope.analyzer.report.sections import Section, Table
+from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.report.summary import summary
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ns
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import ReportFacts
 
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#!~&$^]|(?<!\w)[=+-]")
 _PARTS: Final = re.compile(
@@ -42,7 +42,7 @@ _HASH: Final = re.compile(r"[0-9a-fA-F]{7,}")
 """What hosts of code take for a commit."""
 
 
-def markdown(facts: Facts, parts: list[Section], redacted: str) -> str:
+def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
     """The whole file."""
     names = " ".join(shlex.quote(name) for name in facts.inputs)
     out = [f"# Kafka traffic: {', '.join(map(_code, facts.inputs))}", ""]
@@ -142,7 +142,7 @@ def _block(text: str) -> list[str]:
     return [fence, *lines, fence, ""]
 
 
-def _table(table: Table) -> Iterable[str]:
+def _table(table: ReportTable) -> Iterable[str]:
     yield "| " + " | ".join(_cell(title) for title in table.titles) + " |"
     yield "|" + "|".join("---:" if right else "---" for right in table.right) + "|"
     for row in table.rows:

@@ -13,13 +13,13 @@ from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.report.sections import Section, Table
+from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.report.summary import summary
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ns
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import ReportFacts
 
 MOST_FINDINGS: Final = 100
 """Causes; of consequences of a cause as many."""
@@ -90,7 +90,7 @@ td.m,td.l{min-width:0;overflow-wrap:anywhere}th{overflow-wrap:normal}tr{break-in
 """
 
 
-def page(facts: Facts, parts: list[Section], release: str, redacted: str) -> str:
+def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) -> str:
     """The whole file."""
     title = f"Kafka traffic: {', '.join(facts.inputs)}"
     # The first chart stands beside the summary: both are seen without scrolling.
@@ -123,7 +123,7 @@ def _text(text: str) -> str:
     return escape(safe(text), quote=True)
 
 
-def _range(facts: Facts) -> str:
+def _range(facts: ReportFacts) -> str:
     if facts.first_ns is None:
         return "no exchanges"
     span = (facts.last_ns or facts.first_ns) - facts.first_ns
@@ -131,7 +131,7 @@ def _range(facts: Facts) -> str:
     return f"{iso_ns(facts.first_ns)}, {duration(span)}{only}; all times are UTC"
 
 
-def key_numbers(facts: Facts) -> list[tuple[str, str]]:
+def key_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
     """(what, how many) for the top of the page."""
     counts = counted(facts.causes)
     return [
@@ -145,7 +145,7 @@ def key_numbers(facts: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def _key_numbers(facts: Facts) -> str:
+def _key_numbers(facts: ReportFacts) -> str:
     cells = (
         f"<div><dt>{_text(what)}</dt><dd>{_text(value)}</dd></div>"
         for what, value in key_numbers(facts)
@@ -153,7 +153,7 @@ def _key_numbers(facts: Facts) -> str:
     return f'<dl class="facts">{"".join(cells)}</dl>'
 
 
-def _summary(facts: Facts) -> str:
+def _summary(facts: ReportFacts) -> str:
     return "".join(f"<p>{_prose(sentence)}</p>" for sentence in summary(facts))
 
 
@@ -167,7 +167,7 @@ def _contents(parts: Iterable[Section]) -> str:
     )
 
 
-def _findings(facts: Facts) -> str:
+def _findings(facts: ReportFacts) -> str:
     times = Times("u")
     out = ['<section id="findings"><h2>Findings</h2>']
     if not facts.causes:
@@ -184,7 +184,7 @@ def _findings(facts: Facts) -> str:
     return "".join([*out, "</section>"])
 
 
-def _names(facts: Facts) -> str:
+def _names(facts: ReportFacts) -> str:
     return " ".join(shlex.quote(name) for name in facts.inputs)
 
 
@@ -193,7 +193,7 @@ def _left_out(count: int) -> str:
     return f'<p class="dim">{rest:,} more: kafkascope check</p>' if rest > 0 else ""
 
 
-def _cause(cause: Cause, facts: Facts, times: Times) -> str:
+def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
     """A cause; what followed from it is folded into it."""
     if not cause.consequences:
         return _finding(cause.finding, facts, times)
@@ -206,7 +206,7 @@ def _cause(cause: Cause, facts: Facts, times: Times) -> str:
     return _finding(cause.finding, facts, times, folded)
 
 
-def _finding(finding: Finding, facts: Facts, times: Times, behind: str = "") -> str:
+def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "") -> str:
     when = ""
     often = "once" if finding.count == 1 else f"{finding.count:,} times"
     if finding.first_ns is not None:
@@ -247,18 +247,18 @@ def _section(part: Section) -> str:
     return "".join([*out, "</section>"])
 
 
-def _folds(part: Section, table: Table) -> bool:
+def _folds(part: Section, table: ReportTable) -> bool:
     """Whether somebody has to ask for a table: a chart tells its numbers, or it is long."""
     return part.id == "time" or len(table.rows) > FEW_LINES
 
 
-def _folded(table: Table) -> str:
+def _folded(table: ReportTable) -> str:
     lines = plural(len(table.rows) + table.left_out, "line")
     said = f"{table.caption}: {lines}"
     return f"<details><summary>{_text(said)}</summary>{_table(table)}</details>"
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     heads = "".join(
         f'<th scope="col"{" class=r" if right else ""}>{_text(title)}</th>'
         for title, right in zip(table.titles, table.right, strict=True)
@@ -297,7 +297,7 @@ def _width(texts: Iterable[str]) -> str:
     return " class=l" if longest > SENTENCE else " class=m" if longest > NAME else ""
 
 
-def _complete(facts: Facts) -> str:
+def _complete(facts: ReportFacts) -> str:
     said = facts.remarks or ["Every packet was whole, and everything that is Kafka was decoded."]
     lines = "".join(f"<li>{_text(each)}</li>" for each in said)
     return f'<section id="complete"><h2>How complete it is</h2><ul>{lines}</ul></section>'

@@ -32,7 +32,7 @@ from kafkascope.analyzer.statistics.table import RIGHT, cell
 from kafkascope.analyzer.statistics.topics import Topics
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import ReportFacts
 
 MOST_LINES: Final = 60
 """Of a table; a report of a large capture stays a report."""
@@ -43,7 +43,7 @@ MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """Cells as text, with how to align them, and the filter of each row."""
 
     caption: str
@@ -66,12 +66,12 @@ class Section:
     command: str = ""
     charts: list[tuple[str, str]] = field(default_factory=list)
     """(legend, SVG)"""
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     """Preformatted, for Markdown: what the charts show."""
 
 
-def sections(facts: Facts, release: str) -> list[Section]:
+def sections(facts: ReportFacts, release: str) -> list[Section]:
     """All sections that have something to tell."""
     times = Times("u")
     if facts.first_ns is not None:
@@ -91,7 +91,7 @@ def sections(facts: Facts, release: str) -> list[Section]:
     return [section for section in made if section.tables]
 
 
-def _where(facts: Facts) -> str:
+def _where(facts: ReportFacts) -> str:
     words = [shlex.quote(name) for name in facts.inputs]
     if facts.filter_text:
         words += ["-Y", shlex.quote(facts.filter_text)]
@@ -104,7 +104,7 @@ def table(
     lines: Sequence[Line],
     times: Times,
     where: Callable[[Line], str] | None = None,
-) -> Table:
+) -> ReportTable:
     """The first lines as text; columns without any value are left out."""
     kept = list(lines[:MOST_LINES])
     chosen = [column for column in chosen if not column.wide]
@@ -114,7 +114,7 @@ def table(
         for index in range(len(chosen))
         if not index or any(row[index] not in ("", "-") for row in cells)
     ]
-    return Table(
+    return ReportTable(
         caption,
         [chosen[index].title for index in used],
         [chosen[index].kind in RIGHT for index in used],
@@ -124,7 +124,7 @@ def table(
     )
 
 
-def _tables(*made: Table) -> list[Table]:
+def _tables(*made: ReportTable) -> list[ReportTable]:
     return [each for each in made if each.rows]
 
 
@@ -133,7 +133,7 @@ def _equals(field_: str, value: object) -> str:
     return f"{field_} == {quoted(str(value))}" if known else ""
 
 
-def _over_time(facts: Facts, times: Times, where: str) -> Section:
+def _over_time(facts: ReportFacts, times: Times, where: str) -> Section:
     lines = facts.rates.rows()
     width = facts.rates.width_ns
     steps = [
@@ -158,7 +158,7 @@ def _over_time(facts: Facts, times: Times, where: str) -> Section:
     )
 
 
-def _clients(facts: Facts, times: Times, where: str, release: str) -> Section:
+def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Section:
     # A part of a capture does not tell how anybody ended.
     ends = None if facts.filter_text else outcomes(facts.findings, facts.names)
     lines = judged(facts.findings.base.clients, release, ends)
@@ -200,7 +200,7 @@ def _clients(facts: Facts, times: Times, where: str, release: str) -> Section:
     )
 
 
-def _brokers(facts: Facts, times: Times, where: str) -> Section:
+def _brokers(facts: ReportFacts, times: Times, where: str) -> Section:
     found = facts.findings.base.cluster
     return Section(
         "brokers",
@@ -215,7 +215,7 @@ def _brokers(facts: Facts, times: Times, where: str) -> Section:
     )
 
 
-def _latency(facts: Facts, times: Times, where: str) -> Section:
+def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
     lines = facts.findings.base.latency.rows(facts.names, by=("api",))
     drawn = [
         Bar(
@@ -250,7 +250,7 @@ def _latency(facts: Facts, times: Times, where: str) -> Section:
     )
 
 
-def _errors(facts: Facts, times: Times, where: str) -> Section:
+def _errors(facts: ReportFacts, times: Times, where: str) -> Section:
     by = ("code", "api", "client", "topic")
     lines = facts.errors.rows(facts.names, by=by)
     chosen = (Column("error", "Error"), *(errors_of.BY[part] for part in by[1:]), *Errors.COLUMNS)
@@ -275,7 +275,7 @@ def _errors(facts: Facts, times: Times, where: str) -> Section:
     )
 
 
-def _groups(facts: Facts, times: Times, where: str) -> Section:
+def _groups(facts: ReportFacts, times: Times, where: str) -> Section:
     found: Groups = facts.findings.base.groups
     lines = found.rows(facts.names)
     charts, texts, tables = [], [], []
@@ -314,7 +314,7 @@ def _groups(facts: Facts, times: Times, where: str) -> Section:
     )
 
 
-def _topics(facts: Facts, times: Times, where: str) -> Section:
+def _topics(facts: ReportFacts, times: Times, where: str) -> Section:
     lines = facts.findings.base.topics.rows(facts.names)
     drawn = [
         Bar(
@@ -344,7 +344,7 @@ def _topics(facts: Facts, times: Times, where: str) -> Section:
     )
 
 
-def _producers(facts: Facts, times: Times, where: str) -> Section:
+def _producers(facts: ReportFacts, times: Times, where: str) -> Section:
     lines = facts.findings.base.producers.rows(facts.names)
     return Section(
         "producers",
@@ -368,7 +368,7 @@ def _producers(facts: Facts, times: Times, where: str) -> Section:
     )
 
 
-def _connections(facts: Facts, times: Times, where: str) -> Section:
+def _connections(facts: ReportFacts, times: Times, where: str) -> Section:
     found: Connections = facts.findings.base.connections
     return Section(
         "connections",

@@ -10,7 +10,7 @@ from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import ReportFacts
 
 MOST_CAUSES: Final = 3
 """Each told in a sentence; all of them follow below the summary."""
@@ -18,12 +18,12 @@ LONGEST: Final = 240
 """Characters of a sentence about a cause, so that a summary stays one."""
 
 
-def summary(facts: Facts) -> list[str]:
+def summary(facts: ReportFacts) -> list[str]:
     """Three to six sentences; commands stand between backticks."""
     return [*_seen(facts), *_found(facts.causes)]
 
 
-def _seen(facts: Facts) -> Iterator[str]:
+def _seen(facts: ReportFacts) -> Iterator[str]:
     """When, how much, between how many, and how it went."""
     packets = plural(facts.packets, "packet")
     if facts.first_ns is None:
@@ -52,7 +52,7 @@ def _seen(facts: Facts) -> Iterator[str]:
     yield f"{refused} told an error, and {lost}."
 
 
-def _brokers(facts: Facts) -> int:
+def _brokers(facts: ReportFacts) -> int:
     """How many brokers were talked to. A node has an address for each listener; where nobody was
     told who they are, or there are two clusters, addresses are all that is known."""
     cluster = facts.findings.base.cluster

@@ -186,8 +186,8 @@ class Clients(ByKey[Used]):
         if key == API_VERSIONS and exchange.response is not None:
             self._offers(identity_of(row), exchange.response.body)
 
-    def _offers(self, identity: Identity, answer: dict[str, Any] | None) -> None:
-        for each in (answer or {}).get("api_keys") or ():
+    def _offers(self, identity: Identity, response: dict[str, Any] | None) -> None:
+        for each in (response or {}).get("api_keys") or ():
             if each["api_key"] not in APIS:
                 continue
             # Version -1 stands for what was offered, whatever is used of it.

@@ -251,10 +251,10 @@ class Connections(ByKey[Wire]):
 def _authenticated(wire: Wire, row: Row, exchange: Exchange) -> None:
     """Note how long a SASL session lasts. The broker counts from a moment between request and
     response."""
-    answer = exchange.response.body if exchange.response is not None else None
-    if answer is None or answer["error_code"]:
+    response = exchange.response.body if exchange.response is not None else None
+    if response is None or response["error_code"]:
         return
-    lifetime = answer.get("session_lifetime_ms") or 0
+    lifetime = response.get("session_lifetime_ms") or 0
     here = (row.time_ns, row.time_ns + lifetime * MS if lifetime > 0 else 0)
     wire.session = here if wire.session is None else max(wire.session, here)
 

@@ -29,7 +29,7 @@ MOSTLY_WAIT: Final = 80
 
 
 @measured
-class Times(Measures):
+class LatencyTimes(Measures):
     """Of answered exchanges, in nanoseconds."""
 
     latency: Histogram = whole(Histogram)
@@ -53,7 +53,7 @@ BY: Final = {
 }
 
 
-class Latency(ByKey[Times]):
+class Latency(ByKey[LatencyTimes]):
     """Latency by API, version, client and broker."""
 
     NAME = "latency"
@@ -77,7 +77,7 @@ class Latency(ByKey[Times]):
         Column("slowest", "slowest", "count"),
     )
 
-    values: Keyed[Times] = table(Times)
+    values: Keyed[LatencyTimes] = table(LatencyTimes)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count an exchange; those without an answer took no time that could be told."""
@@ -124,7 +124,7 @@ class Latency(ByKey[Times]):
         return found
 
 
-def _line(times: Times) -> Line:
+def _line(times: LatencyTimes) -> Line:
     latency, excess, server = times.latency, times.excess, times.server
     return {
         "count": latency.count,

@@ -39,7 +39,7 @@ def rank(key: Any) -> int:
 # --- measures -----------------------------------------------------------------------------------
 
 
-class Rule(NamedTuple):
+class MergeRule(NamedTuple):
     """How two values of a measure become one, and how one is written down."""
 
     combine: Callable[[Any, Any], Any]
@@ -62,30 +62,30 @@ def _merged(a: Any, b: Any) -> Any:
 
 def total() -> Any:
     """A field that adds up."""
-    return field(default=0, metadata={"rule": Rule(lambda a, b: a + b)})
+    return field(default=0, metadata={"rule": MergeRule(lambda a, b: a + b)})
 
 
 def bits() -> Any:
     """A field that keeps all bits that are set in any value. Written as text: a number of so many
     bits is none of JSON."""
-    rule = Rule(lambda a, b: a | b, lambda value: f"{value:x}", lambda state: int(state, 16))
+    rule = MergeRule(lambda a, b: a | b, lambda value: f"{value:x}", lambda state: int(state, 16))
     return field(default=0, metadata={"rule": rule})
 
 
 def least() -> Any:
     """A field that keeps the smallest value; None when there was none."""
-    return field(default=None, metadata={"rule": Rule(_least, _plain, _tupled)})
+    return field(default=None, metadata={"rule": MergeRule(_least, _plain, _tupled)})
 
 
 def most() -> Any:
     """A field that keeps the largest value; None when there was none. Tuples are compared as
     such."""
-    return field(default=None, metadata={"rule": Rule(_most, _plain, _tupled)})
+    return field(default=None, metadata={"rule": MergeRule(_most, _plain, _tupled)})
 
 
 def whole(kind: Callable[[], Any]) -> Any:
     """A field of a kind that merges by itself: a histogram, `Names`, `Events`."""
-    rule = Rule(_merged, lambda value: value.dump(), lambda state: kind().load(state))
+    rule = MergeRule(_merged, lambda value: value.dump(), lambda state: kind().load(state))
     return field(default_factory=kind, metadata={"rule": rule})
 
 
@@ -99,10 +99,10 @@ def _tupled(state: Any) -> Any:
 
 T = TypeVar("T")
 
-_RULES: dict[Any, tuple[tuple[str, Rule], ...]] = {}
+_RULES: dict[Any, tuple[tuple[str, MergeRule], ...]] = {}
 
 
-def _rules(kind: Any) -> tuple[tuple[str, Rule], ...]:
+def _rules(kind: Any) -> tuple[tuple[str, MergeRule], ...]:
     found = _RULES.get(kind)
     if found is None:
         found = tuple((each.name, each.metadata["rule"]) for each in fields(kind))

@@ -62,13 +62,13 @@ def _moved(exchange: Exchange) -> list[Moved]:
         return _produced(exchange)
     if key not in (FETCH, SHARE_FETCH) or exchange.response is None:
         return []
-    answer = exchange.response.body
-    if answer is None:
+    response = exchange.response.body
+    if response is None:
         return []
     asked = exchange.request.body if exchange.request is not None else None
     way: Literal["fetch", "replica"] = "replica" if replica_id(asked) >= 0 else "fetch"
     found: list[Moved] = []
-    for topic in answer["responses"]:
+    for topic in response["responses"]:
         named = topic_key(topic.get("topic"), topic.get("topic_id"))
         for each in topic["partitions"]:
             blob = each["records"] or b""
@@ -92,9 +92,9 @@ def _produced(exchange: Exchange) -> list[Moved]:
     asked = exchange.request.body if exchange.request is not None else None
     if asked is None:
         return []
-    answer = exchange.response.body if exchange.response is not None else None
+    response = exchange.response.body if exchange.response is not None else None
     results: dict[tuple[str | None, int], dict[str, Any]] = {}
-    for topic in answer["responses"] if answer is not None else ():
+    for topic in response["responses"] if response is not None else ():
         named = topic_key(topic.get("name"), topic.get("topic_id"))
         for each in topic["partition_responses"]:
             results[named, each["index"]] = each

@@ -14,7 +14,7 @@ from kafkascope.analyzer.statistics.simple import ByKey
 
 
 @measured
-class Sizes(Measures):
+class SizeCounts(Measures):
     """Bytes."""
 
     bytes: Histogram = whole(Histogram)
@@ -32,7 +32,7 @@ BY: Final = {
 }
 
 
-class SizesOf(ByKey[Sizes]):
+class SizesOf(ByKey[SizeCounts]):
     """Sizes of requests and answers by API, of batches by topic, and of all of them by client."""
 
     NAME = "sizes"
@@ -49,7 +49,7 @@ class SizesOf(ByKey[Sizes]):
         Column("largest", "largest No", "count"),
     )
 
-    values: Keyed[Sizes] = table(Sizes)
+    values: Keyed[SizeCounts] = table(SizeCounts)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count both sides of an exchange and its batches."""
@@ -67,7 +67,7 @@ class SizesOf(ByKey[Sizes]):
                 )
                 sizes.records.add(count)
 
-    def _count(self, key: tuple[str | None, ...], size: int, number: int) -> Sizes:
+    def _count(self, key: tuple[str | None, ...], size: int, number: int) -> SizeCounts:
         sizes = self.values[key]
         sizes.bytes.add(size)
         largest = sizes.largest
@@ -87,7 +87,7 @@ class SizesOf(ByKey[Sizes]):
         return [{**key, **_line(sizes)} for key, sizes in found]
 
 
-def _line(sizes: Sizes) -> Line:
+def _line(sizes: SizeCounts) -> Line:
     return {
         "count": sizes.bytes.count,
         "p50": sizes.bytes.percentile(0.5),

@@ -36,28 +36,28 @@ class Reason(NamedTuple):
     text: str
 
 
-class Verdict(NamedTuple):
+class ReleaseVerdict(NamedTuple):
     """What becomes of a client."""
 
     word: Word
     reasons: tuple[Reason, ...]
 
 
-def verdict_of(usage: Usage, release: str) -> Verdict:
+def verdict_of(usage: Usage, release: str) -> ReleaseVerdict:
     """How a client fares on a release; `ValueError` when that is no release."""
     releases.release_key(release)
     if set(usage.total.roles) == {"broker"}:
-        return Verdict("broker", ())
+        return ReleaseVerdict("broker", ())
     if not usage.works:
         text = "nothing but the first steps of its connections is in the capture"
-        return Verdict("unclear", (Reason("unclear", "", text),))
+        return ReleaseVerdict("unclear", (Reason("unclear", "", text),))
     found = [
         reason
         for api, versions in sorted(usage.versions.items())
         if (reason := _of_api(usage, api, sorted(versions), release)) is not None
     ]
     found.sort(key=lambda reason: (RANK[reason.word], reason.api))
-    return Verdict(found[0].word if found else "ok", tuple(found))
+    return ReleaseVerdict(found[0].word if found else "ok", tuple(found))
 
 
 def breaks_at(usage: Usage) -> str:

@@ -29,7 +29,7 @@ MESSAGES: Final = 2_000
 
 
 @dataclass(slots=True)
-class Seen:
+class Tally:
     """The values that a field has had."""
 
     values: dict[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class ApiProfile:
 
     versions: Counter[int] = field(default_factory=Counter)
     errors: Counter[int] = field(default_factory=Counter)
-    fields: dict[str, Seen] = field(default_factory=dict)
+    fields: dict[str, Tally] = field(default_factory=dict)
     """By path, with [] for elements; those of requests begin with "request.", answers' with
     "response."."""
     requests: int = 0
@@ -123,7 +123,7 @@ class Profile:
             if leaf.slot.field.volatile:
                 volatile.add(path.replace(".[]", "[]"))
         for path, texts in told.items():
-            seen = api.fields.setdefault(path, Seen(volatile=path in volatile))
+            seen = api.fields.setdefault(path, Tally(volatile=path in volatile))
             for text in texts:
                 seen.add(text)
 
@@ -246,7 +246,7 @@ def _has(layout: Layout, parts: list[str]) -> bool:
     return True
 
 
-def _differs(one: Seen, two: Seen) -> bool:
+def _differs(one: Tally, two: Tally) -> bool:
     if one.various and two.various:
         return False
     return one.values.keys() != two.values.keys() or one.various != two.various

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.conversation.plausible import Verdict as Plausible
+from kafkascope.analyzer.conversation.plausible import Plausibility as Plausible
 from kafkascope.analyzer.conversation.plausible import judge_request
 from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.dissectors.registry import API_VERSIONS, APIS

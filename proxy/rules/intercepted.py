@@ -148,7 +148,9 @@ class InterceptedFrame:
             frame = _frame(self.payload, self.size, self.now_ns)
             response = Response(frame, pending.correlation_id, self.decoded)
             # What the connection told before is not kept here: a long poll may have waited.
-            wait_ns = Waits().answer(pending.key, request.frame, request.body, frame, response.body)
+            wait_ns = Waits().response(
+                pending.key, request.frame, request.body, frame, response.body
+            )
         return Exchange(
             number=context.number,
             id="",

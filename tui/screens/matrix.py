@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.statistics.model import Column, Line
-from kafkascope.analyzer.statistics.verdict import Verdict, verdict_of
+from kafkascope.analyzer.statistics.verdict import ReleaseVerdict, verdict_of
 from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.reference import releases
 from kafkascope.tui.screens.sheet import Spans
@@ -113,7 +113,7 @@ def summary(
         "whether it asks for versions is not in the capture",
     )
     out: list[Spans] = [[("  ", ""), ("   ".join(who), "header"), (f"   {asks}", "dim")]]
-    verdict = Verdict("ok", ()) if release is None else verdict_of(usage, release)
+    verdict = ReleaseVerdict("ok", ()) if release is None else verdict_of(usage, release)
     words: Spans = [("  ", "")]
     if so_far and verdict.word != "breaks":
         words.append(("no verdict yet: counting   ", "dim"))

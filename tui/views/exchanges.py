@@ -11,7 +11,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 
-from kafkascope.analyzer.render.listing import Column, columns_of, fitted
+from kafkascope.analyzer.render.listing import ListColumn, columns_of, fitted
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.text import padded
@@ -53,7 +53,7 @@ class ExchangeList(Lines):
         """What times count from, when they count from a mark."""
         self.extra: list[str] = []
         """Columns that were added: fields of the filter language."""
-        self._columns: list[Column] = []
+        self._columns: list[ListColumn] = []
         self._for: tuple[object, ...] = ()
         self._overview = ""
         self._overview_for: tuple[int, int, float] = (0, 0, 0.0)
@@ -79,7 +79,7 @@ class ExchangeList(Lines):
         index = self.index
         return None if index is None else self.view.store.session.columns["number"][index]
 
-    def columns(self, width: int) -> list[Column]:
+    def columns(self, width: int) -> list[ListColumn]:
         """The columns that fit."""
         key = (width, self.times, tuple(self.extra), self.reference_ns)
         if self._for != key:
@@ -145,7 +145,7 @@ class ExchangeList(Lines):
         pieces = self.pieces(self.cursor, width)
         return self.glyphs.text("".join(piece for piece, _ in pieces)).strip()
 
-    def _cell(self, column: Column, row: ColumnRow, line: int) -> str:
+    def _cell(self, column: ListColumn, row: ColumnRow, line: int) -> str:
         if column.name == "time" and self.times in RELATIVE:
             return self._relative(row.time_ns, line)
         try:

@@ -24,22 +24,22 @@ class Given(NamedTuple):
     role: str
 
 
-def given(key: int | None, answer: dict[str, Any]) -> Iterator[Given]:
+def given(key: int | None, response: dict[str, Any]) -> Iterator[Given]:
     """All addresses that an answer hands out."""
     if key == METADATA:
-        for each in answer["brokers"]:
+        for each in response["brokers"]:
             yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
     elif key == DESCRIBE_CLUSTER:
-        role = "controller" if answer.get("endpoint_type", 1) == 2 else "broker"
-        for each in answer["brokers"]:
+        role = "controller" if response.get("endpoint_type", 1) == 2 else "broker"
+        for each in response["brokers"]:
             yield Given(each["broker_id"], each["host"], each["port"], each.get("rack"), role)
     elif key == FIND_COORDINATOR:
-        found = answer.get("coordinators")
-        for each in (answer,) if found is None else found:
+        found = response.get("coordinators")
+        for each in (response,) if found is None else found:
             if not each["error_code"] and each["node_id"] >= 0:
                 yield Given(each["node_id"], each["host"], each["port"], None, "broker")
     elif key in LEADING:
-        for each in answer.get("node_endpoints") or ():
+        for each in response.get("node_endpoints") or ():
             yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
 
 

@@ -25,9 +25,9 @@ from kafkascope.analyzer.statistics.cluster.addresses import (
 )
 from kafkascope.analyzer.statistics.cluster.contact import contact_of
 from kafkascope.analyzer.statistics.cluster.gone import gone
-from kafkascope.analyzer.statistics.cluster.model import Coordinator, Leader, Node, Whole
+from kafkascope.analyzer.statistics.cluster.model import ClusterFacts, Coordinator, Leader, Node
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
-from kafkascope.analyzer.statistics.cluster.reach_judged import Judged
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.cluster.reach_model import Served
 from kafkascope.analyzer.statistics.mergeable import Keyed, single, table
 from kafkascope.analyzer.statistics.model import (
@@ -95,7 +95,7 @@ class Cluster(Accumulator):
         Column("time", "told at", "time"),
     )
 
-    whole: Whole = single(Whole)
+    whole: ClusterFacts = single(ClusterFacts)
     reach: Reach = single(Reach)
     _nodes: Keyed[Node] = table(Node, MAX_PARTITIONS)
     """By role, node, host and port."""
@@ -124,18 +124,18 @@ class Cluster(Accumulator):
                 lost = self._leaders[(named, error.partition)]
                 lost.errors += 1
                 lost.last_error_ns = max(lost.last_error_ns or 0, row.time_ns)
-        answer = exchange.response.body if exchange.response is not None else None
-        if answer is None:
+        response = exchange.response.body if exchange.response is not None else None
+        if response is None:
             return
         if key == METADATA:
-            self._metadata(answer, row)
-        elif key == DESCRIBE_CLUSTER and answer.get("cluster_id"):
-            self._whole(answer, row)
+            self._metadata(response, row)
+        elif key == DESCRIBE_CLUSTER and response.get("cluster_id"):
+            self._whole(response, row)
         elif key == FIND_COORDINATOR and exchange.request is not None:
-            self._coordinator(exchange.request.body or {}, answer, row)
+            self._coordinator(exchange.request.body or {}, response, row)
         elif key in LEADING and row.errors:
-            self._led(answer, row)
-        for each in given(key, answer):
+            self._led(response, row)
+        for each in given(key, response):
             self._node(each, row)
 
     def _node(self, told: Given, row: Row) -> None:
@@ -152,20 +152,20 @@ class Cluster(Accumulator):
         here = (row.time_ns, row.number)
         node.first = here if node.first is None else min(node.first, here)
 
-    def _whole(self, answer: dict[str, Any], row: Row) -> None:
-        if answer.get("cluster_id"):
-            self.whole.ids.add(answer["cluster_id"])
-        controller = answer.get("controller_id", -1)
+    def _whole(self, response: dict[str, Any], row: Row) -> None:
+        if response.get("cluster_id"):
+            self.whole.ids.add(response["cluster_id"])
+        controller = response.get("controller_id", -1)
         if controller >= 0:
             self.whole.controllers.add(controller)
             here = (row.time_ns, controller)
             self.whole.controller = max(self.whole.controller or here, here)
 
-    def _metadata(self, answer: dict[str, Any], row: Row) -> None:
-        self._whole(answer, row)
-        if answer["brokers"]:
+    def _metadata(self, response: dict[str, Any], row: Row) -> None:
+        self._whole(response, row)
+        if response["brokers"]:
             self.whole.listed_ns = max(self.whole.listed_ns or row.time_ns, row.time_ns)
-        for topic in answer["topics"]:
+        for topic in response["topics"]:
             named = topic_key(topic["name"], topic.get("topic_id"))
             for each in topic["partitions"]:
                 self._leader(
@@ -193,9 +193,9 @@ class Cluster(Accumulator):
         found.latest = here if found.latest is None else max(found.latest, here)
         found.first_ns = time_ns if found.first_ns is None else min(found.first_ns, time_ns)
 
-    def _led(self, answer: dict[str, Any], row: Row) -> None:
+    def _led(self, response: dict[str, Any], row: Row) -> None:
         """Leaders that an error names (KIP-951)."""
-        for topic in answer.get("responses") or ():
+        for topic in response.get("responses") or ():
             named = topic_key(topic.get("topic") or topic.get("name"), topic.get("topic_id"))
             for each in topic.get("partitions") or topic.get("partition_responses") or ():
                 leader = each.get("current_leader")
@@ -205,11 +205,11 @@ class Cluster(Accumulator):
                         (named, number), leader["leader_id"], leader["leader_epoch"], row.time_ns
                     )
 
-    def _coordinator(self, asked: dict[str, Any], answer: dict[str, Any], row: Row) -> None:
+    def _coordinator(self, asked: dict[str, Any], response: dict[str, Any], row: Row) -> None:
         kind = KINDS.get(asked.get("key_type", 0), "other")
-        found = answer.get("coordinators")
+        found = response.get("coordinators")
         if found is None:
-            found = [{**answer, "key": asked.get("key", "")}]
+            found = [{**response, "key": asked.get("key", "")}]
         for each in found:
             coordinator = self._coordinators[(kind, each["key"])]
             coordinator.told += 1
@@ -258,7 +258,7 @@ class Cluster(Accumulator):
             )
         return lines + list(self._untold(judged, sums))
 
-    def judged(self, names: TopicNames | None = None) -> Judged:
+    def judged(self, names: TopicNames | None = None) -> JudgedReach:
         """Whether those who were told the addresses reached them."""
         leaders: dict[tuple[Any, Any], set[Any]] = {}
         for (topic, partition), found in self._leaders.items():
@@ -280,7 +280,7 @@ class Cluster(Accumulator):
 
         return self.reach.judged(node_of, one_cluster=len(self.whole.ids) < 2)
 
-    def _untold(self, judged: Judged, sums: Sums) -> Iterator[Line]:
+    def _untold(self, judged: JudgedReach, sums: Sums) -> Iterator[Line]:
         """Addresses with Kafka on them that no answer named: what clients bootstrapped from."""
         known = {
             (plain(host), port)

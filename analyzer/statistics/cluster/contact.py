@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback
 from kafkascope.analyzer.statistics.cluster.model import Node
 from kafkascope.analyzer.statistics.cluster.reach import Sums
-from kafkascope.analyzer.statistics.cluster.reach_judged import Judged, NodeKey
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
 
 MOST_HOSTS: Final = 3
 
@@ -22,7 +22,7 @@ class Contacted(NamedTuple):
     remarks: list[str]
 
 
-def contact_of(key: NodeKey, node: Node, judged: Judged, sums: Sums) -> Contacted:
+def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Contacted:
     """Whether those who were told a node's address reached it, and what anybody did there."""
     word, host = judged.best(key), key[2]
     remarks = _remarks(host, node)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkascope.analyzer.statistics.cluster.model import Leader, Node, Whole
+from kafkascope.analyzer.statistics.cluster.model import ClusterFacts, Leader, Node
 from kafkascope.analyzer.statistics.mergeable import Key
 
 
 def gone(
-    whole: Whole, nodes: Iterable[tuple[Key, Node]], leaders: Iterable[tuple[Key, Leader]]
+    whole: ClusterFacts, nodes: Iterable[tuple[Key, Node]], leaders: Iterable[tuple[Key, Leader]]
 ) -> set[int]:
     """Numbers of brokers. Of several clusters, a number stands for nothing."""
     if len(whole.ids) > 1:

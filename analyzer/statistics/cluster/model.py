@@ -61,7 +61,7 @@ class Coordinator(Measures):
 
 
 @measured
-class Whole(Measures):
+class ClusterFacts(Measures):
     """Of the cluster as such."""
 
     ids: Names = whole(Names)

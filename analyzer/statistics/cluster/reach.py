@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.statistics.cluster.addresses import Given, plain
-from kafkascope.analyzer.statistics.cluster.reach_judged import Client, Judged, NodeKey
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
 from kafkascope.analyzer.statistics.cluster.reach_model import (
+    Advertised,
     Attempts,
     Contact,
     Resolution,
     Served,
-    Told,
 )
 from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, table
 from kafkascope.analyzer.statistics.model import Exchange, Row
@@ -57,7 +57,7 @@ NodeOf: TypeAlias = Callable[[Served], int | None]
 class Reach(Compound):
     """Accumulators of tellings, contacts, attempts, names and witnesses."""
 
-    _told: Keyed[Told] = table(Told, MAX_TOLD)
+    _told: Keyed[Advertised] = table(Advertised, MAX_TOLD)
     """By role, node, host, port, client id and client host."""
     _contacts: Keyed[Contact] = table(Contact, MAX_TOLD)
     """By client id, client host, host and port."""
@@ -97,7 +97,7 @@ class Reach(Compound):
         for host in event.hosts:
             known.hosts.add(plain(host))
 
-    def tell(self, given: Given, client: Client, time_ns: int) -> None:
+    def tell(self, given: Given, client: ClientKey, time_ns: int) -> None:
         """A client was told an address."""
         key = (given.role, given.node, given.host, given.port, *client)
         told = self._told[key]
@@ -175,10 +175,10 @@ class Reach(Compound):
             here[1].merge(attempts)
         return found
 
-    def judged(self, node_of: NodeOf, *, one_cluster: bool = True) -> Judged:
+    def judged(self, node_of: NodeOf, *, one_cluster: bool = True) -> JudgedReach:
         """Everything that was told, with whether it was reached. Of several clusters, the number
         of a node stands for nothing."""
-        return Judged(
+        return JudgedReach(
             [(_told_key(key), told) for key, told in self._told.items()],
             {
                 (str(key[0]), str(key[1]), str(key[2]), int(str(key[3]))): contact
@@ -207,6 +207,6 @@ def _wants(exchange: Exchange) -> bool:
     return exchange.api_key == METADATA and bool((asked or {}).get("topics"))
 
 
-def _told_key(key: Any) -> tuple[NodeKey, Client]:
+def _told_key(key: Any) -> tuple[NodeKey, ClientKey]:
     role, node, host, port, client_id, client_host = key
     return (str(role), int(node), str(host), int(port)), (str(client_id), str(client_host))

@@ -13,26 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback, plain
-from kafkascope.analyzer.statistics.cluster.reach_model import Attempts, Contact, Told
+from kafkascope.analyzer.statistics.cluster.reach_model import Advertised, Attempts, Contact
 from kafkascope.analyzer.statistics.limits import limit
 
-Word: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown", "no"]
+ReachWord: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown", "no"]
 """Whether an address was reached. failed: connections were refused, or not answered; unanswered:
 there was a connection and no answer on it."""
-ORDER: Final[tuple[Word, ...]] = ("yes", "likely", "unanswered", "failed", "unknown", "no")
+ORDER: Final[tuple[ReachWord, ...]] = ("yes", "likely", "unanswered", "failed", "unknown", "no")
 """Of several clients the best counts."""
 
-Client: TypeAlias = tuple[str, str]
-"""(client id, host)"""
 NodeKey: TypeAlias = tuple[str, int, str, int]
 """(role, node, host, port)"""
 
 
-class Stuck(NamedTuple):
+class StuckClient(NamedTuple):
     """A client that was told addresses, reached none of them, and asks again and again."""
 
-    client: Client
+    client: ClientKey
     looks: int
     first_ns: int
     last_ns: int
@@ -41,12 +40,12 @@ class Stuck(NamedTuple):
     missed: tuple[NodeKey, ...]
 
 
-class Judged:
+class JudgedReach:
     """Whether those who were told an address reached it: one moment of a `Reach`."""
 
     def __init__(
         self,
-        told: list[tuple[tuple[NodeKey, Client], Told]],
+        told: list[tuple[tuple[NodeKey, ClientKey], Advertised]],
         contacts: dict[tuple[str, str, str, int], Contact],
         attempts: dict[tuple[str, str, int], Attempts],
         names: dict[str, set[str]],
@@ -55,12 +54,12 @@ class Judged:
         one_cluster: bool = True,
     ) -> None:
         self._names = names
-        self._by_client: dict[Client, list[tuple[NodeKey, Told]]] = {}
-        self.told: dict[NodeKey, list[Client]] = {}
+        self._by_client: dict[ClientKey, list[tuple[NodeKey, Advertised]]] = {}
+        self.told: dict[NodeKey, list[ClientKey]] = {}
         for (node, client), each in told:
             self._by_client.setdefault(client, []).append((node, each))
             self.told.setdefault(node, []).append(client)
-        self._contacts: dict[Client, dict[tuple[str, int], Contact]] = {}
+        self._contacts: dict[ClientKey, dict[tuple[str, int], Contact]] = {}
         for (client_id, client_host, host, port), contact in contacts.items():
             mine = self._contacts.setdefault((client_id, client_host), {})
             mine[plain(host), port] = contact
@@ -84,11 +83,11 @@ class Judged:
         ends += [max(each.last_ns or 0, each.told_ns or 0) for each in attempts.values()]
         self._end_ns = max(ends, default=0)
         """Of the capture, as far as connections and exchanges tell."""
-        self._words: dict[tuple[NodeKey, Client], Word] = {}
+        self._words: dict[tuple[NodeKey, ClientKey], ReachWord] = {}
         self._since = {key: each.first_ns or 0 for key, each in told}
         """When a client was told of a node first."""
-        self._met: dict[tuple[Client, int], dict[str, Contact]] = {}
-        self._unresolved: dict[Client, dict[int, set[str]]] = {}
+        self._met: dict[tuple[ClientKey, int], dict[str, Contact]] = {}
+        self._unresolved: dict[ClientKey, dict[int, set[str]]] = {}
         self._attempted: dict[str, dict[int, dict[str, Attempts]]] = {}
         for (client_host, host, port), calls in attempts.items():
             by_port = self._attempted.setdefault(client_host, {}).setdefault(port, {})
@@ -102,18 +101,18 @@ class Judged:
         known = self._names.get(host.rstrip(".").lower(), set())
         return known | self._literals.get((role, number, port), set()) or None
 
-    def word(self, node: NodeKey, client: Client) -> Word:
+    def word(self, node: NodeKey, client: ClientKey) -> ReachWord:
         """Whether a client that was told an address reached it."""
         key = node, client
         if key not in self._words:
             self._words[key] = self._judge(node, client)
         return self._words[key]
 
-    def best(self, node: NodeKey) -> Word:
+    def best(self, node: NodeKey) -> ReachWord:
         """The best that any of those who were told it achieved."""
         return min((self.word(node, each) for each in self.told[node]), key=ORDER.index)
 
-    def _judge(self, node: NodeKey, client: Client) -> Word:
+    def _judge(self, node: NodeKey, client: ClientKey) -> ReachWord:
         _, _, host, port = node
         if is_loopback(host) and host == "localhost":
             mine = self._at(client, port)
@@ -128,7 +127,7 @@ class Judged:
             return "likely" if self._guess(node, client) == "likely" else word
         return word
 
-    def _at(self, client: Client, port: int) -> dict[str, Contact]:
+    def _at(self, client: ClientKey, port: int) -> dict[str, Contact]:
         """Addresses with a port that a client had exchanges with; requests without a client id may
         be anybody's on its host."""
         known = self._met.get((client, port))
@@ -142,7 +141,7 @@ class Judged:
                     sum_.merge(contact)
         return found
 
-    def _names_of(self, client: Client) -> dict[int, set[str]]:
+    def _names_of(self, client: ClientKey) -> dict[int, set[str]]:
         """Port -> the names that a client was told and that nothing resolves."""
         known = self._unresolved.get(client)
         if known is None:
@@ -152,7 +151,7 @@ class Judged:
                     known.setdefault(node[3], set()).add(node[2])
         return known
 
-    def _direct(self, client: Client, hosts: list[str], port: int) -> Word:
+    def _direct(self, client: ClientKey, hosts: list[str], port: int) -> ReachWord:
         """Of known addresses."""
         mine = self._at(client, port)
         there = [mine[host] for host in hosts if host in mine]
@@ -193,7 +192,7 @@ class Judged:
                     sum_.merge(each)
         return sum_
 
-    def _guess(self, node: NodeKey, client: Client) -> Word:
+    def _guess(self, node: NodeKey, client: ClientKey) -> ReachWord:
         """Of a name that nothing resolves: by port, and what the client did after it was told."""
         port = node[3]
         names = self._names_of(client).get(port, set())
@@ -225,7 +224,7 @@ class Judged:
             return "likely" if len(onward) >= len(names) else "unknown"
         return "unknown"
 
-    def is_waiting(self, client: Client) -> bool:
+    def is_waiting(self, client: ClientKey) -> bool:
         """Whether a client asks for addresses again and again, and never does any work."""
         mine = self._contacts.get(client, {}).values()
         looks = [each for each in mine if each.looks]
@@ -237,7 +236,7 @@ class Judged:
         least, pace_ns = limit("addresses.looks"), limit("addresses.pace")
         return count >= least and last - first <= pace_ns * (count - 1)
 
-    def stuck(self) -> Iterator[Stuck]:
+    def stuck(self) -> Iterator[StuckClient]:
         """Clients that reached nothing of what they were told, and go on asking."""
         for client, mine in sorted(self._by_client.items(), key=lambda each: each[0]):
             if not self.is_waiting(client):
@@ -248,7 +247,7 @@ class Judged:
             missed = tuple(sorted(node for node, word in words.items() if word == "no"))
             looks = {place: each for place, each in self._contacts[client].items() if each.looks}
             if missed:
-                yield Stuck(
+                yield StuckClient(
                     client,
                     sum(each.looks for each in looks.values()),
                     min(each.first_look_ns or 0 for each in looks.values()),

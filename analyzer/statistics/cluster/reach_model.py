@@ -15,7 +15,7 @@ from kafkascope.analyzer.statistics.mergeable import (
 
 
 @measured
-class Told(Measures):
+class Advertised(Measures):
     """An address of a node, as one client was told."""
 
     count: int = total()

@@ -14,11 +14,16 @@ from typing import Any, Final, TypeAlias
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.delivery import Belongs, Delivery, Planned
 from kafkascope.analyzer.statistics.delivery.follow import Follow
-from kafkascope.analyzer.statistics.delivery.model import Happening, Kind, Partition, lag_of
+from kafkascope.analyzer.statistics.delivery.model import (
+    AuditedPartition,
+    Happening,
+    HappeningKind,
+    lag_of,
+)
 from kafkascope.analyzer.statistics.delivery.pauses import pauses
 from kafkascope.analyzer.statistics.delivery.plans import (
-    Judged,
-    Place,
+    JudgedPlan,
+    PartitionKey,
     assignment,
     carried,
     judge,
@@ -31,7 +36,7 @@ from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 
 MS: Final = 1_000_000
 
-Bounds: TypeAlias = tuple[list[tuple[int, int]], list[tuple[int, int]]]
+LogBounds: TypeAlias = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
 
 class Audit:
@@ -66,8 +71,8 @@ class Audit:
 
     # --- partitions
 
-    def _bounds(self) -> dict[tuple[str, int], Bounds]:
-        found: dict[tuple[str, int], Bounds] = {}
+    def _bounds(self) -> dict[tuple[str, int], LogBounds]:
+        found: dict[tuple[str, int], LogBounds] = {}
         # Some messages have the name of a topic, others its id.
         for (topic, number), each in self.delivery.bounds.items():
             place = str(topic_label(topic, self.names) or "?"), int(str(number))
@@ -79,13 +84,13 @@ class Audit:
             ends.sort()
         return found
 
-    def _partitions(self) -> list[Partition]:
+    def _partitions(self) -> list[AuditedPartition]:
         fetches: dict[tuple[str, str, int], list[tuple[Event, str]]] = {}
         stands: dict[tuple[str, str, int], list[Event]] = {}
-        found: dict[tuple[str, str, int], Partition] = {}
+        found: dict[tuple[str, str, int], AuditedPartition] = {}
 
-        def of(group: str, topic: str, number: int) -> Partition:
-            return found.setdefault((group, topic, number), Partition(group, topic, number))
+        def of(group: str, topic: str, number: int) -> AuditedPartition:
+            return found.setdefault((group, topic, number), AuditedPartition(group, topic, number))
 
         for (topic_key, number, client_id, host), reads in self.delivery.reads.items():
             groups = self._clients.get((str(client_id), str(host)), set())
@@ -124,7 +129,7 @@ class Audit:
             Follow(place, fetches.get(key, []), commits.get(key, []), stands.get(key, [])).run()
         return [found[key] for key in sorted(found)]
 
-    def of_group(self, group: str) -> list[Partition]:
+    def of_group(self, group: str) -> list[AuditedPartition]:
         """The partitions of a group."""
         return [each for each in self.found if each.group == group]
 
@@ -245,7 +250,7 @@ class Audit:
 
     def _judged(
         self, group: str | None
-    ) -> Iterator[tuple[str, int, str | None, int, int, int | None, int | None, Judged]]:
+    ) -> Iterator[tuple[str, int, str | None, int, int, int | None, int | None, JudgedPlan]]:
         for name in self._plans if group is None else (group,):
             last: Any = None
             for generation, plan in self._plans.get(name, ()):
@@ -270,8 +275,8 @@ class Audit:
     def _owners(self, group: str) -> Iterator[Happening]:
         """Partitions that two members own at once, or none."""
         plans = list(self._judged(group))
-        after: tuple[Place, ...] | None = None
-        spared: dict[int, tuple[Place, ...]] = {}
+        after: tuple[PartitionKey, ...] | None = None
+        spared: dict[int, tuple[PartitionKey, ...]] = {}
         for _, generation, assignor, *_, judged in reversed(plans):
             # What one gives up in a cooperative rebalance has no owner until the next generation.
             cooperative = "cooperative" in (assignor or "")
@@ -286,7 +291,7 @@ class Audit:
             )
             after = judged.unassigned
         for name, generation, _, _, _, time_ns, number, judged in plans:
-            found: tuple[tuple[Kind, Any], ...] = (
+            found: tuple[tuple[HappeningKind, Any], ...] = (
                 ("twice", judged.twice),
                 ("none", spared[generation]),
             )
@@ -352,7 +357,7 @@ class Audit:
                     )
 
 
-def _remarks(place: Partition) -> Iterator[str]:
+def _remarks(place: AuditedPartition) -> Iterator[str]:
     if place.start is None and place.commits and place.fetched is None:
         yield "nothing fetched" if place.readers else "no fetch seen"
     if place.none:

@@ -214,7 +214,7 @@ class Delivery(Accumulator):
         if key not in KEYS or exchange.request is None or exchange.request.body is None:
             return
         asked = exchange.request.body
-        answer = exchange.response.body if exchange.response is not None else None
+        response = exchange.response.body if exchange.response is not None else None
         who = row.client_id or "", host_of(row.client_address)
         if key == FETCH:
             if replica_id(asked) < 0:
@@ -223,7 +223,7 @@ class Delivery(Accumulator):
         if key in (PRODUCE, LIST_OFFSETS):
             time_ns = row.time_ns + (row.latency_ns or 0)
             if key == LIST_OFFSETS:
-                for named, number, begin, end in listed(asked, answer):
+                for named, number, begin, end in listed(asked, response):
                     self.bounds[(named, number)].see(time_ns, begin, end)
             else:
                 for named, number, end in written(exchange):
@@ -231,7 +231,7 @@ class Delivery(Accumulator):
             return
         group = asked.get("group_id") or ""
         if key == OFFSET_FETCH:
-            for part, (named, topic, number, offset) in enumerate(starts_of(asked, answer)):
+            for part, (named, topic, number, offset) in enumerate(starts_of(asked, response)):
                 about = {"offset": offset, "end_ns": row.time_ns + (row.latency_ns or 0)}
                 self._event((named, topic, number), "start", about, row, part)
             return
@@ -239,12 +239,12 @@ class Delivery(Accumulator):
             return
         self._belongs(group, who, asked, row)
         if key in (OFFSET_COMMIT, TXN_COMMIT):
-            for part, each in enumerate(commits_of(asked, answer)):
+            for part, each in enumerate(commits_of(asked, response)):
                 topic, number, about = each
                 about["end_ns"] = row.time_ns + (row.latency_ns or 0)
                 self._event((group, topic, number), "commit", about, row, part)
-        elif key in (JOIN_GROUP, SYNC_GROUP) and answer is not None:
-            self._plan(group, plan_of(key, asked, answer), row)
+        elif key in (JOIN_GROUP, SYNC_GROUP) and response is not None:
+            self._plan(group, plan_of(key, asked, response), row)
 
     def _event(
         self,
@@ -286,7 +286,7 @@ class Delivery(Accumulator):
     ) -> None:
         times = row.time_ns, row.time_ns + (row.latency_ns or 0)
         self.polls[who].periods.add(*times)
-        answer = exchange.response.body if exchange.response is not None else None
+        response = exchange.response.body if exchange.response is not None else None
         wanted = {
             (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
                 "fetch_offset"
@@ -294,13 +294,13 @@ class Delivery(Accumulator):
             for topic in asked["topics"] or ()
             for each in topic["partitions"]
         }
-        if answer is None:
+        if response is None:
             for key, offset in wanted.items():
                 self.reads[(*key, *who)].ask(offset)
             return
         committed = asked.get("isolation_level") == READ_COMMITTED
         part = 0
-        told = [each for topic in answer["responses"] for each in topic["partitions"]]
+        told = [each for topic in response["responses"] for each in topic["partitions"]]
         for each, carried in zip(told, moved(exchange), strict=True):
             key = carried.topic, carried.partition
             asked_for = wanted.pop(key, None)
@@ -313,7 +313,7 @@ class Delivery(Accumulator):
                     continue
             self._read(carried, reads, asked_for, each, row, part, committed=committed)
             part += 1
-        failed = bool(answer.get("error_code"))
+        failed = bool(response.get("error_code"))
         for key, offset in wanted.items():
             reads = self.reads[(*key, *who)]
             reads.ask(offset)

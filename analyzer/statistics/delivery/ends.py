@@ -98,17 +98,17 @@ def written(exchange: Exchange) -> Iterator[tuple[str | None, int, int]]:
 
 
 def listed(
-    asked: dict[str, Any], answer: dict[str, Any] | None
+    asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str | None, int, int, int]]:
     """(topic, partition, begin or -1, end or -1) of ListOffsets."""
-    if answer is None or asked.get("isolation_level"):
+    if response is None or asked.get("isolation_level"):
         return
     wanted = {
         (topic_key(topic["name"], None), each["partition_index"]): each["timestamp"]
         for topic in asked["topics"]
         for each in topic["partitions"]
     }
-    for topic in answer["topics"]:
+    for topic in response["topics"]:
         named = topic_key(topic["name"], None)
         for each in topic["partitions"]:
             number, offset = each["partition_index"], each.get("offset", -1)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from kafkascope.analyzer.statistics.delivery.model import Happening, Kind, Partition, Stall
+from kafkascope.analyzer.statistics.delivery.model import (
+    AuditedPartition,
+    Happening,
+    HappeningKind,
+    Stall,
+)
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.mergeable import Event
 
@@ -14,7 +19,7 @@ class Follow:
 
     def __init__(
         self,
-        place: Partition,
+        place: AuditedPartition,
         fetches: list[tuple[Event, str]],
         commits: list[Event],
         stands: list[Event],
@@ -178,7 +183,7 @@ class Follow:
     def _tell(
         self,
         time_ns: int,
-        kind: Kind,
+        kind: HappeningKind,
         count: int,
         event: Event,
         text: str,

@@ -7,7 +7,9 @@ from typing import Final, Literal, TypeAlias
 
 from kafkascope.analyzer.statistics.model import Column
 
-Kind: TypeAlias = Literal["beyond", "back", "again", "skipped", "pause", "twice", "none", "plan"]
+HappeningKind: TypeAlias = Literal[
+    "beyond", "back", "again", "skipped", "pause", "twice", "none", "plan"
+]
 
 NO_OFFSETS: Final = (
     "{} is a share group: its members fetch from the same partitions, and brokers keep the state "
@@ -86,7 +88,7 @@ class Happening:
     """Something worth telling."""
 
     time_ns: int
-    kind: Kind
+    kind: HappeningKind
     group: str
     topic: str
     partition: int | None
@@ -113,7 +115,7 @@ class Stall:
 
 
 @dataclass(slots=True)
-class Partition:
+class AuditedPartition:
     """A partition as a group saw it."""
 
     group: str

@@ -112,11 +112,11 @@ class Positions:
 
 
 def commits_of(
-    asked: dict[str, Any], answer: dict[str, Any] | None
+    asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
     """(topic, partition, what) of OffsetCommit and TxnOffsetCommit."""
     errors: dict[tuple[str | None, int], int] = {}
-    for topic in (answer or {}).get("topics") or ():
+    for topic in (response or {}).get("topics") or ():
         named = topic_key(topic.get("name"), topic.get("topic_id"))
         for each in topic["partitions"]:
             errors[named, each["partition_index"]] = each["error_code"]
@@ -132,20 +132,20 @@ def commits_of(
                     "offset": each["committed_offset"],
                     "member": asked.get("member_id") or "",
                     "generation": -1 if generation is None else generation,
-                    "error": errors.get((named, number)) if answer is not None else None,
+                    "error": errors.get((named, number)) if response is not None else None,
                 },
             )
 
 
 def starts_of(
-    asked: dict[str, Any], answer: dict[str, Any] | None
+    asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str, str | None, int, int]]:
     """(group, topic, partition, committed offset or -1) of OffsetFetch."""
-    if answer is None:
+    if response is None:
         return
-    groups = answer.get("groups")
+    groups = response.get("groups")
     if groups is None:
-        groups = [{**answer, "group_id": asked.get("group_id") or ""}]
+        groups = [{**response, "group_id": asked.get("group_id") or ""}]
     for group in groups:
         for topic in group.get("topics") or ():
             named = topic_key(topic.get("name"), topic.get("topic_id"))
@@ -159,17 +159,17 @@ def starts_of(
                     )
 
 
-def plan_of(key: int, asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any] | None:
+def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[str, Any] | None:
     """What the leader learned (JoinGroup's answer) or decided (SyncGroup): fields of `Planned`, and
     the generation."""
-    if answer["error_code"]:
+    if response["error_code"]:
         return None
     if key == JOIN_GROUP:
-        if not answer["members"]:
+        if not response["members"]:
             return None
-        kind, name = asked["protocol_type"], answer["protocol_name"] or ""
+        kind, name = asked["protocol_type"], response["protocol_name"] or ""
         found = []
-        for each in answer["members"][:MAX_LISTED]:
+        for each in response["members"][:MAX_LISTED]:
             fields = {"protocol_type": kind, "name": name}
             body = _body("JoinGroupRequest", "metadata", each["metadata"], fields)
             if body is None or "topics" not in body:
@@ -177,7 +177,7 @@ def plan_of(key: int, asked: dict[str, Any], answer: dict[str, Any]) -> dict[str
             instance = each.get("group_instance_id") or ""
             found.append((each["member_id"], instance, tuple(sorted(body["topics"]))))
         return {
-            "generation": answer["generation_id"],
+            "generation": response["generation_id"],
             "assignor": name,
             "subscribed": tuple(sorted(found)),
         }
@@ -185,8 +185,8 @@ def plan_of(key: int, asked: dict[str, Any], answer: dict[str, Any]) -> dict[str
         return None
     assigned = []
     fields = {
-        "protocol_type": answer.get("protocol_type") or asked.get("protocol_type") or "",
-        "protocol_name": answer.get("protocol_name") or asked.get("protocol_name") or "",
+        "protocol_type": response.get("protocol_type") or asked.get("protocol_type") or "",
+        "protocol_name": response.get("protocol_name") or asked.get("protocol_name") or "",
     }
     for each in asked["assignments"][:MAX_LISTED]:
         body = _body("SyncGroupResponse", "assignment", each["assignment"], fields)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-Place: TypeAlias = tuple[str, int]
-Assignment: TypeAlias = dict[str, set[Place]]
+PartitionKey: TypeAlias = tuple[str, int]
+Assignment: TypeAlias = dict[str, set[PartitionKey]]
 
 
 class Subscriber(NamedTuple):
@@ -62,7 +62,7 @@ def by_round_robin(members: list[Subscriber], counts: dict[str, int]) -> Assignm
     return out
 
 
-class Judged(NamedTuple):
+class JudgedPlan(NamedTuple):
     """A leader's assignment held against the assignors."""
 
     like: tuple[str, ...]
@@ -74,9 +74,9 @@ class Judged(NamedTuple):
     assignment before is not known."""
     spare: int | None
     """How many of these moves balance did not need."""
-    unassigned: tuple[Place, ...]
-    twice: tuple[Place, ...]
-    given_up: tuple[Place, ...] = ()
+    unassigned: tuple[PartitionKey, ...]
+    twice: tuple[PartitionKey, ...]
+    given_up: tuple[PartitionKey, ...] = ()
     """Of those without an owner, what had one before: in a cooperative rebalance they get their new
     one in the next generation."""
 
@@ -86,7 +86,7 @@ def judge(
     members: list[Subscriber],
     counts: dict[str, int],
     before: Assignment | None,
-) -> Judged:
+) -> JudgedPlan:
     """Compare; `counts` are partitions by topic, as far as they are known."""
     topics = {topic for member in members for topic in member.topics}
     known = bool(topics) and all(topic in counts for topic in topics)
@@ -98,7 +98,7 @@ def judge(
             like.append("roundrobin")
     sizes = [len(given.get(member.id, ())) for member in members]
     spread = max(sizes) - min(sizes) if sizes else 0
-    owners: dict[Place, list[str]] = {}
+    owners: dict[PartitionKey, list[str]] = {}
     for member, places in given.items():
         for place in places:
             owners.setdefault(place, []).append(member)
@@ -123,10 +123,10 @@ def judge(
     twice = [place for place, found in sorted(owners.items()) if len(found) > 1]
     had = {place for places in (before or {}).values() for place in places}
     given_up = tuple(place for place in missing if place in had)
-    return Judged(tuple(like), spread, moved, spare, tuple(missing), tuple(twice), given_up)
+    return JudgedPlan(tuple(like), spread, moved, spare, tuple(missing), tuple(twice), given_up)
 
 
-def carried(given: Assignment, before: Assignment | None, judged: Judged) -> Assignment:
+def carried(given: Assignment, before: Assignment | None, judged: JudgedPlan) -> Assignment:
     """What to hold the next assignment against: what was given up belongs to its last owner until
     somebody else gets it."""
     if before is None or not judged.given_up:
@@ -139,7 +139,7 @@ def carried(given: Assignment, before: Assignment | None, judged: Judged) -> Ass
 
 
 def _moves(
-    given: Assignment, before: Assignment, owners: dict[Place, list[str]], members: int
+    given: Assignment, before: Assignment, owners: dict[PartitionKey, list[str]], members: int
 ) -> tuple[int, int]:
     stay = {name for name in before if name in given}
     moves = [

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kafkascope.analyzer.statistics.groups.known import Known
+from kafkascope.analyzer.statistics.groups.known import GroupIndex
 from kafkascope.analyzer.statistics.groups.members import fenced_text, left_text
-from kafkascope.analyzer.statistics.groups.model import Cause, Mark, Member, Presence
+from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Presence, RebalanceCause
 from kafkascope.analyzer.statistics.mergeable import Event
 
 SECOND: Final = 1_000_000_000
@@ -34,7 +34,7 @@ class Causes:
     ) -> None:
         self.events = events
         self.members = members
-        self.known = Known(events, members, presences)
+        self.known = GroupIndex(events, members, presences)
 
     def label(self, name: str) -> str:
         """What to call a member."""
@@ -49,7 +49,7 @@ class Causes:
         rest = len(shown) - 3
         return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
 
-    def silent(self, name: str, until_ns: int, end_ns: int) -> tuple[Cause, str]:
+    def silent(self, name: str, until_ns: int, end_ns: int) -> tuple[RebalanceCause, str]:
         """What became of a member that is gone without a word, which is now said of it, between
         the begin of a rebalance and its end. It expired when its session or the rebalance timeout
         had passed; else it left where the capture did not see it."""
@@ -72,7 +72,7 @@ class Causes:
             text = f"no heartbeat for {silence:.1f} s{session}"
         if member.state == "active" and (member.last_ns or 0) <= until_ns:
             member.state, member.text = "expired", text
-            member.marks.append(Mark(seen, seen, "x"))
+            member.marks.append(LaneMark(seen, seen, "x"))
         return "expired", f"{self.label(name)}: {text}"
 
     def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
@@ -81,7 +81,7 @@ class Causes:
 
     def cause(
         self, came: set[str], gone: set[str], since_ns: int, begin_ns: int, end_ns: int
-    ) -> tuple[Cause, str] | None:
+    ) -> tuple[RebalanceCause, str] | None:
         """Why, from who came and who went between two generations; None when nobody did."""
         left = self.departures(since_ns, end_ns)
         fenced = dict(self.known.fenced.between(since_ns, begin_ns))
@@ -96,7 +96,7 @@ class Causes:
         }
         came = {name for name in came if not self._returns(name, left)}
         texts: list[str] = []
-        causes: list[Cause] = []
+        causes: list[RebalanceCause] = []
         for name in sorted(gone):
             if name in left:
                 causes.append("left")
@@ -125,7 +125,7 @@ class Causes:
         if not causes:
             return None
         # What went wrong is said before what goes on every day.
-        order: tuple[Cause, ...] = ("expired", "fenced", "replaced", "left", "joined")
+        order: tuple[RebalanceCause, ...] = ("expired", "fenced", "replaced", "left", "joined")
         return min(causes, key=order.index), "; ".join(texts[:MOST_TEXTS])
 
     def _back(self, event: Event) -> bool:

@@ -39,7 +39,7 @@ class Alive(NamedTuple):
     rebalance_ms: int | None = None
 
 
-class Told(NamedTuple):
+class Observation(NamedTuple):
     """About one group."""
 
     group: str
@@ -49,28 +49,28 @@ class Told(NamedTuple):
     events: tuple[Event, ...]
 
 
-def told(row: Row, exchange: Exchange) -> Told | None:
+def observed(row: Row, exchange: Exchange) -> Observation | None:
     """What an exchange says; None when it is about no group or cannot be read."""
     key = exchange.api_key
     if key not in KEYS or exchange.request is None or exchange.request.body is None:
         return None
     asked = exchange.request.body
-    answer = exchange.response.body if exchange.response is not None else None
+    response = exchange.response.body if exchange.response is not None else None
     group: str = asked.get("group_id") or ""
     if not group:
         return None
     if key == TXN_OFFSET_COMMIT:
         # By a producer in the name of a member: no sign of life of it.
-        return Told(group, "", None, ())
+        return Observation(group, "", None, ())
     if key in PROTOCOLS:
-        return _heartbeat(PROTOCOLS[key], group, asked, answer, row)
+        return _heartbeat(PROTOCOLS[key], group, asked, response, row)
     if key == JOIN_GROUP:
-        return _join(group, asked, answer, row)
+        return _join(group, asked, response, row)
     if key == SYNC_GROUP:
-        return _sync(group, asked, answer, row)
+        return _sync(group, asked, response, row)
     if key == LEAVE_GROUP:
-        return _leave(group, asked, answer, row)
-    return _beat(group, asked, answer, row)
+        return _leave(group, asked, response, row)
+    return _beat(group, asked, response, row)
 
 
 def _event(row: Row, kind: str, about: dict[str, Any], part: int = 0) -> Event:
@@ -78,16 +78,18 @@ def _event(row: Row, kind: str, about: dict[str, Any], part: int = 0) -> Event:
     return Event(row.time_ns, row.id, part, row.number, kind, {**about, "end_ns": end})
 
 
-def _code(answer: dict[str, Any] | None) -> int | None:
+def _code(response: dict[str, Any] | None) -> int | None:
     """The answer's error; None when there is no answer."""
-    return None if answer is None else int(answer.get("error_code", 0))
+    return None if response is None else int(response.get("error_code", 0))
 
 
-def _join(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
-    error = _code(answer)
-    member = (answer or {}).get("member_id") or asked["member_id"]
-    generation = -1 if answer is None or error else answer["generation_id"]
-    members = (answer or {}).get("members") or ()
+def _join(
+    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+) -> Observation:
+    error = _code(response)
+    member = (response or {}).get("member_id") or asked["member_id"]
+    generation = -1 if response is None or error else response["generation_id"]
+    members = (response or {}).get("members") or ()
     names = [each["name"] for each in asked["protocols"]]
     about = {
         "member": member,
@@ -98,8 +100,8 @@ def _join(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row:
         "place": row.client_address,
         "error": error,
         "generation": generation,
-        "leads": not error and (answer or {}).get("leader") == member,
-        "assignor": None if not answer or error else answer["protocol_name"],
+        "leads": not error and (response or {}).get("leader") == member,
+        "assignor": None if not response or error else response["protocol_name"],
         "assignors": names[:MAX_LISTED],
         "type": asked["protocol_type"],
         "members": sorted(each["member_id"] for each in members)[:MAX_LISTED],
@@ -114,7 +116,7 @@ def _join(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row:
         alive = Alive(
             member, generation, about["instance"], about["session_ms"], limit if limit > 0 else None
         )
-    return Told(group, "classic", alive, (_event(row, "join", about),))
+    return Observation(group, "classic", alive, (_event(row, "join", about),))
 
 
 def _topics(asked: dict[str, Any]) -> list[str]:
@@ -129,30 +131,32 @@ def _topics(asked: dict[str, Any]) -> list[str]:
     return []
 
 
-def _sync(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
-    error = _code(answer)
+def _sync(
+    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+) -> Observation:
+    error = _code(response)
     member, generation = asked["member_id"], asked["generation_id"]
     about = {
         "member": member,
         "generation": generation,
         "error": error,
-        "assigned": _assigned(asked, answer) if answer is not None and not error else None,
+        "assigned": _assigned(asked, response) if response is not None and not error else None,
     }
     alive = Alive(member, generation, asked.get("group_instance_id")) if error == 0 else None
-    return Told(group, "classic", alive, (_event(row, "sync", about),))
+    return Observation(group, "classic", alive, (_event(row, "sync", about),))
 
 
-def _assigned(asked: dict[str, Any], answer: dict[str, Any]) -> list[list[Any]] | None:
+def _assigned(asked: dict[str, Any], response: dict[str, Any]) -> list[list[Any]] | None:
     """[topic, partitions] of the member's own assignment; None when it is of no consumer."""
     fields = {
-        name: answer.get(name) or asked.get(name) or ""
+        name: response.get(name) or asked.get(name) or ""
         for name in ("protocol_type", "protocol_name")
     }
     from kafkascope.dissectors.embedded import Around, decode
 
-    found = decode("SyncGroupResponse", "assignment", answer["assignment"], Around(fields))
+    found = decode("SyncGroupResponse", "assignment", response["assignment"], Around(fields))
     if found is None:
-        return [] if not answer["assignment"] else None
+        return [] if not response["assignment"] else None
     if not isinstance(found.body, dict) or "assigned_partitions" not in found.body:
         return None
     return [
@@ -161,9 +165,11 @@ def _assigned(asked: dict[str, Any], answer: dict[str, Any]) -> list[list[Any]] 
     ]
 
 
-def _leave(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
-    error = _code(answer)
-    results = (answer or {}).get("members") or ()
+def _leave(
+    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+) -> Observation:
+    error = _code(response)
+    results = (response or {}).get("members") or ()
     members = asked.get("members") or ()
     if not members and asked.get("member_id"):
         members = ({"member_id": asked["member_id"]},)
@@ -180,10 +186,12 @@ def _leave(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row
             "error": code,
         }
         events.append(_event(row, "leave", about, part))
-    return Told(group, "classic", None, tuple(events))
+    return Observation(group, "classic", None, tuple(events))
 
 
-def _beat(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
+def _beat(
+    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+) -> Observation:
     """Heartbeat and OffsetCommit: alive, or told that something is wrong."""
     member = asked.get("member_id") or ""
     generation = asked.get("generation_id", asked.get("generation_id_or_member_epoch", -1))
@@ -191,14 +199,14 @@ def _beat(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row:
     # OffsetCommit serves groups of both kinds; Heartbeat, classic ones only.
     protocol = "classic" if row.api_key == HEARTBEAT else ""
     if not member or generation is None or generation < 0:
-        return Told(group, protocol, None, ())
+        return Observation(group, protocol, None, ())
     if (codes and row.api_key == HEARTBEAT) or _GROUP_ERRORS & set(codes):
         about = {"member": member, "generation": generation, "error": codes[0], "api": row.api}
-        return Told(group, protocol, None, (_event(row, "error", about),))
+        return Observation(group, protocol, None, (_event(row, "error", about),))
     alive = None
-    if answer is not None:
+    if response is not None:
         alive = Alive(member, generation, asked.get("group_instance_id"))
-    return Told(group, protocol, alive, ())
+    return Observation(group, protocol, alive, ())
 
 
 _GROUP_ERRORS: Final = frozenset({22, 25, 27, 82, 110, 113})
@@ -206,12 +214,12 @@ _GROUP_ERRORS: Final = frozenset({22, 25, 27, 82, 110, 113})
 
 
 def _heartbeat(
-    protocol: str, group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row
-) -> Told:
-    error, before = _code(answer), asked["member_epoch"]
-    epoch = -1 if answer is None or error else answer["member_epoch"]
-    member = asked["member_id"] or (answer or {}).get("member_id") or ""
-    assigned = _given(answer) if answer is not None and not error else None
+    protocol: str, group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+) -> Observation:
+    error, before = _code(response), asked["member_epoch"]
+    epoch = -1 if response is None or error else response["member_epoch"]
+    member = asked["member_id"] or (response or {}).get("member_id") or ""
+    assigned = _given(response) if response is not None and not error else None
     topics = asked.get("subscribed_topic_names")
     pattern = asked.get("subscribed_topic_regex")
     limit = asked.get("rebalance_timeout_ms", -1)
@@ -221,7 +229,7 @@ def _heartbeat(
         alive = Alive(member, epoch, instance, None, limit if limit > 0 else None)
     quiet = before > 0 and epoch == before and assigned is None and topics is None and not pattern
     if quiet:
-        return Told(group, protocol, alive, ())
+        return Observation(group, protocol, alive, ())
     about = {
         "member": member,
         "instance": instance,
@@ -237,15 +245,15 @@ def _heartbeat(
         "assignor": asked.get("server_assignor"),
         "rebalance_ms": limit,
     }
-    return Told(group, protocol, alive, (_event(row, "epoch", about),))
+    return Observation(group, protocol, alive, (_event(row, "epoch", about),))
 
 
-def _given(answer: dict[str, Any]) -> list[list[Any]] | None:
+def _given(response: dict[str, Any]) -> list[list[Any]] | None:
     """[topic or its id as a key, partitions] of an assignment; None when the heartbeat has none."""
-    tasks = answer.get("active_tasks")
+    tasks = response.get("active_tasks")
     if tasks is not None:
         return [[each["subtopology_id"], list(each["partitions"])] for each in tasks]
-    found = answer.get("assignment")
+    found = response.get("assignment")
     if found is None:
         return None
     pairs = found.get("topic_partitions", found.get("assigned_topic_partitions")) or ()

@@ -13,7 +13,7 @@ from kafkascope.analyzer.statistics.groups.events import (
     OFFSET_COMMIT,
     TXN_OFFSET_COMMIT,
     Alive,
-    told,
+    observed,
 )
 from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
 from kafkascope.analyzer.statistics.mergeable import (
@@ -127,7 +127,7 @@ class Groups(Accumulator):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
-        found = told(row, exchange)
+        found = observed(row, exchange)
         if found is None:
             return
         self._stories.clear()

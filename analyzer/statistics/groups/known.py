@@ -92,7 +92,7 @@ class Members:
         return self._next.get(name)
 
 
-class Known(Members):
+class GroupIndex(Members):
     """The same, and what happened to them and when."""
 
     def __init__(

@@ -12,7 +12,7 @@ from kafkascope.analyzer.statistics.groups.model import (
     INSTANCE,
     UNKNOWN_MEMBER,
     UNRELEASED_INSTANCE,
-    Mark,
+    LaneMark,
     Member,
     Presence,
 )
@@ -38,7 +38,7 @@ def members_of(
             # From one generation to the next it was there, too.
             begin = presence.first_ns if member.last_ns is None else member.last_ns
             _lived(member, presence.first_ns, presence.last_ns)
-            member.marks.append(Mark(min(begin, presence.first_ns), presence.last_ns, "="))
+            member.marks.append(LaneMark(min(begin, presence.first_ns), presence.last_ns, "="))
     for event in events:
         about = event.about
         name = about["member"]
@@ -57,15 +57,15 @@ def members_of(
         end = about["end_ns"] or event.time_ns
         if event.kind == "join" and (not refused or about["error"] in FENCING):
             _lived(member, event.time_ns, end)
-            member.marks.append(Mark(event.time_ns, end, "J"))
+            member.marks.append(LaneMark(event.time_ns, end, "J"))
         elif event.kind == "sync" and about["error"] in (0, None):
-            member.marks.append(Mark(event.time_ns, end, "S"))
+            member.marks.append(LaneMark(event.time_ns, end, "S"))
             if about["assigned"] is not None:
                 member.assigned = about["assigned"]
         elif event.kind == "epoch" and about["generation"] > 0:
             _lived(member, event.time_ns, end)
             sign = "J" if about["before"] <= 0 else "S"
-            member.marks.append(Mark(event.time_ns, end, sign))
+            member.marks.append(LaneMark(event.time_ns, end, sign))
             if about["assigned"] is not None:
                 member.assigned = about["assigned"]
     return found
@@ -78,7 +78,7 @@ def fill_silences(member: Member) -> None:
     for mark, after in pairwise(sorted(member.marks)):
         if mark.sign in "JS=" and after.sign in "JS=l" and mark.end_ns < after.begin_ns:
             sign = "." if mark.sign == "J" and after.sign != "=" else "="
-            found.append(Mark(mark.end_ns, after.begin_ns, sign))
+            found.append(LaneMark(mark.end_ns, after.begin_ns, sign))
     member.marks += found
 
 
@@ -99,11 +99,11 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
             continue
         if event.kind == "leave" and about["error"] in (0, None):
             member.state, member.text = "left", left_text(about)
-            member.marks.append(Mark(event.time_ns, event.time_ns, "l"))
+            member.marks.append(LaneMark(event.time_ns, event.time_ns, "l"))
         elif event.kind == "epoch" and about["before"] < 0 and about["error"] in (0, None):
             member.state = "left"
             member.text = "left for a while (static member)" if about["before"] == -2 else "left"
-            member.marks.append(Mark(event.time_ns, event.time_ns, "l"))
+            member.marks.append(LaneMark(event.time_ns, event.time_ns, "l"))
         elif about.get("error") in FENCING or (
             event.kind != "join" and about.get("error") == UNKNOWN_MEMBER
         ):
@@ -113,7 +113,7 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
                 member.holder = title_of(holder, known)
                 member.text += f": {member.holder} has its instance id"
             end = (about["end_ns"] if event.kind == "join" else None) or event.time_ns
-            member.marks.append(Mark(end, end, "x"))
+            member.marks.append(LaneMark(end, end, "x"))
 
 
 def _holder(event: Event, member: Member, known: Members) -> Member | None:

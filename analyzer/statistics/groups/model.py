@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
 
-Cause: TypeAlias = Literal[
+RebalanceCause: TypeAlias = Literal[
     "formed",
     "joined",
     "left",
@@ -46,7 +46,7 @@ class Presence(Measures):
     rebalance_ms: int | None = most()
 
 
-class Mark(NamedTuple):
+class LaneMark(NamedTuple):
     """A stretch or point in a member's life, for its lane."""
 
     begin_ns: int
@@ -79,7 +79,7 @@ class Member:
     text: str = ""
     holder: str = ""
     """Who has its instance id, where it was fenced for that."""
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[LaneMark] = field(default_factory=list)
 
     @property
     def gone_ns(self) -> int | None:
@@ -105,7 +105,7 @@ class Rebalance:
     generation: int
     begin_ns: int
     end_ns: int | None
-    cause: Cause
+    cause: RebalanceCause
     text: str
     """A sentence: who did what."""
     members: int

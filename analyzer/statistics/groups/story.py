@@ -14,10 +14,10 @@ from kafkascope.analyzer.statistics.groups.causes import Causes, pace_ns
 from kafkascope.analyzer.statistics.groups.known import Timed
 from kafkascope.analyzer.statistics.groups.members import fill_silences, members_of, tell_fates
 from kafkascope.analyzer.statistics.groups.model import (
-    Cause,
     Member,
     Presence,
     Rebalance,
+    RebalanceCause,
     Story,
     span_of,
 )
@@ -129,7 +129,7 @@ class _Classic(Causes):
         begin_ns: int,
         end_ns: int | None,
         last_topics: dict[str, list[str]],
-    ) -> tuple[Cause, str]:
+    ) -> tuple[RebalanceCause, str]:
         before_ns, before_end_ns = since
         generation = here[0].about["generation"]
         if before is None:
@@ -156,7 +156,7 @@ class _Classic(Causes):
 
     def _rejoined(
         self, here: list[Event], last_topics: dict[str, list[str]], pause_ns: int
-    ) -> tuple[Cause, str]:
+    ) -> tuple[RebalanceCause, str]:
         """The same members: the first to ask tells why. `pause_ns`: since the rebalance before."""
         first = min(here)
         about, who = first.about, self.label(first.about["member"])
@@ -231,7 +231,10 @@ class _Epochs(Causes):
                 and self._expired(self.members[name], begin)
             }
             if before_ns is None and not gone and epoch <= 2 and came:
-                cause: tuple[Cause, str] = "formed", f"{self.labels(came)} formed the group"
+                cause: tuple[RebalanceCause, str] = (
+                    "formed",
+                    f"{self.labels(came)} formed the group",
+                )
             else:
                 cause = (
                     self.cause(came, gone, since, begin, begin)
@@ -267,7 +270,7 @@ class _Epochs(Causes):
 
     def _waited(
         self, found: list[Rebalance], since_ns: int, begin_ns: int
-    ) -> tuple[Cause, str] | None:
+    ) -> tuple[RebalanceCause, str] | None:
         """Who joined before, in an epoch that gave them nothing: brokers wait for more members
         (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at intervals."""
         if [each.cause for each in found[:2]] == ["formed"] and not any(
@@ -310,7 +313,7 @@ class _Epochs(Causes):
 
     def _subscribed(
         self, changes: Timed[str], since_ns: int, here: list[Event]
-    ) -> tuple[Cause, str] | None:
+    ) -> tuple[RebalanceCause, str] | None:
         """Nobody came or went: a subscription changed."""
         changed = changes.between(since_ns + 1, _end(here[-1]))
         return ("metadata", f"{self.label(changed[0])} subscribed anew") if changed else None

@@ -36,7 +36,7 @@ from kafkascope.analyzer.statistics.model import (
 )
 from kafkascope.analyzer.statistics.moved import PRODUCE, moved
 from kafkascope.analyzer.statistics.producers.story import (
-    Lane,
+    SequenceLane,
     Transaction,
     lanes_of,
     transactions_of,
@@ -147,9 +147,9 @@ class Producers(Accumulator):
             self._produced(row, exchange)
         elif key in TRANSACTIONS and exchange.request is not None:
             asked = exchange.request.body
-            answer = exchange.response.body if exchange.response is not None else None
+            response = exchange.response.body if exchange.response is not None else None
             if asked is not None:
-                self._transaction(row, asked, answer)
+                self._transaction(row, asked, response)
 
     def _seen(self, producer_id: int, epoch: int, row: Row, *, itself: bool = True) -> Producer:
         """`itself`: the client has this id, and is no broker that speaks of it."""
@@ -197,10 +197,12 @@ class Producers(Accumulator):
                     self._transactional[(named,)].events.add(event)
                 part += 1
 
-    def _transaction(self, row: Row, asked: dict[str, Any], answer: dict[str, Any] | None) -> None:
+    def _transaction(
+        self, row: Row, asked: dict[str, Any], response: dict[str, Any] | None
+    ) -> None:
         # AddPartitionsToTxn for several: a broker does it for its producers (KIP-890).
         itself = row.api_key != ADD_PARTITIONS or asked.get("transactions") is None
-        for part, about in enumerate(_parts(row, asked, answer)):
+        for part, about in enumerate(_parts(row, asked, response)):
             named = about.pop("transactional_id")
             about["end_ns"] = _end(row)
             if about["producer"] >= 0:
@@ -303,15 +305,15 @@ def _end(row: Row) -> int | None:
 
 
 def _parts(
-    row: Row, asked: dict[str, Any], answer: dict[str, Any] | None
+    row: Row, asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
     """What a request of the transaction APIs does, for each transactional id in it."""
     error = None
-    if answer is not None:
+    if response is not None:
         error = max((each.code for each in row.errors), key=_weight, default=0)
     key = row.api_key
     if key == INIT:
-        given = answer if answer is not None and not error else asked
+        given = response if response is not None and not error else asked
         yield {
             "kind": "init",
             "transactional_id": asked["transactional_id"],
@@ -368,7 +370,7 @@ def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _line(number: int, producer: Producer, titles: dict[Any, str], ends: dict[str, int]) -> Line:
-    lanes: list[Lane] = lanes_of(list(producer.events))
+    lanes: list[SequenceLane] = lanes_of(list(producer.events))
     return {
         "producer": number,
         "epochs": list(producer.epochs),

@@ -18,11 +18,13 @@ FENCING: Final = frozenset({47, 49, 90})
 
 BEGAN: Final = "began before the capture, or held nothing"
 
-Outcome: TypeAlias = Literal["committed", "aborted", "open", "fenced", "superseded", "failed"]
+TransactionOutcome: TypeAlias = Literal[
+    "committed", "aborted", "open", "fenced", "superseded", "failed"
+]
 
 
 @dataclass(slots=True)
-class Lane:
+class SequenceLane:
     """What a producer sent to a partition in one epoch."""
 
     producer: int
@@ -54,23 +56,23 @@ class Lane:
     """Its time."""
 
 
-def lanes_of(events: Sequence[Event]) -> list[Lane]:
+def lanes_of(events: Sequence[Event]) -> list[SequenceLane]:
     """One lane per epoch and partition; events in order."""
-    found: dict[tuple[Any, ...], tuple[Lane, list[Event]]] = {}
+    found: dict[tuple[Any, ...], tuple[SequenceLane, list[Event]]] = {}
     for event in events:
         if event.kind != "batch" or event.about["sequence"] < 0:
             continue
         about = event.about
         key = (about["producer"], about["epoch"], about["topic"] or "", about["partition"])
         if key not in found:
-            found[key] = Lane(*key), []
+            found[key] = SequenceLane(*key), []
         found[key][1].append(event)
     for lane, here in found.values():
         _follow(lane, here)
     return [found[key][0] for key in sorted(found)]
 
 
-def _follow(lane: Lane, events: list[Event]) -> None:
+def _follow(lane: SequenceLane, events: list[Event]) -> None:
     seen: dict[int, int | None] = {}
     """Sequence -> error of the last time it was sent."""
     out_of_order: set[int] = set()
@@ -125,7 +127,7 @@ class Transaction:
     begin_ns: int
     number: int
     end_ns: int | None = None
-    outcome: Outcome = "open"
+    outcome: TransactionOutcome = "open"
     partitions: set[tuple[Any, int]] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     records: int = 0
@@ -222,7 +224,7 @@ def _again(out: list[Transaction], event: Event) -> bool:
     return last.outcome == word and last.epoch == event.about["epoch"] and last.text != BEGAN
 
 
-def _end(current: Transaction, outcome: Outcome, event: Event, text: str) -> None:
+def _end(current: Transaction, outcome: TransactionOutcome, event: Event, text: str) -> None:
     current.outcome = outcome
     current.end_ns = event.about["end_ns"] or event.time_ns
     current.text = text

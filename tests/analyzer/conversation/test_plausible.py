@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.detect import describe, look
 from kafkascope.analyzer.conversation.plausible import (
-    Verdict,
+    Plausibility,
     find_request,
     judge_request,
     judge_response,
@@ -26,7 +26,7 @@ def test_requests_of_every_api_pass(key: int) -> None:
     api = APIS[key]
     for version in (api.versions.low, api.versions.high):
         data = request(api.name, version, 5, "app")
-        assert judge_request(data, 0) is Verdict.MAYBE
+        assert judge_request(data, 0) is Plausibility.MAYBE
         assert find_request(b"\xff\xfe" + data, 0) == 2
         assert look(data, kafka_port=False) == "kafka" or key == CONTROLLED_SHUTDOWN
 
@@ -34,7 +34,7 @@ def test_requests_of_every_api_pass(key: int) -> None:
 @given(st.integers(1, 28))
 def test_the_first_bytes_of_a_request_ask_for_more(size: int) -> None:
     data = heartbeat(1)[:size]
-    assert judge_request(data, 0) is (Verdict.MORE if size < 17 else Verdict.MAYBE)
+    assert judge_request(data, 0) is (Plausibility.MORE if size < 17 else Plausibility.MAYBE)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_first_bytes_of_a_request_ask_for_more(size: int) -> None:
     ],
 )
 def test_what_is_no_request(data: bytes) -> None:
-    assert judge_request(data, 0) is Verdict.NO
+    assert judge_request(data, 0) is Plausibility.NO
 
 
 def test_a_client_is_known_by_its_id() -> None:
@@ -64,8 +64,8 @@ def test_responses_are_known_by_the_ids_in_flight() -> None:
     assert response_finder([6, 7])(data, 0) == 1
     assert response_finder([8])(data, 0) == -1
     assert response_finder([])(data, 0) == -1
-    assert judge_response(data, 1, [7]) is Verdict.MAYBE
-    assert judge_response(data, 1, [8]) is Verdict.NO
+    assert judge_response(data, 1, [7]) is Plausibility.MAYBE
+    assert judge_response(data, 1, [8]) is Plausibility.NO
 
 
 @given(st.binary(max_size=100), st.booleans())

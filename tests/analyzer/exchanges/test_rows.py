@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.bodies.facts import Facts, collector
+from kafkascope.analyzer.bodies.facts import BodyFacts, collector
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import Row, nameless, renamed, result, row_of, to_json
 from kafkascope.dissectors.codec.jsonform import dumps
@@ -208,7 +208,7 @@ def test_collectors_take_every_body(data: st.DataObject) -> None:
     if collect is None:
         return
     body = data.draw(bodies(layout))
-    facts = Facts()
+    facts = BodyFacts()
     collect(body, facts)
     assert encode_body(layout.message.name, version, body)
     assert all(isinstance(each, str) for each in facts.topics)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.logdir.model import Verdict
+from kafkascope.analyzer.logdir.model import RecoveryVerdict
 from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.records.records import Record
@@ -37,7 +37,7 @@ def log(folder: Path, *parts: bytes, name: str = SEGMENT) -> AtRest:
     return found
 
 
-def verdict(found: AtRest) -> Verdict:
+def verdict(found: AtRest) -> RecoveryVerdict:
     (only,) = found.verdicts()
     return only
 
@@ -303,7 +303,9 @@ def test_damaged_segments_give_batches_and_a_verdict(
 # --- small files
 
 
-def small(folder: Path, name: str, content: bytes) -> tuple[list[dict[str, object]], Verdict]:
+def small(
+    folder: Path, name: str, content: bytes
+) -> tuple[list[dict[str, object]], RecoveryVerdict]:
     path = folder / name
     path.write_bytes(content)
     found = open_at_rest(path)

@@ -22,7 +22,7 @@ from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings.view import api_is
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.report import Facts, charts, collect, sections
+from kafkascope.analyzer.report import ReportFacts, charts, collect, sections
 from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.report.markdown import _code, _text
 from kafkascope.analyzer.statistics import Latency
@@ -230,7 +230,7 @@ def test_all_names_can_be_hidden(tmp_path: Path) -> None:
         assert "client-1" in text.replace("\\-", "-")
 
 
-def counted(path: Path, *, hides: bool) -> Facts:
+def counted(path: Path, *, hides: bool) -> ReportFacts:
     wishes: list[ReadOptions] = []
 
     @click.command()

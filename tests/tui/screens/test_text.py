@@ -8,7 +8,7 @@ import pytest
 
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.clients import Usage
-from kafkascope.analyzer.statistics.groups.model import Mark, Member, Rebalance, Story
+from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Rebalance, Story
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.audit import lag_line
 from kafkascope.tui.screens.keys import Keys
@@ -140,9 +140,12 @@ def test_lag_over_time_is_a_line_of_bars() -> None:
 
 def story() -> Story:
     first = Member("m1", client_id="a", host="10.0.0.4", text="left")
-    first.marks = [Mark(0, SECOND, "J"), Mark(2 * SECOND, 60 * SECOND, "=")]
+    first.marks = [LaneMark(0, SECOND, "J"), LaneMark(2 * SECOND, 60 * SECOND, "=")]
     second = Member("m2", client_id="b", host="10.0.0.7", state="expired", text="gone silent")
-    second.marks = [Mark(30 * SECOND, 31 * SECOND, "J"), Mark(59 * SECOND, 59 * SECOND, "x")]
+    second.marks = [
+        LaneMark(30 * SECOND, 31 * SECOND, "J"),
+        LaneMark(59 * SECOND, 59 * SECOND, "x"),
+    ]
     rebalances = [
         Rebalance(1, 0, SECOND, "formed", "a formed the group", 1, "a", 7),
         Rebalance(2, 30 * SECOND, 33 * SECOND, "joined", "b joined", 2, "b", 9),

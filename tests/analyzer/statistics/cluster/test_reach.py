@@ -9,7 +9,7 @@ import pytest
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.cluster.reach_judged import Judged, NodeKey
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
 from kafkascope.captures.model import Closed, Opened, Resolved
 from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import BROKER, CLIENT, MS, START, Wire, request, response, told
@@ -197,13 +197,13 @@ def test_many_names_are_judged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -
     """33 KB of Metadata with 2,000 names took minutes."""
 
     asked: list[object] = []
-    look = Judged.hosts_of
+    look = JudgedReach.hosts_of
 
-    def counted_look(self: Judged, node: NodeKey) -> set[str] | None:
+    def counted_look(self: JudgedReach, node: NodeKey) -> set[str] | None:
         asked.append(node)
         return look(self, node)
 
-    monkeypatch.setattr(Judged, "hosts_of", counted_look)
+    monkeypatch.setattr(JudgedReach, "hosts_of", counted_look)
     nodes = [(number, f"kafka-{number}", 9092) for number in range(200)]
     assert len(counted([asks(Wire(), *nodes)]).rows()) >= 200
     assert len(asked) <= 5 * len(nodes)

@@ -16,7 +16,7 @@ from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
 from kafkascope.analyzer.statistics.delivery.follow import Follow
-from kafkascope.analyzer.statistics.delivery.model import Partition
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.delivery.parts import APART, MAX_POSITIONS, Periods, Positions
 from kafkascope.analyzer.statistics.delivery.plans import (
     Subscriber,
@@ -120,7 +120,7 @@ def start_of(sent: int, told_: int, offset: int) -> Event:
 def test_only_what_came_before_a_group_starts_anew_is_read_again(
     fetched: tuple[int, int], again: int
 ) -> None:
-    place = Partition("g", "t", 0)
+    place = AuditedPartition("g", "t", 0)
     reads = [fetch_of(1, 5, 0, 3), fetch_of(*fetched, 3, 8), fetch_of(70, 80, 3, 8)]
     Follow(place, [(event, "a@h") for event in reads], [start_of(30, 40, 3)], []).run()
     assert place.again == again
