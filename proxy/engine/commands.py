@@ -5,18 +5,20 @@ Plain commands, not connection commands: TLS layers hand them through.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Callable
 from typing import Any
 
 from mitmproxy.proxy import commands, events
 
+from kafkascope.proxy.relay.connection import Connection
+from kafkascope.proxy.rules.actions import Action
 
-class Reading(commands.Command):
-    """Read from a side (0 client, 1 broker) or do not."""
 
-    def __init__(self, side: int, on: bool) -> None:
-        self.side = side
-        self.on = on
+class Do(commands.Command):
+    """Carry out an action of the relay: `Read`, `WakeUp` or `Ask`."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
 
 
 class Reset(commands.Command):
@@ -26,22 +28,6 @@ class Reset(commands.Command):
         self.side = side
 
 
-class Wake(commands.Command):
-    """Come back with `Woken(token)` after a time."""
-
-    def __init__(self, delay_s: float, token: Any) -> None:
-        self.delay_s = delay_s
-        self.token = token
-
-
-class Await(commands.Command):
-    """Come back with `Awaited(token, result)` when that is there."""
-
-    def __init__(self, what: Awaitable[Any], token: Any) -> None:
-        self.what = what
-        self.token = token
-
-
 class Acted(events.Event):
     """The relay wants this done."""
 
@@ -49,24 +35,9 @@ class Acted(events.Event):
         self.actions = actions
 
 
-class Woken(events.Event):
-    """The time is over."""
-
-    def __init__(self, token: Any) -> None:
-        self.token = token
-
-
-class Awaited(events.Event):
-    """What was waited for; `error` when it failed."""
-
-    def __init__(self, token: Any, result: Any, error: BaseException | None) -> None:
-        self.token = token
-        self.result = result
-        self.error = error
-
-
 class Steer(events.Event):
-    """Something from outside that this connection's layer has to do."""
+    """Something but bytes happened to a connection: a time is over, a rule or a user decided.
+    `what` tells the relay so, with the time, and returns its actions."""
 
-    def __init__(self, what: Any) -> None:
+    def __init__(self, what: Callable[[Connection, int], list[Action]]) -> None:
         self.what = what

@@ -18,9 +18,9 @@ from mitmproxy.connection import Connection, ConnectionState, Server
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
-from kafkascope.proxy.engine.commands import Acted, Await, Awaited, Reading, Reset, Wake, Woken
+from kafkascope.proxy.engine.commands import Acted, Do, Reset, Steer
 from kafkascope.proxy.engine.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
-from kafkascope.proxy.rules.actions import BROKER
+from kafkascope.proxy.rules.actions import BROKER, Action, Ask, Read, WakeUp
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
@@ -122,14 +122,8 @@ class Handler(LiveConnectionHandler):
             io = self.transports.get(command.connection)
             if io is not None and io.writer is not None and not io.writer.is_closing():
                 io.writer.write(command.data)
-        elif isinstance(command, Reading):
-            stream = self.streams[command.side]
-            if stream is not None:
-                (stream.allow if command.on else stream.stop)(LAYER)
-        elif isinstance(command, Wake):
-            self._wake(command)
-        elif isinstance(command, Await):
-            self._await(command)
+        elif isinstance(command, Do):
+            self._do(command.action)
         elif isinstance(command, Reset):
             stream = self.streams[command.side]
             if stream is not None:
@@ -150,24 +144,35 @@ class Handler(LiveConnectionHandler):
         else:
             raise RuntimeError(f"unexpected command {command}")
 
-    def _wake(self, command: Wake) -> None:
+    def _do(self, action: Action) -> None:
+        match action:
+            case Read(side, on):
+                stream = self.streams[side]
+                if stream is not None:
+                    (stream.allow if on else stream.stop)(LAYER)
+            case WakeUp():
+                self._wake(action)
+            case Ask():
+                self._ask(action)
+
+    def _wake(self, action: WakeUp) -> None:
         def woken() -> None:
             self._timers.discard(timer)
-            self.dispatch(Woken(command.token))
+            self.dispatch(Steer(lambda relay, now_ns: relay.woken(action.token, now_ns)))
 
-        timer = asyncio.get_running_loop().call_later(command.delay_s, woken)
+        timer = asyncio.get_running_loop().call_later(action.delay_ns / 1e9, woken)
         self._timers.add(timer)
 
-    def _await(self, command: Await) -> None:
+    def _ask(self, action: Ask) -> None:
         async def wait() -> None:
-            result, error = None, None
+            result = None
             try:
-                result = await command.what
-            except asyncio.CancelledError:
-                raise
-            except Exception as failure:
-                error = failure
-            self.dispatch(Awaited(command.token, result, error))
+                result = await action.what
+            except Exception as error:
+                hub = self.route.hub
+                hub.metrics.add("errors_total")
+                hub.once(f"rule {error!r}", f"a rule failed: {error!r}")
+            self.dispatch(Steer(lambda relay, now_ns: relay.awaited(action.token, result, now_ns)))
 
         task = asyncio.get_running_loop().create_task(wait())
         self._tasks.add(task)

@@ -14,18 +14,9 @@ from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy import commands, events, layer
 
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.engine.commands import (
-    Acted,
-    Await,
-    Awaited,
-    Reading,
-    Reset,
-    Steer,
-    Wake,
-    Woken,
-)
+from kafkascope.proxy.engine.commands import Acted, Do, Reset, Steer
 from kafkascope.proxy.relay.connection import Connection
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, Ask, End, Read, Send
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, End, Read, Send
 
 if TYPE_CHECKING:
     from mitmproxy.connection import Connection as Socket
@@ -75,7 +66,7 @@ class KafkaLayer(layer.Layer):
             command = commands.OpenConnection(self.context.server)
             command.blocking = self  # type: ignore[assignment]  # we do not wait: reading is stopped instead
             self._open = command
-            return Reading(CLIENT, False), command
+            return Do(Read(CLIENT, False)), command
         if isinstance(event, events.OpenConnectionCompleted):
             return self._opened(event, now_ns)
         if relay is None:
@@ -86,13 +77,6 @@ class KafkaLayer(layer.Layer):
             return NONE
         if isinstance(event, events.ConnectionClosed):
             return self._closed_by(event.connection, now_ns)
-        if isinstance(event, Woken):
-            return self._commands(relay.woken(event.token, now_ns))
-        if isinstance(event, Awaited):
-            if event.error is not None:
-                self.hub.metrics.add("errors_total")
-                self.hub.once(f"rule {event.error!r}", f"a rule failed: {event.error!r}")
-            return self._commands(relay.awaited(event.token, event.result, now_ns))
         if isinstance(event, Steer):
             return self._commands(event.what(relay, now_ns))
         return NONE
@@ -112,7 +96,7 @@ class KafkaLayer(layer.Layer):
         relay.context.advertise_host = client.sockname[0] if client.sockname else ""
         if self.hub.recording is not None:
             relay.taps.start(self.hub.recording, now_ns)
-        out: list[commands.Command] = [Reading(CLIENT, True)]
+        out: list[commands.Command] = [Do(Read(CLIENT, True))]
         early, self._early = self._early, []
         for data in early:
             actions = relay.feed(CLIENT, data, now_ns)
@@ -161,14 +145,10 @@ class KafkaLayer(layer.Layer):
                 if self._tls and type(data) is memoryview:
                     data = bytes(data)
                 out.append(commands.SendData(self._of(action.side), data))  # type: ignore[arg-type]
-            elif type(action) is Read:
-                out.append(Reading(action.side, action.on))
             elif type(action) is End:
                 out += self._end(action)
-            elif type(action) is Ask:
-                out.append(Await(action.what, action.token))
             else:
-                out.append(Wake(action.delay_ns / 1e9, action.token))  # type: ignore[union-attr]
+                out.append(Do(action))
         return out
 
     def _end(self, action: End) -> Iterable[commands.Command]:
