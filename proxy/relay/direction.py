@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.detect import describe
-from kafkascope.proxy.relay import secrets
+from kafkascope.analyzer.transform import secrets
 from kafkascope.proxy.relay.modes import (
     APART,
     COLLECT,

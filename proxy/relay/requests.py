@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.conversation.plausible import Plausibility as Plausible
 from kafkascope.analyzer.conversation.plausible import judge_request
 from kafkascope.analyzer.conversation.sasl import is_token
+from kafkascope.analyzer.transform import secrets
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
-from kafkascope.proxy.relay import secrets
 from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE
 from kafkascope.proxy.relay.handling import FrameHandler

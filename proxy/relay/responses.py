@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.transform import secrets
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
-from kafkascope.proxy.relay import secrets
 from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
 from kafkascope.proxy.relay.endpoints import WHOLE, empty, filled, walk_of
 from kafkascope.proxy.relay.handling import FrameHandler

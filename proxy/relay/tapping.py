@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.conversation.tampering import named
-from kafkascope.proxy.relay import secrets
+from kafkascope.analyzer.transform import secrets
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data
 
 if TYPE_CHECKING:
@@ -95,5 +95,7 @@ class TapWriter:
         """A frame, or the beginning of one, as it may be recorded: of the same length."""
         if self.context.hub.with_secrets:
             return data
+        if request.token:
+            return secrets.hidden_token(data)
         masked = secrets.masked_request if side == CLIENT else secrets.masked_response
-        return masked(request, data)
+        return masked(data, request.key, request.version)
