@@ -10,18 +10,20 @@ from typing import Final
 from kafkascope.analyzer.filter.language import FilterError
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults.corrupt import CorruptAction
-from kafkascope.proxy.rules.faults.drop import BlackHoleAction, DropAction, HoldAction
 from kafkascope.proxy.rules.faults.error_code import ErrorAction, StampAction
 from kafkascope.proxy.rules.faults.fault import SIDES, Action, Fault, FaultError
 from kafkascope.proxy.rules.faults.latency import DelayAction
+from kafkascope.proxy.rules.faults.plain import (
+    BlackHoleAction,
+    CloseAction,
+    DropAction,
+    HalfCloseAction,
+    HoldAction,
+    ResetAction,
+)
 from kafkascope.proxy.rules.faults.stale import StaleAction
 from kafkascope.proxy.rules.faults.throttle import ThrottleAction
-from kafkascope.proxy.rules.faults.truncate import (
-    CloseAction,
-    HalfCloseAction,
-    ResetAction,
-    TruncateAction,
-)
+from kafkascope.proxy.rules.faults.truncate import TruncateAction
 from kafkascope.proxy.rules.matching import Matcher
 from kafkascope.proxy.rules.triggers import take_trigger
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.bodies.facts import attributes
-from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
+from kafkascope.dissectors.codec.walk import changed
+from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.registry import APIS, layout_of, write_layout
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults.fault import Action
@@ -41,32 +43,16 @@ class CorruptAction(Action):
         decoded = frame.decoded
         if decoded is None or frame.payload is None:
             return None
-        if not _corrupt(decoded.layout.body, decoded.body):
+        broken = changed(decoded.layout, decoded.body, _corrupt)
+        if broken == decoded.body:
             return None
-        body = write_layout(decoded.layout, decoded.body)
+        body = write_layout(decoded.layout, broken)
         return Replace(frame.payload[: decoded.body_at] + body + frame.payload[decoded.end :])
 
 
-def _corrupt(wire: Wire, value: Any) -> int:
-    """Corrupt all records fields below; how many."""
-    if value is None:
-        return 0
-    if isinstance(wire, ArrayWire):
-        return sum(_corrupt(wire.element, each) for each in value)
-    if not isinstance(wire, StructWire):
-        return 0
-    count = 0
-    for slot in (*wire.slots, *wire.tags):
-        inner = slot.wire
-        if isinstance(inner, BytesWire) and inner.records:
-            data = value[slot.name]
-            if data and len(data) > 21:
-                at = CRC_AT.get(data[MAGIC_AT])
-                if at is not None:
-                    changed = bytearray(data)
-                    changed[at] ^= 0xFF
-                    value[slot.name] = bytes(changed)
-                    count += 1
-        else:
-            count += _corrupt(inner, value[slot.name])
-    return count
+def _corrupt(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
+    """Records with a wrong checksum; any other value as it is."""
+    if not (isinstance(slot.wire, BytesWire) and slot.wire.records and len(value) > 21):
+        return value
+    at = CRC_AT.get(value[MAGIC_AT])
+    return value if at is None else value[:at] + bytes((value[at] ^ 0xFF,)) + value[at + 1 :]

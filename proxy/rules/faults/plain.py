@@ -1,50 +1,63 @@
-"""Frames that vanish, and clients that are left alone."""
+"""Actions that take no arguments and do the same to every frame: it vanishes, it waits, its
+connection ends."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults.fault import Action
-from kafkascope.proxy.rules.verdicts import Drop, Hold
+from kafkascope.proxy.rules.verdicts import Close, Drop, Hold, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
-class DropAction(Action):
-    """Swallow a frame."""
+def _always(
+    name: str,
+    what: str,
+    verdict: Verdict,
+    at: tuple[int, ...] = (CLIENT, BROKER),
+    whole_frame: bool = False,
+) -> type[Action]:
+    """An action with that verdict about every frame."""
 
-    word = "drop"
-    usage = "drop"
-    doc = "the response never arrives, though the broker did its part; `on request`: the request"
-    sides = (BROKER, CLIENT)
+    class Always(Action):
+        word = usage = name
+        doc = what
+        sides = at
+        whole = whole_frame
 
-    def act(self, frame: InterceptedFrame) -> Drop:
-        """Swallow."""
-        return Drop()
+        def act(self, frame: InterceptedFrame) -> Verdict:
+            return verdict
 
-
-class BlackHoleAction(Action):
-    """Read nothing more of a client."""
-
-    word = "black-hole"
-    usage = "black-hole"
-    doc = "from this frame on the connection is not read any more, and stays open"
-
-    def act(self, frame: InterceptedFrame) -> Hold:
-        """Never go on."""
-        return Hold(forever=True)
+    return Always
 
 
-class HoldAction(Action):
-    """Wait for somebody to decide."""
-
-    word = "hold"
-    usage = "hold"
-    doc = "wait until it is released, dropped or edited (control channel, --hold)"
-    whole = True
-
-    def act(self, frame: InterceptedFrame) -> Hold:
-        """Wait."""
-        return Hold()
+DropAction: Final = _always(
+    "drop",
+    "the response never arrives, though the broker did its part; `on request`: the request",
+    Drop(),
+    (BROKER, CLIENT),
+)
+BlackHoleAction: Final = _always(
+    "black-hole",
+    "from this frame on the connection is not read any more, and stays open",
+    Hold(forever=True),
+)
+HoldAction: Final = _always(
+    "hold",
+    "wait until it is released, dropped or edited (control channel, --hold)",
+    Hold(),
+    whole_frame=True,
+)
+ResetAction: Final = _always("reset", "both sides get a RST in place of the frame", Close("reset"))
+CloseAction: Final = _always(
+    "close", "the connection is closed in place of the frame", Close("fin")
+)
+HalfCloseAction: Final = _always(
+    "half-close",
+    "the receiver of the frame gets a FIN in its place; its own bytes still go through",
+    Close("half"),
+    (BROKER, CLIENT),
+)

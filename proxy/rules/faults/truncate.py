@@ -1,4 +1,4 @@
-"""Connections that end: with RST, half, in the middle of a frame."""
+"""Connections that end in the middle of a frame."""
 
 from __future__ import annotations
 
@@ -11,43 +11,6 @@ from kafkascope.proxy.rules.verdicts import Close
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
-
-
-class ResetAction(Action):
-    """RST to both sides."""
-
-    word = "reset"
-    usage = "reset"
-    doc = "both sides get a RST in place of the frame"
-
-    def act(self, frame: InterceptedFrame) -> Close:
-        """Abort."""
-        return Close("reset")
-
-
-class CloseAction(Action):
-    """FIN to both sides."""
-
-    word = "close"
-    usage = "close"
-    doc = "the connection is closed in place of the frame"
-
-    def act(self, frame: InterceptedFrame) -> Close:
-        """Close."""
-        return Close("fin")
-
-
-class HalfCloseAction(Action):
-    """FIN to one side."""
-
-    word = "half-close"
-    usage = "half-close"
-    doc = "the receiver of the frame gets a FIN in its place; its own bytes still go through"
-    sides = (BROKER, CLIENT)
-
-    def act(self, frame: InterceptedFrame) -> Close:
-        """Close one direction."""
-        return Close("half")
 
 
 class TruncateAction(Action):
