@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire
+from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, Wire
 from kafkascope.proxy.replay.picks import Picks
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")
@@ -38,14 +38,14 @@ def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body
 
 
 def _nodes_of(layout: Layout, body: Body, leader_of: LeaderOf) -> set[int]:
-    found = set()
-    for slot, topic in _topic_slots(layout):
-        for each in body[slot.name] or ():
-            name = topic_in(topic, each)
-            for inner, number in _partition_slots(topic):
-                for part in each[inner] or ():
-                    found.add(leader_of(name, part[number] if number else part))
-    return found
+    return {
+        leader_of(name, part[number] if number else part)
+        for slot, topic in _topic_slots(layout)
+        for each in body[slot.name] or ()
+        for name in [topic_in(topic, each)]
+        for inner, number in _partition_slots(topic)
+        for part in each[inner] or ()
+    }
 
 
 @cache
@@ -62,32 +62,23 @@ def _partition_slots(wire: StructWire) -> tuple[tuple[str, str], ...]:
     """The arrays about partitions of a topic's struct, each with the field that numbers them."""
     known = _PARTITION_SLOTS.get(id(wire))  # the hash of a struct looks at all that is in it
     if known is None:
-        found = []
-        for slot in wire.slots:
-            if isinstance(slot.wire, ArrayWire):
-                name = _partition_name(slot.wire)
-                if name is not None:
-                    found.append((slot.name, name))
-        known = _PARTITION_SLOTS[id(wire)] = (wire, tuple(found))
+        arrays = ((slot.name, _partition_name(slot.wire)) for slot in wire.slots)
+        found = tuple((name, number) for name, number in arrays if number is not None)
+        known = _PARTITION_SLOTS[id(wire)] = (wire, found)
     return known[1]
 
 
 def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
     """The partitions of a response that have one of those errors."""
-    found: set[tuple[Any, int]] = set()
-    for slot in layout.body.slots:
-        topic = _topic_slot(slot)
-        if topic is None:
-            continue
-        for each in body[slot.name] or ():
-            for inner in topic.slots:
-                if isinstance(inner.wire, ArrayWire) and (name := _partition_name(inner.wire)):
-                    found |= {
-                        (topic_in(topic, each), part[name])
-                        for part in each[inner.name] or ()
-                        if part.get("error_code") in codes
-                    }
-    return found
+    return {
+        (topic_in(topic, each), part[number])
+        for slot, topic in _topic_slots(layout)
+        for each in body[slot.name] or ()
+        for inner, number in _partition_slots(topic)
+        if number
+        for part in each[inner] or ()
+        if part.get("error_code") in codes
+    }
 
 
 def only(layout: Layout, body: Body, wanted: set[tuple[Any, int]]) -> Body | None:
@@ -150,10 +141,7 @@ def _named(slot: Slot, entity: str) -> str | None:
     element = slot.wire.element
     if not isinstance(element, StructWire):
         return "" if slot.field.entity == entity else None
-    for inner in element.slots:
-        if inner.field.entity == entity:
-            return inner.name
-    return None
+    return next((each.name for each in element.slots if each.field.entity == entity), None)
 
 
 def _topic_slot(slot: Slot) -> StructWire | None:
@@ -181,44 +169,27 @@ def topic_in(wire: StructWire, value: Body) -> str | bytes:
 def _shares(slot: Slot, wire: StructWire, value: Body, leader_of: LeaderOf) -> dict[int, Body]:
     topic = topic_in(wire, value)
     shares: dict[int, Body] = {}
-    for inner in wire.slots:
-        if not isinstance(inner.wire, ArrayWire):
-            continue
-        name = _partition_name(inner.wire)
-        if name is None:
-            continue
-        for each in value[inner.name] or ():
-            node = leader_of(topic, each[name] if name else each)
-            share = shares.get(node)
-            if share is None:
-                share = shares[node] = copy(value)
-                for other in wire.slots:
-                    if (
-                        isinstance(other.wire, ArrayWire)
-                        and _partition_name(other.wire) is not None
-                    ):
-                        share[other.name] = []
-            share[inner.name].append(each)
+    slots = _partition_slots(wire)
+    for inner, number in slots:
+        for each in value[inner] or ():
+            node = leader_of(topic, each[number] if number else each)
+            if node not in shares:
+                shares[node] = {**value, **{name: [] for name, _ in slots}}
+            shares[node][inner].append(each)
     return shares
 
 
-def _partition_name(wire: ArrayWire) -> str | None:
-    """The field that numbers the partitions; "" when the elements are the numbers."""
-    if isinstance(wire.element, NumberWire):
+def _partition_name(wire: Wire) -> str | None:
+    """The field that numbers the partitions of an array; "" when the elements are the numbers."""
+    element = wire.element if isinstance(wire, ArrayWire) else None
+    if isinstance(element, NumberWire):
         return ""
-    if isinstance(wire.element, StructWire):
-        for slot in wire.element.slots:
-            if slot.name in PARTITION_NAMES:
-                return slot.name
-    return None
+    slots = element.slots if isinstance(element, StructWire) else ()
+    return next((slot.name for slot in slots if slot.name in PARTITION_NAMES), None)
 
 
 def _emptied(layout: Layout, body: Body) -> Body:
-    out = copy(body)
-    for slot in layout.body.slots:
-        if _topic_slot(slot) is not None:
-            out[slot.name] = []
-    return out
+    return {**body, **{slot.name: [] for slot, _ in _topic_slots(layout)}}
 
 
 def merged(layout: Layout, bodies: list[Body]) -> Body:
@@ -242,7 +213,7 @@ def _joined(wire: ArrayWire, values: list[Any]) -> Any:
         return None
     element = wire.element
     if not isinstance(element, StructWire) or not any(map(_names_topic, element.slots)):
-        return list({_hashable(each): each for value in known for each in value}.values())
+        return list({repr(each): each for value in known for each in value}.values())
     topics: dict[Hashable, Body] = {}
     for each in (each for value in known for each in value):
         topic = topic_in(element, each)
@@ -254,7 +225,3 @@ def _joined(wire: ArrayWire, values: list[Any]) -> Any:
                 both = (topics[topic][slot.name], each[slot.name])
                 topics[topic][slot.name] = [one for some in both for one in some or ()]
     return list(topics.values())
-
-
-def _hashable(value: Any) -> Hashable:
-    return repr(value)
