@@ -11,7 +11,14 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition
 from kafkascope.proxy.serve.log import Log
-from kafkascope.proxy.serve.request import LONGEST_WAIT_S, Code, Handler, Request, naming
+from kafkascope.proxy.serve.request import (
+    LONGEST_WAIT_S,
+    Code,
+    Handler,
+    Request,
+    by_partition,
+    naming,
+)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -86,10 +93,7 @@ class Partitions:
                 part = self.find(name, wanted["partition"])
                 result: Body = {"partition_index": wanted["partition"], "records": b""}
                 if part is None:
-                    by_id = not name and "topic_id" in each
-                    result["error_code"] = (
-                        Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
-                    )
+                    result["error_code"] = _unknown(each, name)
                     result |= {
                         "high_watermark": -1,
                         "last_stable_offset": -1,
@@ -105,66 +109,53 @@ class Partitions:
         return {"error_code": 0, "session_id": 0, "responses": topics}, ready
 
     async def _list_offsets(self, request: Request) -> Body:
-        topics = []
         committed = request.body.get("isolation_level", 0) == READ_COMMITTED
-        for each in request.body["topics"]:
-            parts = []
-            for wanted in each["partitions"]:
-                part = self.find(self._model.name_of(each), wanted["partition_index"])
-                result: Body = {"partition_index": wanted["partition_index"], "error_code": 0}
-                if part is None:
-                    result |= {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
-                    result |= {"offset": -1, "timestamp": -1, "old_style_offsets": []}
-                else:
-                    offset, stamp = _offset_at(part.log, wanted["timestamp"], committed)
-                    result |= {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
-                    result["old_style_offsets"] = [offset] if offset >= 0 else []
-                parts.append(result)
-            topics.append({**naming(each), "partitions": parts})
-        return {"topics": topics}
+
+        def listed(topic: Body, wanted: Body) -> Body:
+            part = self.find(self._model.name_of(topic), wanted["partition_index"])
+            result: Body = {"partition_index": wanted["partition_index"], "error_code": 0}
+            if part is None:
+                unknown = {"offset": -1, "timestamp": -1, "old_style_offsets": []}
+                return {**result, **unknown, "error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
+            offset, stamp = _offset_at(part.log, wanted["timestamp"], committed)
+            result |= {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
+            return {**result, "old_style_offsets": [offset] if offset >= 0 else []}
+
+        return {"topics": by_partition(request.body["topics"], listed)}
 
     async def _leader_epoch(self, request: Request) -> Body:
-        topics = []
-        for each in request.body["topics"]:
-            parts = []
-            for wanted in each["partitions"]:
-                part = self.find(self._model.name_of(each), wanted["partition"])
-                result: Body = {"partition": wanted["partition"], "error_code": 0}
-                if part is None:
-                    result["error_code"] = Code.UNKNOWN_TOPIC_OR_PARTITION
-                else:
-                    result |= {"leader_epoch": part.epoch, "end_offset": part.log.next}
-                parts.append(result)
-            topics.append({**naming(each), "partitions": parts})
-        return {"topics": topics}
+        def found(topic: Body, wanted: Body) -> Body:
+            part = self.find(self._model.name_of(topic), wanted["partition"])
+            result = {"partition": wanted["partition"], "error_code": 0}
+            if part is None:
+                return {**result, "error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
+            return {**result, "leader_epoch": part.epoch, "end_offset": part.log.next}
+
+        return {"topics": by_partition(request.body["topics"], found)}
 
     async def _produce(self, request: Request) -> Body | None:
-        topics = []
-        for each in request.body["topic_data"]:
-            name = self._model.name_of(each)
-            parts = []
-            for data in each["partition_data"]:
-                result: Body = {"index": data["index"], "error_code": 0, "base_offset": -1}
-                part = self.find(name, data["index"])
-                if part is None:
-                    by_id = not name and "topic_id" in each
-                    result["error_code"] = (
-                        Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
-                    )
-                elif self._kept + len(data["records"] or b"") > MOST_KEPT:
-                    result["error_code"] = Code.KAFKA_STORAGE_ERROR
-                elif data["records"]:
-                    before = part.log.bytes
-                    result["base_offset"] = part.log.append(data["records"])
-                    self._kept += part.log.bytes - before
-                    if result["base_offset"] < 0:
-                        result["error_code"] = Code.CORRUPT_MESSAGE
-                    result["log_start_offset"] = part.log.start
-                result["log_append_time_ms"] = -1
-                parts.append(result)
-            topics.append({**naming(each), "partition_responses": parts})
+        topics = by_partition(
+            request.body["topic_data"], self._appended, "partition_data", "partition_responses"
+        )
         self.wake()
         return None if request.body["acks"] == 0 else {"responses": topics}
+
+    def _appended(self, topic: Body, data: Body) -> Body:
+        name = self._model.name_of(topic)
+        result: Body = {"index": data["index"], "error_code": 0, "base_offset": -1}
+        part = self.find(name, data["index"])
+        if part is None:
+            result["error_code"] = _unknown(topic, name)
+        elif self._kept + len(data["records"] or b"") > MOST_KEPT:
+            result["error_code"] = Code.KAFKA_STORAGE_ERROR
+        elif data["records"]:
+            before = part.log.bytes
+            result["base_offset"] = part.log.append(data["records"])
+            self._kept += part.log.bytes - before
+            if result["base_offset"] < 0:
+                result["error_code"] = Code.CORRUPT_MESSAGE
+            result["log_start_offset"] = part.log.start
+        return {**result, "log_append_time_ms": -1}
 
     def end_transaction(self, producer: int, epoch: int, committed: bool) -> None:
         """Write the marker behind whatever the producer has open."""
@@ -173,6 +164,12 @@ class Partitions:
             for part in topic.partitions.values():
                 part.log.end_transaction(producer, epoch, committed, now)
         self.wake()
+
+
+def _unknown(topic: Body, name: str) -> Code:
+    """The error for a partition that is not there."""
+    by_id = not name and "topic_id" in topic
+    return Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _portion(log: Log, wanted: Body, left: int, magic: int, committed: bool) -> Body:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 
@@ -68,15 +68,14 @@ def naming(each: Body) -> Body:
     return {name: each[name] for name in ("name", "topic", "topic_id") if name in each}
 
 
-def each_partition(topics: list[Body], error: int) -> list[Body]:
-    """The same error for every partition that was asked for."""
+def by_partition(
+    topics: list[Body],
+    result: Callable[[Body, Any], Body],
+    asked: str = "partitions",
+    told: str = "partitions",
+) -> list[Body]:
+    """The topics of a request with a result for each partition, which `result` makes from topic
+    and partition. `asked` and `told`: the fields that hold partitions there and here."""
     return [
-        {
-            **naming(each),
-            "partitions": [
-                {"partition_index": part["partition_index"], "error_code": error}
-                for part in each["partitions"]
-            ],
-        }
-        for each in topics
+        {**naming(topic), told: [result(topic, part) for part in topic[asked]]} for topic in topics
     ]

@@ -10,7 +10,7 @@ from kafkascope.proxy.serve.captured_cluster import CapturedCluster, uuid_of
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.coordinators.memory_budget import ENTRY, MemoryBudget, size_of
-from kafkascope.proxy.serve.request import Code, Handler, Request, each_partition, naming
+from kafkascope.proxy.serve.request import Code, Handler, Request, by_partition
 
 Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
 """(topic, partition) -> offset, metadata."""
@@ -71,27 +71,19 @@ class Offsets:
     def _taken(self, body: Body, groups: dict[str, Committed]) -> Body:
         """Keep what a request commits; an error for each partition."""
         error = self._groups.check_commit(body) or self._consumers.check_commit(body)
-        if error:
-            return {"topics": each_partition(body["topics"], error)}
-        topics = []
-        for each in body["topics"]:
-            name = self._model.name_of(each)
-            parts = [
-                {
-                    "partition_index": part["partition_index"],
-                    "error_code": self._keep(groups, body["group_id"], name, part),
-                }
-                for part in each["partitions"]
-            ]
-            topics.append({**naming(each), "partitions": parts})
-        return {"topics": topics}
 
-    def _keep(self, groups: dict[str, Committed], group: str, name: str, part: Body) -> int:
+        def kept(topic: Body, part: Body) -> Body:
+            failed = error or self._keep(groups, body["group_id"], topic, part)
+            return {"partition_index": part["partition_index"], "error_code": failed}
+
+        return {"topics": by_partition(body["topics"], kept)}
+
+    def _keep(self, groups: dict[str, Committed], group: str, each: Body, part: Body) -> int:
         """Keep an offset; the error when that is not possible."""
         number, metadata = part["partition_index"], part.get("committed_metadata")
         if len(metadata or "") > METADATA_LIMIT:
             return Code.OFFSET_METADATA_TOO_LARGE
-        topic = self._model.topics.get(name)
+        topic = self._model.topics.get(self._model.name_of(each))
         if topic is None or number not in topic.partitions:
             return Code.UNKNOWN_TOPIC_OR_PARTITION
         known = groups.get(group)
@@ -145,20 +137,16 @@ class Offsets:
                 for name, numbers in by_name.items()
                 if name in self._model.topics
             ]
-        result = []
-        for each in topics:
-            name = self._model.name_of(each)
-            parts = []
-            for number in each["partition_indexes"]:
-                offset, metadata = known.get((name, number), (-1, ""))
-                parts.append(
-                    {
-                        "partition_index": number,
-                        "committed_offset": offset,
-                        "committed_leader_epoch": -1,
-                        "metadata": metadata or "",
-                        "error_code": 0,
-                    }
-                )
-            result.append({**naming(each), "partitions": parts})
-        return result
+
+        def committed(topic: Body, number: int) -> Body:
+            place = self._model.name_of(topic), number
+            offset, metadata = known.get(place, (-1, ""))
+            return {
+                "partition_index": number,
+                "committed_offset": offset,
+                "committed_leader_epoch": -1,
+                "metadata": metadata or "",
+                "error_code": 0,
+            }
+
+        return by_partition(topics, committed, "partition_indexes")

@@ -11,7 +11,7 @@ from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.coordinators.memory_budget import MemoryBudget, size_of
 from kafkascope.proxy.serve.coordinators.offsets import Offsets
 from kafkascope.proxy.serve.partitions import Partitions
-from kafkascope.proxy.serve.request import Code, Handler, Request
+from kafkascope.proxy.serve.request import Code, Handler, Request, by_partition
 
 FIRST_ID: Final = 1 << 40
 """Beyond all ids that a captured cluster gave away."""
@@ -83,16 +83,11 @@ class Producers:
 
     async def _add_partitions(self, request: Request) -> Body:
         def of_topics(topics: list[Body], error: int) -> list[Body]:
-            return [
-                {
-                    "name": each["name"],
-                    "results_by_partition": [
-                        {"partition_index": number, "partition_error_code": error}
-                        for number in each["partitions"]
-                    ],
-                }
-                for each in topics
-            ]
+            return by_partition(
+                topics,
+                lambda _, number: {"partition_index": number, "partition_error_code": error},
+                told="results_by_partition",
+            )
 
         body = request.body
         if "transactions" in body:
