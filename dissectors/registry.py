@@ -41,6 +41,7 @@ class Api(NamedTuple):
     module: str
     effect: Effect
     server: Server
+    endpoints: tuple[str, ...]
 
 
 APIS: Final[dict[int, Api]] = {

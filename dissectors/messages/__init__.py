@@ -27,20 +27,25 @@ class Declared(NamedTuple):
     module: str
     effect: Effect
     server: Server
+    endpoints: tuple[str, ...] = ()
+    """Structs of the response with a node id, a host and a port that clients connect to; "" is the
+    response itself."""
 
 
 APIS: Final[dict[int, Declared]] = {
-    0: Declared("Produce", "0-13", "9+", "produce", "write", "leader"),
-    1: Declared("Fetch", "0-18", "12+", "fetch", "read", "leader"),
+    0: Declared("Produce", "0-13", "9+", "produce", "write", "leader", ("node_endpoints",)),
+    1: Declared("Fetch", "0-18", "12+", "fetch", "read", "leader", ("node_endpoints",)),
     2: Declared("ListOffsets", "0-11", "6+", "list_offsets", "read", "leader"),
-    3: Declared("Metadata", "0-13", "9+", "metadata", "read", "node"),
+    3: Declared("Metadata", "0-13", "9+", "metadata", "read", "node", ("brokers",)),
     4: Declared("LeaderAndIsr", "0-7", "4+", "leader_and_isr", "brokers", "node"),
     5: Declared("StopReplica", "0-4", "2+", "stop_replica", "brokers", "node"),
     6: Declared("UpdateMetadata", "0-8", "6+", "update_metadata", "brokers", "node"),
     7: Declared("ControlledShutdown", "0-3", "3+", "controlled_shutdown", "brokers", "node"),
     8: Declared("OffsetCommit", "0-10", "8+", "offset_commit", "group", "group"),
     9: Declared("OffsetFetch", "0-10", "6+", "offset_fetch", "read", "group"),
-    10: Declared("FindCoordinator", "0-6", "3+", "find_coordinator", "read", "node"),
+    10: Declared(
+        "FindCoordinator", "0-6", "3+", "find_coordinator", "read", "node", ("", "coordinators")
+    ),
     11: Declared("JoinGroup", "0-9", "6+", "join_group", "group", "group"),
     12: Declared("Heartbeat", "0-4", "4+", "heartbeat", "group", "group"),
     13: Declared("LeaveGroup", "0-5", "4+", "leave_group", "group", "group"),
@@ -125,7 +130,7 @@ APIS: Final[dict[int, Declared]] = {
     57: Declared("UpdateFeatures", "0-2", "0+", "update_features", "write", "controller"),
     58: Declared("Envelope", "0", "0+", "envelope", "brokers", "node"),
     59: Declared("FetchSnapshot", "0-1", "0+", "fetch_snapshot", "brokers", "node"),
-    60: Declared("DescribeCluster", "0-2", "0+", "describe_cluster", "read", "node"),
+    60: Declared("DescribeCluster", "0-2", "0+", "describe_cluster", "read", "node", ("brokers",)),
     61: Declared("DescribeProducers", "0", "0+", "describe_producers", "read", "leader"),
     62: Declared("BrokerRegistration", "0-4", "0+", "broker_registration", "brokers", "node"),
     63: Declared("BrokerHeartbeat", "0-2", "0+", "broker_heartbeat", "brokers", "node"),
@@ -147,8 +152,10 @@ APIS: Final[dict[int, Declared]] = {
     75: Declared("DescribeTopicPartitions", "0", "0+", "describe_topic_partitions", "read", "node"),
     76: Declared("ShareGroupHeartbeat", "0-1", "0+", "share_group_heartbeat", "group", "group"),
     77: Declared("ShareGroupDescribe", "0-1", "0+", "share_group_describe", "read", "group"),
-    78: Declared("ShareFetch", "0-2", "0+", "share_fetch", "group", "leader"),
-    79: Declared("ShareAcknowledge", "0-2", "0+", "share_acknowledge", "group", "leader"),
+    78: Declared("ShareFetch", "0-2", "0+", "share_fetch", "group", "leader", ("node_endpoints",)),
+    79: Declared(
+        "ShareAcknowledge", "0-2", "0+", "share_acknowledge", "group", "leader", ("node_endpoints",)
+    ),
     80: Declared("AddRaftVoter", "0-1", "0+", "add_raft_voter", "write", "controller"),
     81: Declared("RemoveRaftVoter", "0", "0+", "remove_raft_voter", "write", "controller"),
     82: Declared("UpdateRaftVoter", "0", "0+", "update_raft_voter", "brokers", "node"),

@@ -1,7 +1,8 @@
 """Broker addresses in responses: which they are, and putting ours in their place (reverse mode).
 
-One table says where clients read addresses that they connect to; another says which host and port
-fields are none of ours. A test holds both against every declaration, so a new field is noticed.
+An API's declaration says where clients read addresses that they connect to; a table says which
+host and port fields are none of ours. A test holds both against every message, so a new field is
+noticed.
 Node ids never change.
 """
 
@@ -30,20 +31,11 @@ if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.pairing import PendingRequest
 
-PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
-DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 60, 78, 79
+METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 3, 10, 60, 78, 79
 
-ENDPOINTS: Final[dict[int, tuple[str, ...]]] = {
-    PRODUCE: ("node_endpoints",),  # KIP-951, tag 0 from version 10
-    FETCH: ("node_endpoints",),  # KIP-951, tag 0 from version 16
-    METADATA: ("brokers",),
-    FIND_COORDINATOR: ("", "coordinators"),  # KIP-699: one until version 3, then several
-    DESCRIBE_CLUSTER: ("brokers",),
-    SHARE_FETCH: ("node_endpoints",),
-    SHARE_ACKNOWLEDGE: ("node_endpoints",),
-}
-"""API -> structs of its response with a node id, a host and a port that clients connect to. ""
-is the response itself."""
+ENDPOINTS: Final = {key: api.endpoints for key, api in APIS.items() if api.endpoints}
+"""Of the responses that tell clients where to connect. KIP-699: FindCoordinator tells one until
+version 3, then several. KIP-951: Produce (from 10) and Fetch (from 16) in tag 0."""
 
 LEFT_ALONE: Final[dict[str, str]] = {
     "DescribeGroupsResponse.groups.members.client_host": "where a member is, not a broker",
