@@ -144,15 +144,11 @@ class _Reader:
     """The stream of one reader: `fill(buffer, at)` reads bytes from offset `at` on."""
 
     def __init__(self, raw: Stream, fill: Callable[[memoryview, int], int]) -> None:
-        self._raw, self._fill = raw, fill
-        self._at = 0
+        self._fill, self._at = fill, 0
+        self.close = raw.close
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`; 0 at the end."""
         size = self._fill(buffer, self._at)
         self._at += size
         return size
-
-    def close(self) -> None:
-        """Close the file."""
-        self._raw.close()

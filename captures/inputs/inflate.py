@@ -47,6 +47,7 @@ class Pushed:
     def __init__(self, head: bytes, stream: Stream) -> None:
         self._head = head
         self._stream = stream
+        self.close = stream.close
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Read the first bytes again, then the rest."""
@@ -57,16 +58,13 @@ class Pushed:
         self._head = self._head[size:]
         return size
 
-    def close(self) -> None:
-        """Close the stream."""
-        self._stream.close()
-
 
 class Counted:
     """A stream that counts its bytes."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        self.close = stream.close
         self.bytes = 0
 
     def readinto(self, buffer: memoryview, /) -> int | None:
@@ -75,16 +73,13 @@ class Counted:
         self.bytes += size or 0
         return size
 
-    def close(self) -> None:
-        """Close the stream."""
-        self._stream.close()
-
 
 class Bounded:
     """An uncompressed stream that ends where it is too much for its compressed bytes."""
 
     def __init__(self, stream: Stream, compressed: Counted, name: str) -> None:
         self._stream = stream
+        self.close = stream.close
         self._compressed = compressed
         self._name = name
         self._bytes = 0
@@ -98,35 +93,37 @@ class Bounded:
             raise CutShort(f"{self._name} {what}: the rest is left out")
         return size
 
-    def close(self) -> None:
-        """Close the stream."""
-        self._stream.close()
-
 
 class _Source:
-    """Reads compressed bytes in small portions, and counts them."""
+    """Reads compressed bytes in small portions, and counts them for errors."""
 
-    def __init__(self, stream: Stream, size: int) -> None:
+    def __init__(self, stream: Stream, size: int, name: str) -> None:
         self._stream = stream
         self._buffer = memoryview(bytearray(size))
-        self.at = 0
+        self._at = 0
+        self._name = name
 
-    def read(self) -> bytes:
-        """Return some bytes; none at the end."""
+    def read(self, inside: bool) -> bytes:
+        """Return some bytes; none at the end, where CutShort is raised `inside` of something."""
         size = self._stream.readinto(self._buffer) or 0
-        self.at += size
+        if not size and inside:
+            where = f"after byte {self._at} of the compressed file"
+            raise CutShort(f"{self._name} is cut short {where}")
+        self._at += size
         return bytes(self._buffer[:size])
 
-    def close(self) -> None:
-        self._stream.close()
+    def damaged(self, error: Exception) -> CutShort:
+        """Return the error for bytes that cannot be uncompressed."""
+        where = f"about byte {self._at} of the compressed file"
+        return CutShort(f"{self._name} is damaged {where}: {error}")
 
 
 class Gunzip:
     """Uncompresses gzip (RFC 1952), member after member; zero padding at the end is ignored."""
 
     def __init__(self, stream: Stream, name: str) -> None:
-        self._source = _Source(stream, _READ_BYTES)
-        self._name = name
+        self._source = _Source(stream, _READ_BYTES, name)
+        self.close = stream.close
         self._pending = b""
         self._member = zlib.decompressobj(31)
         self._started = False
@@ -141,8 +138,7 @@ class Gunzip:
             try:
                 out = self._member.decompress(self._pending, len(buffer))
             except zlib.error as error:
-                where = f"about byte {self._source.at} of the compressed file"
-                raise CutShort(f"{self._name} is damaged {where}: {error}") from None
+                raise self._source.damaged(error) from None
             self._started = self._started or bool(self._pending)
             self._pending = self._member.unconsumed_tail
             if out:
@@ -150,17 +146,9 @@ class Gunzip:
                 return len(out)
             if self._pending or (self._member.eof and self._member.unused_data):
                 continue
-            more = self._source.read()
-            if not more:
-                if self._started and not self._member.eof:
-                    where = f"after byte {self._source.at} of the compressed file"
-                    raise CutShort(f"{self._name} is cut short {where}")
+            self._pending = self._source.read(self._started and not self._member.eof)
+            if not self._pending:
                 return 0
-            self._pending = more
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
 
 class Unzstd:
@@ -171,8 +159,8 @@ class Unzstd:
 
         self._errors = zstandard.ZstdError
         self._context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-        self._source = _Source(stream, _ZSTD_READ_BYTES)
-        self._name = name
+        self._source = _Source(stream, _ZSTD_READ_BYTES, name)
+        self.close = stream.close
         self._frame = self._context.decompressobj()
         self._started = False
         self._pending = b""
@@ -186,27 +174,19 @@ class Unzstd:
                 self._frame = self._context.decompressobj()
                 self._started = False
             if not self._pending:
-                self._pending = self._source.read()
+                self._pending = self._source.read(self._started)
                 if not self._pending:
-                    if self._started:
-                        where = f"after byte {self._source.at} of the compressed file"
-                        raise CutShort(f"{self._name} is cut short {where}")
                     return 0
             try:
                 self._out = memoryview(self._frame.decompress(self._pending))
             except self._errors as error:
-                where = f"about byte {self._source.at} of the compressed file"
-                raise CutShort(f"{self._name} is damaged {where}: {error}") from None
+                raise self._source.damaged(error) from None
             self._started = True
             self._pending = b""
         size = min(len(buffer), len(self._out))
         buffer[:size] = self._out[:size]
         self._out = self._out[size:]
         return size
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
 
 class Packer(Protocol):
@@ -236,8 +216,8 @@ class Unpack:
     ) -> None:
         self._make = make
         self._errors: tuple[type[Exception], ...] = (*errors, EOFError)
-        self._source = _Source(stream, _READ_BYTES)
-        self._name = name
+        self._source = _Source(stream, _READ_BYTES, name)
+        self.close = stream.close
         self._packer = make()
         self._started = False
 
@@ -250,27 +230,19 @@ class Unpack:
                 packer = self._packer = self._make()
                 self._started = False
             if not data and packer.needs_input:
-                data = self._source.read()
+                data = self._source.read(self._started)
                 if not data:
-                    if self._started:
-                        where = f"after byte {self._source.at} of the compressed file"
-                        raise CutShort(f"{self._name} is cut short {where}")
                     return 0
                 if not self._started:
                     data = data.lstrip(b"\0")
             try:
                 out = packer.decompress(data, len(buffer))
             except self._errors as error:
-                where = f"about byte {self._source.at} of the compressed file"
-                raise CutShort(f"{self._name} is damaged {where}: {error}") from None
+                raise self._source.damaged(error) from None
             self._started = self._started or bool(data)
             if out:
                 buffer[: len(out)] = out
                 return len(out)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
 
 def _xz(stream: Stream, name: str) -> Stream:

@@ -74,6 +74,7 @@ class _File:
                 self._raw.seek(start)
         except OSError as error:
             raise unreadable(spoken(name), error) from None
+        self.close = self._raw.close
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`, as soon as anything is there."""
@@ -81,9 +82,6 @@ class _File:
             return self._raw.readinto(buffer)
         except OSError as error:
             raise unreadable(spoken(self._name), error) from None
-
-    def close(self) -> None:
-        self._raw.close()
 
 
 def open_at(name: str, start: int) -> Stream:

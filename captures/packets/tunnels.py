@@ -20,6 +20,7 @@ from kafkascope.captures.packets.link import (
     after_labels,
     after_ppp,
     after_type,
+    by_version,
 )
 
 IP_IN_IP: Final = 4
@@ -52,7 +53,7 @@ def inner_ip(data: Data, at: int, protocol: int) -> int:
     """Return the offset of the inner IP header, given that of the outer one's payload; a negative
     number of `link` when there is none."""
     if protocol in (IP_IN_IP, IP6_IN_IP):
-        return _ip(data, at)
+        return by_version(data, at)
     if protocol == GRE:
         return _gre(data, at)
     if protocol == ETHER_IP:  # RFC 3378: version and nothing, 2
@@ -60,12 +61,6 @@ def inner_ip(data: Data, at: int, protocol: int) -> int:
     if protocol == MPLS_IN_IP:
         return after_labels(data, at)
     return _udp(data, at)
-
-
-def _ip(data: Data, at: int) -> int:
-    if at >= len(data):
-        return SHORT
-    return at if data[at] >> 4 in (4, 6) else NOT_IP
 
 
 def _gre(data: Data, at: int) -> int:
@@ -77,7 +72,7 @@ def _gre(data: Data, at: int) -> int:
         return NOT_IP
     at += 4 + 4 * sum(bool(flags & bit) for bit in (_CHECKSUM, _KEY, _SEQUENCE))
     if kind in (IPV4, IPV6):
-        return _ip(data, at)
+        return by_version(data, at)
     if kind == ERSPAN_2:
         # Without sequence numbers it is ERSPAN I, which has no header of its own.
         return _frame(data, at + 8 if flags & _SEQUENCE else at)
@@ -111,7 +106,7 @@ def _vxlan_gpe(data: Data, at: int) -> int:
     kind = data[at + 3] if data[at] & 0x04 else 3
     if kind == 3:
         return _frame(data, at + 8)
-    return _ip(data, at + 8) if kind in (1, 2) else NOT_IP
+    return by_version(data, at + 8) if kind in (1, 2) else NOT_IP
 
 
 def _geneve(data: Data, at: int) -> int:
@@ -122,7 +117,7 @@ def _geneve(data: Data, at: int) -> int:
         return NOT_IP
     if kind == ETHERNET_INSIDE:
         return _frame(data, begin)
-    return _ip(data, begin) if kind in (IPV4, IPV6) else NOT_IP
+    return by_version(data, begin) if kind in (IPV4, IPV6) else NOT_IP
 
 
 def _gtp(data: Data, at: int) -> int:
@@ -132,15 +127,15 @@ def _gtp(data: Data, at: int) -> int:
     if flags & 0xF0 != 0x30 or data[at + 1] != 0xFF:
         return NOT_IP
     if not flags & 0x07:
-        return _ip(data, at + 8)
+        return by_version(data, at + 8)
     at += 12
     if not flags & 0x04:
-        return _ip(data, at)
+        return by_version(data, at)
     for _ in range(MAX_HEADERS):
         if at > len(data):
             return SHORT
         if not data[at - 1]:
-            return _ip(data, at)
+            return by_version(data, at)
         if at >= len(data):
             return SHORT
         if not data[at]:

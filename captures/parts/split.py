@@ -193,6 +193,7 @@ class _Window:
 
     def __init__(self, stream: Stream, size: int) -> None:
         self._stream, self._left = stream, size
+        self.close = stream.close
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`; 0 at the end of the window."""
@@ -201,10 +202,6 @@ class _Window:
         size = self._stream.readinto(buffer[: self._left]) or 0
         self._left -= size
         return size
-
-    def close(self) -> None:
-        """Close the stream."""
-        self._stream.close()
 
 
 class _Part(Source):

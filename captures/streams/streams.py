@@ -9,10 +9,11 @@ from typing import Final
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
 from kafkascope.captures.inputs.files import Block, Source
-from kafkascope.captures.model import Packet, Resolved, StreamEvent
+from kafkascope.captures.model import Resolved, StreamEvent
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
-from kafkascope.captures.packets.tcp import segment_of
+from kafkascope.captures.packets.tcp import Segment, segment_of
+from kafkascope.captures.statistics import Statistics
 from kafkascope.captures.streams.reassembly import Reassembler
 
 Named = Callable[[Resolved], None]
@@ -76,33 +77,25 @@ def one_by_one(
     for packet in block.packets():
         segment = segment_of(packet)
         statistics.saw(packet)
-        if isinstance(segment, str):
-            if segment == FRAGMENT:
-                yield from _fragment(packet, reassembler, source)
-            else:
-                statistics.skip(segment, packet.link_type)
-                if named is not None and segment == NOT_TCP:
-                    for each in in_packet(packet):
-                        named(each)
-            continue
-        statistics.segments += 1
-        if len(segment.payload) < segment.length:
-            statistics.cut_packets += 1
-        if events := reassembler.feed(segment):
-            yield from events
-
-
-def _fragment(packet: Packet, reassembler: Reassembler, source: Source) -> Iterator[StreamEvent]:
-    """Yield the events of a fragment of an IP packet, and of those that waited for it."""
-    statistics = source.statistics
-    for segment in reassembler.fragments.parts(packet):
-        if isinstance(segment, str):
+        if segment == FRAGMENT:
+            for part in reassembler.fragments.parts(packet):
+                if isinstance(part, str):
+                    statistics.skip(part, packet.link_type)
+                else:
+                    yield from _fed(part, reassembler, statistics)
+        elif isinstance(segment, str):
             statistics.skip(segment, packet.link_type)
-            continue
-        statistics.segments += 1
-        if len(segment.payload) < segment.length:
-            statistics.cut_packets += 1
-        yield from reassembler.feed(segment)
+            if named is not None and segment == NOT_TCP:
+                for each in in_packet(packet):
+                    named(each)
+        else:
+            yield from _fed(segment, reassembler, statistics)
+
+
+def _fed(segment: Segment, reassembler: Reassembler, statistics: Statistics) -> list[StreamEvent]:
+    statistics.segments += 1
+    statistics.cut_packets += len(segment.payload) < segment.length
+    return reassembler.feed(segment)
 
 
 def _sum_up(reassembler: Reassembler, source: Source) -> None:
