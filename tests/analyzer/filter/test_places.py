@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.exchanges.rows import Row, row_of_table
 from kafkascope.analyzer.filter.backends.columns import Query
 from kafkascope.analyzer.filter.backends.connections import asks_connections, ends_of
 from kafkascope.analyzer.filter.backends.exchange import Filter
@@ -21,7 +21,11 @@ from kafkascope.analyzer.filter.bind import bind
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import FIELDS, Field
 from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.filter.places import IN_TABLES, demand
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES
+from kafkascope.analyzer.pipeline.tables.values import exchange_values
 from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.reference.codes import error_name
@@ -50,8 +54,8 @@ KNOWN = Known(
 )
 
 
-Sample: TypeAlias = tuple[Session, list[tuple[Row, Exchange]]]
-"""A capture as a session, and its rows with their exchanges."""
+Sample: TypeAlias = tuple[Session, list[tuple[Row, Exchange]], list[Row]]
+"""A capture as a session, its rows with their exchanges, and its rows from a table."""
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +65,8 @@ def samples() -> Iterator[list[Sample]]:
         for path in CAPTURES:
             capture = stack.enter_context(open_capture([path], spool=Spool()))
             session = session_of(capture)
-            found.append(
-                (session, [(session.row(i), session.exchange(i)) for i in range(len(session))])
-            )
+            pairs = [(session.row(i), session.exchange(i)) for i in range(len(session))]
+            found.append((session, pairs, from_table(pairs)))
         yield found
 
 
@@ -88,12 +91,18 @@ def values_of(field: Field, row: Row, exchange: Exchange) -> tuple[Any, ...]:
     return KNOWN.values(field.name, row.number) if field.get is None else field.get(row)
 
 
+def from_table(pairs: list[tuple[Row, Exchange]]) -> list[Row]:
+    """The rows as they come back from the table of exchanges."""
+    values = [exchange_values(row, exchange) for row, exchange in pairs]
+    return list(map(row_of_table, record_batch(values, EXCHANGES.schema).to_pylist()))
+
+
 def texts_for(field: Field, samples: list[Sample]) -> list[str]:
     """Filters about a field of which one holds somewhere and one does not."""
     if field.name == "time.delta":
         return ["time.delta > 0ns", "time.delta > 900d"]
     seen: dict[Any, None] = {}
-    for _, pairs in samples:
+    for _, pairs, _ in samples:
         for row, exchange in pairs:
             seen |= dict.fromkeys(values_of(field, row, exchange))
             if len(seen) > 4:
@@ -114,10 +123,16 @@ def test_each_field_holds_for_some_exchanges_and_not_for_others(
     one_by_one, whole = set(), set()
     for text in texts_for(field, samples):
         bound = bind(text)
-        for session, pairs in samples:
+        for session, pairs, rows in samples:
             single = Filter(bound, KNOWN)
             told = [single(row, exchange) for row, exchange in pairs]
             one_by_one |= set(told)
+            if field.name in IN_TABLES:
+                stored = Filter(bound)
+                assert told == list(map(stored, rows)), text
+            else:
+                with pytest.raises(FilterError):
+                    demand(bound, text, IN_TABLES, "{} is not in tables", "")
             mask = Query(bound, KNOWN).mask(session).tolist()
             assert mask == told, text
             whole |= set(mask)
