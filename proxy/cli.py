@@ -21,7 +21,7 @@ import click
 from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.inputs.private import PrivateFile
-from kafkascope.proxy.options import ReadOptions, proxy_options
+from kafkascope.proxy.options import ProxyOptions, proxy_options
 
 if TYPE_CHECKING:
     from kafkascope.proxy.control.control import Control
@@ -43,7 +43,7 @@ FAILED: Final = 3
 @click.command()
 @proxy_options
 @click.pass_context
-def proxy(context: click.Context, wish: ReadOptions) -> int:
+def proxy(context: click.Context, options: ProxyOptions) -> int:
     """Stand between clients and brokers: watch, record, tamper.
 
     Point clients at the address that is printed. Every broker of the cluster gets a listener of its
@@ -56,16 +56,16 @@ def proxy(context: click.Context, wish: ReadOptions) -> int:
       kafkascope proxy --upstream broker:9092 -Y 'error or latency > 1s'
       kafkascope proxy --upstream broker:9092 --fault 'api == Fetch -> delay 200ms p=0.1'
     """
-    log_to(sys.stderr, logging.DEBUG if wish.verbose else logging.WARNING)
-    if wish.open:
+    log_to(sys.stderr, logging.DEBUG if options.verbose else logging.WARNING)
+    if options.open:
         hook = (context.find_root().meta or {}).get(OPEN_HOOK)
         if hook is None:
             raise click.UsageError("--open needs the terminal interface, which is not installed")
         from kafkascope.proxy.control.opening import run
 
-        return run(wish, hook)
-    rules = wish.rules()
-    return _run(Running(wish, rules))
+        return run(options, hook)
+    rules = options.rules()
+    return _run(Running(options, rules))
 
 
 def _ended(error: OSError | ValueError) -> Exception:
@@ -91,8 +91,8 @@ def _run(running: Running) -> int:
 class Running:
     """A proxy as a command: from the options to the exit code."""
 
-    def __init__(self, wish: ReadOptions, rules: list[Fault]) -> None:
-        self.wish = wish
+    def __init__(self, options: ProxyOptions, rules: list[Fault]) -> None:
+        self.options = options
         self.rules = rules
         self._signals = 0
         self._wanted: asyncio.Event
@@ -106,36 +106,36 @@ class Running:
         from kafkascope.proxy.engine.server import KafkaProxy
         from kafkascope.proxy.recording.recorder import Recorder
 
-        wish = self.wish
+        options = self.options
         descriptors.raise_limit()
         self._wanted = asyncio.Event()
         recorder = None
-        if wish.record is not None or not wish.quiet:
+        if options.record is not None or not options.quiet:
             recorder = Recorder(
-                wish.record,
-                rotate_bytes=wish.rotate_bytes,
-                rotate_s=wish.rotate_s,
-                keep_bytes=wish.keep_bytes,
-                overwrite=wish.overwrite,
-                secrets=wish.with_secrets,
+                options.record,
+                rotate_bytes=options.rotate_bytes,
+                rotate_s=options.rotate_s,
+                keep_bytes=options.keep_bytes,
+                overwrite=options.overwrite,
+                secrets=options.with_secrets,
             )
         try:
             made = KafkaProxy(
-                wish.upstream,
-                listen=wish.listen,
-                mode=wish.mode,
-                port_base=wish.port_base,
-                advertise=wish.advertise,
-                allow_brokers=wish.allow_brokers,
-                clamp=wish.clamp,
+                options.upstream,
+                listen=options.listen,
+                mode=options.mode,
+                port_base=options.port_base,
+                advertise=options.advertise,
+                allow_brokers=options.allow_brokers,
+                clamp=options.clamp,
                 rules=self.rules,
                 recorder=recorder,
-                tls=wish.tls,
-                upstream_tls=wish.upstream_tls,
-                folder=wish.folder,
-                buffer_bytes=wish.buffer_bytes,
+                tls=options.tls,
+                upstream_tls=options.upstream_tls,
+                folder=options.folder,
+                buffer_bytes=options.buffer_bytes,
             )
-            if recorder is not None and not wish.quiet:
+            if recorder is not None and not options.quiet:
                 self._watch(recorder)
             await made.start()
         except (OSError, ValueError) as error:
@@ -144,16 +144,16 @@ class Running:
         asyncio.get_running_loop().set_exception_handler(_Failures(made))
         control = Control(made, self._wanted.set)
         self._catch(made, control)
-        exposition = Exposition(made, wish.metrics_hosts)
+        exposition = Exposition(made, options.metrics_hosts)
         tasks: list[asyncio.Task[None]] = []
         try:
-            if wish.control == "-":
+            if options.control == "-":
                 tasks.append(asyncio.create_task(self._until_end(control.serve_pipe())))
-            elif wish.control != "none":
-                await control.listen(Path(wish.control) if wish.control else socket_path())
-            if wish.metrics is not None:
-                await exposition.listen(wish.metrics)
-            if wish.until_eof:
+            elif options.control != "none":
+                await control.listen(Path(options.control) if options.control else socket_path())
+            if options.metrics is not None:
+                await exposition.listen(options.metrics)
+            if options.until_eof:
                 tasks.append(asyncio.create_task(self._until_end(_stdin_ends())))
         except OSError as error:
             await made.stop(0)
@@ -163,7 +163,7 @@ class Running:
         self._ready(made)
         _look_up(made.nodes.upstreams)
         await self._wanted.wait()
-        await made.stop(wish.grace_s)
+        await made.stop(options.grace_s)
         for task in tasks:
             task.cancel()
         await control.close()
@@ -182,10 +182,10 @@ class Running:
     def _watch(self, recorder: Recorder) -> None:
         from kafkascope.proxy.recording import watch
 
-        wish = self.wish
-        arguments = ["--json"] * wish.json
-        if wish.filter:
-            arguments += ["-Y", wish.filter]
+        options = self.options
+        arguments = ["--json"] * options.json
+        if options.filter:
+            arguments += ["-Y", options.filter]
         self._watcher = watch.start(*arguments)
         assert self._watcher.stdin is not None
         descriptor = os.dup(self._watcher.stdin.fileno())
@@ -217,17 +217,17 @@ class Running:
             loop.add_signal_handler(each, asked)
 
     def _ready(self, made: KafkaProxy) -> None:
-        wish = self.wish
+        options = self.options
         what = {"reverse": "bootstrap.servers", "socks5": "SOCKS5 proxy", "transparent": "listener"}
         say(f"{what[made.mode]} {made.bootstrap}")
         if made.tls.ca_file is not None:
             say(f"clients have to trust {made.tls.ca_file}")
-        if wish.record is not None:
-            say(f"recording to {wish.record}")
+        if options.record is not None:
+            say(f"recording to {options.record}")
         for rule in made.rules:
             say(f"rule: {rule}")
-        if wish.ready_file is not None:
-            with PrivateFile(wish.ready_file, shared=True) as file:
+        if options.ready_file is not None:
+            with PrivateFile(options.ready_file, shared=True) as file:
                 file.write(f"{made.bootstrap}\n".encode())
 
     def _farewell(self, made: KafkaProxy) -> None:

@@ -24,7 +24,7 @@ DEFAULT_LISTEN: Final = "127.0.0.1:19092"
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ProxyOptions:
     """What the user wants of a proxy."""
 
     upstream: str
@@ -107,12 +107,12 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def _hosts(
-    context: click.Context, option: click.Parameter, told: tuple[str, ...]
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Names as a Host header has them; a usage error for anything else."""
     from kafkascope.proxy.hosts import host_named
 
-    hosts = {each: host_named(each) for each in told}
+    hosts = {each: host_named(each) for each in given}
     wrong = [each for each, host in hosts.items() if host is None]
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is no name of a host", context, option)
@@ -120,13 +120,13 @@ def _hosts(
 
 
 def _networks(
-    context: click.Context, option: click.Parameter, told: tuple[str, ...]
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Networks; a usage error for anything else."""
     from kafkascope.proxy.engine.destinations import BadNetwork, parse_network
 
     try:
-        return tuple(str(parse_network(each)) for each in told)
+        return tuple(str(parse_network(each)) for each in given)
     except BadNetwork as error:
         raise click.BadParameter(str(error), context, option) from None
 
@@ -221,69 +221,69 @@ _OPTIONS: Final = (
 
 
 def proxy_options(function: Callable[..., int]) -> Callable[..., int]:
-    """All options, given to the command as `wish`."""
+    """All options, handed to the command as `options`."""
 
     @functools.wraps(function)
-    def command(*arguments: Any, **told: Any) -> int:
-        return function(*arguments, wish=_wish(told))
+    def command(*arguments: Any, **given: Any) -> int:
+        return function(*arguments, options=_made(given))
 
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def _wish(told: dict[str, Any]) -> ReadOptions:
+def _made(given: dict[str, Any]) -> ProxyOptions:
     try:
-        listen = parse_address(told["listen"], port=0)
-        metrics = parse_address(told["metrics"], port=0) if told["metrics"] else None
+        listen = parse_address(given["listen"], port=0)
+        metrics = parse_address(given["metrics"], port=0) if given["metrics"] else None
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    if listen.host in WILDCARDS and not told["expose"]:
+    if listen.host in WILDCARDS and not given["expose"]:
         raise click.UsageError(
-            f"--listen {told['listen']} lets everybody in; add --expose if that is meant"
+            f"--listen {given['listen']} lets everybody in; add --expose if that is meant"
         )
-    if told["filter"]:
-        _check_filter(told["filter"])
-    if told["open"] and told["control"] in ("-", "none"):
+    if given["filter"]:
+        _check_filter(given["filter"])
+    if given["open"] and given["control"] in ("-", "none"):
         raise click.UsageError("--open needs the control socket")
-    if told["mode"] == "reverse" and not told["upstream"]:
+    if given["mode"] == "reverse" and not given["upstream"]:
         raise click.UsageError("--upstream HOST:PORT is missing")
-    if told["metrics_hosts"] and metrics is None:
+    if given["metrics_hosts"] and metrics is None:
         raise click.UsageError("--metrics-host needs --metrics")
-    if told["control"] == "-" and not told["quiet"]:
+    if given["control"] == "-" and not given["quiet"]:
         raise click.UsageError("--control - uses stdout: add --quiet")
-    return ReadOptions(
-        upstream=told["upstream"],
-        listen=told["listen"],
-        mode=told["mode"],
-        record=told["record"],
-        rotate_bytes=told["rotate_bytes"],
-        rotate_s=told["rotate_time"] / 1e9,
-        keep_bytes=told["keep_bytes"],
-        with_secrets=told["with_secrets"],
-        overwrite=told["overwrite"],
-        rule_files=told["rule_files"],
-        faults=told["faults"],
-        hold=told["hold"],
-        filter=told["filter"],
-        open=told["open"],
-        quiet=told["quiet"],
-        json=told["json"],
-        verbose=told["verbose"],
-        port_base=told["port_base"],
-        advertise=told["advertise"],
-        allow_brokers=told["allow_brokers"],
-        clamp=not told["no_clamp"],
-        tls=_client_tls(told),
-        upstream_tls=_upstream_tls(told),
-        folder=told["confdir"] or Path.home() / ".kafkascope",
+    return ProxyOptions(
+        upstream=given["upstream"],
+        listen=given["listen"],
+        mode=given["mode"],
+        record=given["record"],
+        rotate_bytes=given["rotate_bytes"],
+        rotate_s=given["rotate_time"] / 1e9,
+        keep_bytes=given["keep_bytes"],
+        with_secrets=given["with_secrets"],
+        overwrite=given["overwrite"],
+        rule_files=given["rule_files"],
+        faults=given["faults"],
+        hold=given["hold"],
+        filter=given["filter"],
+        open=given["open"],
+        quiet=given["quiet"],
+        json=given["json"],
+        verbose=given["verbose"],
+        port_base=given["port_base"],
+        advertise=given["advertise"],
+        allow_brokers=given["allow_brokers"],
+        clamp=not given["no_clamp"],
+        tls=_client_tls(given),
+        upstream_tls=_upstream_tls(given),
+        folder=given["confdir"] or Path.home() / ".kafkascope",
         metrics=metrics,
-        metrics_hosts=told["metrics_hosts"],
-        buffer_bytes=told["buffer"],
-        control=told["control"],
-        ready_file=told["ready_file"],
-        grace_s=told["grace"] / 1e9,
-        until_eof=told["until_eof"],
+        metrics_hosts=given["metrics_hosts"],
+        buffer_bytes=given["buffer"],
+        control=given["control"],
+        ready_file=given["ready_file"],
+        grace_s=given["grace"] / 1e9,
+        until_eof=given["until_eof"],
         arguments=tuple(each for each in sys.argv[2:] if each != "--open"),
     )
 
@@ -298,24 +298,24 @@ def _check_filter(text: str) -> None:
         raise click.UsageError(str(error)) from None
 
 
-def _client_tls(told: dict[str, Any]) -> ClientTls | None:
+def _client_tls(given: dict[str, Any]) -> ClientTls | None:
     from kafkascope.proxy.engine.tls import ClientTls
 
-    if not (told["tls"] or told["tls_cert"] or told["tls_client_ca"]):
+    if not (given["tls"] or given["tls_cert"] or given["tls_client_ca"]):
         return None
-    return ClientTls(told["tls_cert"], told["tls_key"], told["tls_client_ca"])
+    return ClientTls(given["tls_cert"], given["tls_key"], given["tls_client_ca"])
 
 
-def _upstream_tls(told: dict[str, Any]) -> UpstreamTls | None:
+def _upstream_tls(given: dict[str, Any]) -> UpstreamTls | None:
     from kafkascope.proxy.engine.tls import UpstreamTls
 
     names = ("tls", "ca", "cert", "key", "name", "insecure")
-    if not any(told[f"upstream_{name}"] for name in names):
+    if not any(given[f"upstream_{name}"] for name in names):
         return None
     return UpstreamTls(
-        told["upstream_ca"],
-        told["upstream_cert"],
-        told["upstream_key"],
-        told["upstream_insecure"],
-        told["upstream_name"],
+        given["upstream_ca"],
+        given["upstream_cert"],
+        given["upstream_key"],
+        given["upstream_insecure"],
+        given["upstream_name"],
     )

@@ -18,13 +18,13 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy.control.control import socket_path
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.options import ReadOptions
+    from kafkascope.proxy.options import ProxyOptions
 
 AFTER_S: Final = 10.0
 """Beyond `--grace`, for the end of the proxy."""
 
 
-def run(wish: ReadOptions, hook: Callable[[Path], int]) -> int:
+def run(options: ProxyOptions, hook: Callable[[Path], int]) -> int:
     """Start the proxy, show it until the user leaves, stop it; the exit code."""
     ready, tell = os.pipe()
     with tempfile.TemporaryFile("w+") as said:
@@ -32,7 +32,7 @@ def run(wish: ReadOptions, hook: Callable[[Path], int]) -> int:
             sys.executable,
             "-m",
             "kafkascope.proxy.cli",
-            *wish.arguments,
+            *options.arguments,
             "--quiet",
             "--until-eof",
         ]
@@ -51,12 +51,12 @@ def run(wish: ReadOptions, hook: Callable[[Path], int]) -> int:
                 bootstrap = pipe.readline()
             if not bootstrap:
                 return child.wait()
-            if wish.ready_file is not None:
-                with PrivateFile(wish.ready_file, shared=True) as file:
+            if options.ready_file is not None:
+                with PrivateFile(options.ready_file, shared=True) as file:
                     file.write(bootstrap.encode())
-            return hook(Path(wish.control) if wish.control else socket_path(child.pid))
+            return hook(Path(options.control) if options.control else socket_path(child.pid))
         finally:
-            _end(child, wish.grace_s)
+            _end(child, options.grace_s)
             said.seek(0)
             for line in said.read().splitlines():
                 say(line, bare=True)

@@ -74,7 +74,7 @@ class KafkaProxy:
         self.hub = Hub()
         self.held = HeldFrames(self)
         self.hub.held = self.held
-        self.chain = Chain(rules, self.hub.metrics)
+        self.chain = Chain(rules)
         self.chain.attach(self.hub)
         self.nodes = Nodes(
             upstreams,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cryptography.x509 import GeneralName
     from mitmproxy.certs import CertStore
     from mitmproxy.proxy.commands import StartHook
     from OpenSSL import SSL
@@ -134,20 +135,12 @@ class Tls:
 
     def _made_context(self, sni: str | None, sockname: Any) -> SSL.Context:
         """A context with a certificate for the name that was asked for, made once."""
-        from cryptography.x509 import DNSName, GeneralName, IPAddress
-
         assert self.client is not None
         address = sockname[0] if sockname else None
         key = ("made", sni, address)
         if key in self._contexts:
             return self._contexts[key]
-        wanted = [sni, address, *self.client.names, "localhost"]
-        names: list[GeneralName] = []
-        for each in dict.fromkeys(name for name in wanted if name):
-            try:
-                names.append(IPAddress(ipaddress.ip_address(each)))
-            except ValueError:
-                names.append(DNSName(each))
+        names = general_names(sni, address, *self.client.names, "localhost")
         entry = self.store().get_cert(sni or address, names, None)
         context = self._context(server=True)
         _use(context, entry)
@@ -219,6 +212,19 @@ class Tls:
             raise ValueError(f"{name!r} cannot be verified by OpenSSL")
         connection.set_connect_state()
         return connection
+
+
+def general_names(*names: str | None) -> list[GeneralName]:
+    """Names and addresses as certificates have them, each once."""
+    from cryptography.x509 import DNSName, IPAddress
+
+    found: list[GeneralName] = []
+    for each in dict.fromkeys(filter(None, names)):
+        try:
+            found.append(IPAddress(ipaddress.ip_address(each)))
+        except ValueError:
+            found.append(DNSName(each))
+    return found
 
 
 def _as_openssl(connection: Any, certificate: Any, error: int, depth: int, good: int) -> bool:

@@ -58,11 +58,10 @@ def token_request(time_ns: int, *, token: bool = True) -> PendingRequest:
 class Pairing:
     """The pending requests of one connection, oldest first."""
 
-    __slots__ = ("_requests", "forgotten", "own")
+    __slots__ = ("_requests", "own")
 
     def __init__(self) -> None:
         self._requests: deque[PendingRequest] = deque()
-        self.forgotten = 0
         self.own = 0
         """Responses of our own that wait for their turn."""
 
@@ -77,7 +76,6 @@ class Pairing:
         self._requests.append(request)
         if len(self._requests) > MAX_PENDING:
             self._requests.popleft()
-            self.forgotten += 1
 
     def respond(self, request: PendingRequest, payload: bytes) -> None:
         """Respond to a request in the broker's place, when its turn comes (`own_response`)."""

@@ -117,14 +117,6 @@ class InterceptedFrame:
                 pending.payload = None
         return pending.decoded
 
-    def learn(self) -> None:
-        """Teach the names of topics that this response tells."""
-        from kafkascope.analyzer.bodies.facts import learn
-
-        decoded = self.decoded
-        if decoded is not None:
-            learn(decoded.layout, decoded.body, self.context.hub.names)
-
     @cached_property
     def exchange(self) -> Exchange:
         """This frame as analysis sees it: a response with its request, a request without answer."""

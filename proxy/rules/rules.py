@@ -9,7 +9,6 @@ from kafkascope.proxy.rules.actions import BROKER, CLIENT
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.hub import Hub
-    from kafkascope.proxy.engine.metrics import Metrics
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.verdicts import Verdict
 
@@ -33,9 +32,8 @@ class Rule(Protocol):
 class Chain:
     """The rules of a proxy, asked in order. Changes apply to frames that begin afterwards."""
 
-    def __init__(self, rules: Iterable[Rule], metrics: Metrics) -> None:
+    def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules: tuple[Rule, ...] = tuple(rules)
-        self._metrics = metrics
         self._hub: Hub | None = None
         self.edition = 1
         """Another number after each change."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 DEFAULT_NODE: Final = 1
-INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 @dataclass(slots=True)

@@ -44,20 +44,18 @@ FRAME_S: Final = 60.0
 """For a request to arrive, once it has begun, and for a response to be taken."""
 _SIZE: Final = struct.Struct(">i")
 
-Told = Callable[[str], None]
-
 
 class Server:
     """Listens for a broker."""
 
     def __init__(
         self,
-        body: Told | None = None,
+        tell: Callable[[str], None] | None = None,
         *,
         accounts: Accounts | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._lines = Lines(body or (lambda text: None))
+        self._lines = Lines(tell or (lambda text: None))
         self._accounts = accounts or Accounts()
         self._tls = tls
         self._servers: list[asyncio.Server] = []

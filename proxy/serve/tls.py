@@ -3,7 +3,6 @@ CA."""
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 import tempfile
 from pathlib import Path
@@ -24,16 +23,10 @@ def made(host: str, folder: Path) -> tuple[ssl.SSLContext, Path]:
         NoEncryption,
         PrivateFormat,
     )
-    from cryptography.x509 import DNSName, GeneralName, IPAddress
 
-    from kafkascope.proxy.engine.tls import ClientTls, Tls
+    from kafkascope.proxy.engine.tls import ClientTls, Tls, general_names
 
-    names: list[GeneralName] = []
-    for each in dict.fromkeys([host, "127.0.0.1", "localhost"]):
-        try:
-            names.append(IPAddress(ipaddress.ip_address(each)))
-        except ValueError:
-            names.append(DNSName(each))
+    names = general_names(host, "127.0.0.1", "localhost")
     owner = Tls(ClientTls(), folder=folder)
     entry = owner.store().get_cert(host, names, None)
     context = _context()

@@ -79,7 +79,7 @@ def test_all_bytes_pass_and_are_recorded_whatever_the_way(
     kinds: list[int], ins: list[int], outs: list[int], recorded: bool, rules: list[str]
 ) -> None:
     bench = Bench()
-    Chain([parse_fault(rule) for rule in rules], bench.hub.metrics).attach(bench.hub)
+    Chain([parse_fault(rule) for rule in rules]).attach(bench.hub)
     tape = Tape()
     if recorded:
         bench.context.tap = tape
@@ -106,7 +106,7 @@ def test_all_bytes_pass_and_are_recorded_whatever_the_way(
 
 def test_a_rule_that_comes_later_is_asked_about_the_next_frame() -> None:
     bench = Bench()
-    chain = Chain([parse_fault("client == nobody -> drop")], bench.hub.metrics)
+    chain = Chain([parse_fault("client == nobody -> drop")])
     chain.attach(bench.hub)
     try:
         for number in range(3):
@@ -122,7 +122,7 @@ def test_a_rule_that_comes_later_is_asked_about_the_next_frame() -> None:
 
 def test_a_rule_about_another_client_of_the_same_connection_fires() -> None:
     bench = Bench()
-    chain = Chain([parse_fault("client == other -> drop on request")], bench.hub.metrics)
+    chain = Chain([parse_fault("client == other -> drop on request")])
     chain.attach(bench.hub)
     try:
         bench.feed(CLIENT, request(HEARTBEAT, 4))

@@ -10,7 +10,6 @@ from kafkascope.proxy.rules.matching import Matcher
 from kafkascope.proxy.rules.triggers import Trigger
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.engine.metrics import Metrics
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Look
     from kafkascope.proxy.rules.verdicts import Verdict
@@ -81,7 +80,6 @@ class Fault:
             raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")
         self.side = able[0]
         self.name = name or str(self)
-        self.metrics: Metrics | None = None
 
     def __str__(self) -> str:
         side = ""

@@ -130,7 +130,7 @@ class Playbook:
     def __init__(self, *rules: Any, recording: bool = False) -> None:
         self.bench = Bench()
         if rules:
-            Chain(rules, self.bench.hub.metrics).attach(self.bench.hub)
+            Chain(rules).attach(self.bench.hub)
         self.tap = _Tap()
         if recording:
             self.bench.context.tap = self.tap

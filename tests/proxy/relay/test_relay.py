@@ -43,7 +43,7 @@ from tests.proxy.test_quick import Tape
 
 def armed(*rules: Any, rewrite: bool = True) -> Bench:
     bench = Bench(rewrite=rewrite)
-    Chain(rules, bench.hub.metrics).attach(bench.hub)
+    Chain(rules).attach(bench.hub)
     return bench
 
 

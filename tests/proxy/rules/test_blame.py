@@ -62,7 +62,7 @@ def recorded(path: Path, rule: str) -> None:
     bench = Bench()
     tape = bench.context.tap = Taped(bench)
     bench.hub.held = HeldFrames(KafkaProxy("127.0.0.1:1"))
-    Chain([parse_fault(rule)], bench.hub.metrics).attach(bench.hub)
+    Chain([parse_fault(rule)]).attach(bench.hub)
     queue: list[tuple[int, int, Any]] = []
     order = 0
 
@@ -230,7 +230,7 @@ def test_who_waits_behind_a_delayed_answer_is_not_slow(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     bench = Bench()
     tape = bench.context.tap = Taped(bench)
-    Chain([parse_fault("-> delay 2s on response once")], bench.hub.metrics).attach(bench.hub)
+    Chain([parse_fault("-> delay 2s on response once")]).attach(bench.hub)
     bench.feed(CLIENT, b"".join(request(HEARTBEAT, 4, correlation_id=n) for n in range(3)))
     both = b"".join(response(HEARTBEAT, 4, correlation_id=n) for n in range(3))
     (wake,) = (each for each in bench.feed(BROKER, both) if isinstance(each, WakeUp))
@@ -249,7 +249,7 @@ def test_an_answer_that_is_held_to_the_end_is_told_of(tmp_path: Path) -> None:
     bench = Bench()
     tape = bench.context.tap = Taped(bench)
     bench.hub.held = HeldFrames(KafkaProxy("127.0.0.1:1"))
-    Chain([parse_fault("-> hold on response")], bench.hub.metrics).attach(bench.hub)
+    Chain([parse_fault("-> hold on response")]).attach(bench.hub)
     bench.feed(CLIENT, request(HEARTBEAT, 4))
     bench.feed(BROKER, response(HEARTBEAT, 4))
     bench.now_ns += 60 * SECOND
@@ -278,7 +278,7 @@ def test_rules_in_python_are_named(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     bench = Bench()
     tape = bench.context.tap = Taped(bench)
-    Chain([Custom()], bench.hub.metrics).attach(bench.hub)  # type: ignore[list-item]
+    Chain([Custom()]).attach(bench.hub)  # type: ignore[list-item]
     bench.feed(CLIENT, request(HEARTBEAT, 4))
     bench.feed(BROKER, response(HEARTBEAT, 4))
     tape.end(None, "fin", bench.now_ns)

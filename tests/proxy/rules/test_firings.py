@@ -54,7 +54,7 @@ def tapped(*rules: str) -> tuple[Bench, Notes]:
     bench, notes = Bench(), Notes()
     bench.context.tap = notes
     bench.hub.held = HeldFrames(KafkaProxy("127.0.0.1:1"))
-    Chain([parse_fault(rule) for rule in rules], bench.hub.metrics).attach(bench.hub)
+    Chain([parse_fault(rule) for rule in rules]).attach(bench.hub)
     return bench, notes
 
 

@@ -53,7 +53,7 @@ def seen() -> tuple[tuple[InterceptedFrame, ...], tuple[InterceptedFrame, ...]]:
     """Requests and responses of the samples, as rules see them; and what the samples lack."""
     spies = [Spy("requests", CLIENT), Spy("responses", BROKER)]
     bench = Bench(rewrite=False)
-    Chain(spies, bench.hub.metrics).attach(bench.hub)  # type: ignore[arg-type]
+    Chain(spies).attach(bench.hub)  # type: ignore[arg-type]
     number = 0
 
     def pass_by(asked: bytes, answered: bytes, client: Endpoint, broker: Endpoint) -> None:

@@ -41,7 +41,7 @@ from tests.proxy.kit import (
 def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
     bench = Bench()
     faults = [parse_fault(rule) for rule in rules]
-    Chain(faults, bench.hub.metrics).attach(bench.hub)
+    Chain(faults).attach(bench.hub)
     return bench, faults
 
 
