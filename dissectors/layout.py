@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors import schema
 from kafkascope.dissectors.errors import SchemaError, UnknownVersion
-from kafkascope.dissectors.schema import UNSET, Field, Message
+from kafkascope.dissectors.schema import UNSET, Field, Message, Versions
 
 NUMBER_FORMATS: Final[dict[type[Field], tuple[str, str]]] = {
     schema.Int8: ("int8", "b"),
@@ -124,6 +124,19 @@ class Layout:
         # The whole tree would bury whatever it is printed in.
         releases = f" of {self.message.releases}" if self.message.releases else ""
         return f"<Layout {self.message.name} v{self.version}{releases}>"
+
+
+MAGICS: Final = {
+    "ProduceRequest": tuple(map(Versions.parse, ("0-1", "2", "3+"))),
+    "FetchResponse": tuple(map(Versions.parse, ("0-1", "2-3", "4+"))),
+}
+"""Versions that carry records of magic 0, 1 (KIP-32) and 2 (KIP-98)."""
+
+
+def magic_of(name: str, version: int) -> int:
+    """The format of the records that a message carries; 2 for messages that never had another."""
+    spans = MAGICS.get(name, ())
+    return next((magic for magic, span in enumerate(spans) if version in span), 2)
 
 
 @cache

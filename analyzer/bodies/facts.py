@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.source import Lines, compile_function
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -20,9 +21,6 @@ from kafkascope.dissectors.layout import (
     StructWire,
     UuidWire,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.topics import TopicNames
 
 PARTITION_NAMES: Final = frozenset({"partition", "partition_index", "partition_id"})
 """Numbers of partitions; `index` is one too where a topic is around."""

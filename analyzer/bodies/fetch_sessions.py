@@ -9,13 +9,11 @@ unknown, and says so. Sans-I/O.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.values import Uuid
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.topics import TopicNames
 
 FETCH: Final = 1
 SHARE_FETCH: Final = 78

@@ -8,14 +8,18 @@ was taken up. What began before the capture is unknown. Sans-I/O.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import walk_of
-from kafkascope.analyzer.bodies.fetch_sessions import FETCH, SHARE_FETCH, listed, topic_of
+from kafkascope.analyzer.bodies.fetch_sessions import (
+    FETCH,
+    SHARE_FETCH,
+    FetchSession,
+    Partition,
+    listed,
+    topic_of,
+)
 from kafkascope.captures.resumable import Resumable
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Partition
 
 MAX_PARTITIONS: Final = 100_000
 """Per connection; when there are more, all are forgotten and learned anew."""

@@ -8,12 +8,9 @@ told last.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from kafkascope.dissectors.layout import ArrayWire, StructWire
-
-if TYPE_CHECKING:
-    from kafkascope.dissectors.layout import Layout, Slot
+from kafkascope.dissectors.layout import ArrayWire, Layout, Slot, StructWire
 
 MAX_NODES: Final = 100_000
 """Far more than any cluster has; the limit keeps hostile input from filling the memory."""

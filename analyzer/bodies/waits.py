@@ -4,15 +4,12 @@ stand behind those on their connection. Sans-I/O.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from kafkascope.analyzer.bodies.fetch_sessions import FETCH
+from kafkascope.analyzer.bodies.fetch_sessions import FETCH, FetchSession
 from kafkascope.analyzer.bodies.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
+from kafkascope.analyzer.model import Frame
 from kafkascope.captures.resumable import Resumable
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
-    from kafkascope.analyzer.model import Frame
 
 JOIN_GROUP: Final = 11
 SYNC_GROUP: Final = 14

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -23,9 +23,7 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
 from kafkascope.analyzer.text import packed, safe, wrapped
-
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Resolved
+from kafkascope.captures.model import Resolved
 
 FOUND: Final = 1
 NEVER: Final = "never"

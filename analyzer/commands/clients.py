@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
@@ -20,10 +18,8 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.analyzer.terminal import say
+from kafkascope.captures.model import Resolved
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
-
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Resolved
 
 
 @click.command()

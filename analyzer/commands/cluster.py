@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
@@ -16,9 +14,7 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.text import safe
-
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Resolved
+from kafkascope.captures.model import Resolved
 
 PARTS = ("nodes", "coordinators", "leaders")
 

@@ -7,15 +7,13 @@ import base64
 import struct
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kafkascope.analyzer.commands.inputs import octets, read_input
+from kafkascope.analyzer.exchanges.standalone import Whole
 from kafkascope.analyzer.terminal import document, json_out, out, say, stdout_bytes
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.standalone import Whole
 
 
 def message_option(function: Callable[..., int]) -> Callable[..., int]:

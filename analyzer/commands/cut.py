@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.filter.bind import fields_of
+from kafkascope.analyzer.filter.fields import MARKS
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.filter.language import compile_filter
+from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
 from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.analyzer.transform.cut_choice import Choice
+from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
+from kafkascope.analyzer.transform.marks import BadMarks, marks_of
 from kafkascope.captures.build import MAX_MSS, MSS
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.captures.inputs.private import PrivateFile
 
 
 @click.command()
@@ -43,17 +50,6 @@ def cut(wish: ReadOptions, anonymize: bool, mss: int) -> int:
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
     """
-    from kafkascope.analyzer.filter.bind import fields_of
-    from kafkascope.analyzer.filter.fields import MARKS
-    from kafkascope.analyzer.filter.known import Known
-    from kafkascope.analyzer.filter.language import compile_filter
-    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
-    from kafkascope.analyzer.transform.cut import Cutting
-    from kafkascope.analyzer.transform.cut_choice import Choice
-    from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
-    from kafkascope.analyzer.transform.marks import BadMarks, marks_of
-    from kafkascope.captures.inputs.private import PrivateFile
-
     path = _target(wish)
     try:
         known = marks_of(wish.inputs)
@@ -87,8 +83,6 @@ def cut(wish: ReadOptions, anonymize: bool, mss: int) -> int:
 
 def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
     """What was written, and what was not."""
-    from kafkascope.analyzer.findings.view import plural
-
     kept = plural(cutting.exchanges - cutting.left_out, "exchange")
     if others:
         kept += f" and {plural(others, 'connection')} without any (failed, TLS, other protocols)"

@@ -6,21 +6,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 from kafkascope.analyzer.render.layout import laid_out, widths_of
+from kafkascope.analyzer.render.tree import shown
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import columns_taken, safe
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange, Request, Response
-    from kafkascope.analyzer.reading.reading import RowAndExchange
-    from kafkascope.analyzer.transform.profiles import Profile
+from kafkascope.analyzer.transform.diff import differences
+from kafkascope.analyzer.transform.profiles import Profile, contrasts
+from kafkascope.dissectors.codec.jsonform import dumps
+from kafkascope.dissectors.codec.tree import Node, annotate
+from kafkascope.dissectors.embedded.masking import has_secrets, masked
+from kafkascope.dissectors.registry import api_named
 
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
 DIFFERENT: Final = 1
@@ -97,9 +101,6 @@ def _captures(
     sides: tuple[str, ...],
     strict: bool,
 ) -> int:
-    from kafkascope.analyzer.transform.profiles import contrasts
-    from kafkascope.dissectors.registry import api_named
-
     wanted = api_named(api).name if api else ""
     (one, bad), (two, worse) = (_profile(wish, side, sides, wanted) for side in (left, right))
     found = list(contrasts(one, two, strict=strict))
@@ -117,9 +118,6 @@ def _captures(
 def _profile(
     wish: ReadOptions, side: Side, sides: tuple[str, ...], api: str
 ) -> tuple[Profile, int]:
-    from kafkascope.analyzer.reading.reading import Reading
-    from kafkascope.analyzer.transform.profiles import Profile
-
     profile = Profile(sides)
     with Reading(replace(wish, inputs=(side.path,))) as reading:
         for _, exchange in reading.rows():
@@ -186,8 +184,6 @@ def _exchanges(
 
 
 def _told(wish: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int]:
-    from kafkascope.analyzer.reading.reading import Reading
-
     with Reading(replace(wish, inputs=(side.path,))) as reading:
         for row, exchange in reading.rows():
             if row.number == side.number:
@@ -216,9 +212,6 @@ def _messages(
     strict: bool,
     show_hex: bool,
 ) -> Iterator[dict[str, Any]]:
-    from kafkascope.analyzer.transform.diff import differences
-    from kafkascope.dissectors.embedded.masking import masked
-
     if a is None or b is None or a.decoded is None or b.decoded is None:
         words = tuple(
             "none" if each is None else "undecoded" if each.decoded is None else "decoded"
@@ -242,9 +235,6 @@ def _messages(
 
 def _octets_of(message: Request | Response) -> Any:
     """place -> the bytes of that field as text; empty when it is not there."""
-    from kafkascope.dissectors.codec.tree import Node, annotate
-    from kafkascope.dissectors.embedded.masking import has_secrets
-
     decoded, payload = message.decoded, message.frame.payload
     assert decoded is not None
     if has_secrets(decoded.layout):
@@ -273,9 +263,6 @@ def _octets_of(message: Request | Response) -> Any:
 
 def text_of(value: Any) -> str:
     """A value in a line."""
-    from kafkascope.analyzer.render.tree import shown
-    from kafkascope.dissectors.codec.jsonform import dumps
-
     if isinstance(value, dict | list):
         text = dumps(value).decode("utf-8", "replace")
         return text if len(text) <= 200 else f"{text[:200]}..."

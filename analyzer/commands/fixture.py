@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from kafkascope.analyzer.commands.options import reading_options
+from kafkascope.analyzer.fixtures import Fixture
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.fixtures import Fixture
 
 WRONG: Final = 1
 SHOWN: Final = 20

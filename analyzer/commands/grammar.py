@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from kafkascope.analyzer.commands.codec import full_name
 from kafkascope.analyzer.terminal import document
-
-if TYPE_CHECKING:
-    from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.schema import Versions
 
 
 @click.command()

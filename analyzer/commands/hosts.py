@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Resolved
+from kafkascope.captures.model import Resolved
 
 MAX_HOSTS_BYTES: Final = 16 << 20
 """Larger ones are something else."""

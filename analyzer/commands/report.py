@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -12,10 +12,11 @@ from kafkascope.analyzer.commands.options import known_release, reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.report import collect, markdown, page, sections
+from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.terminal import say
-
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Resolved
+from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.captures.model import Resolved
 
 SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
 REDACTED: Final = {
@@ -57,10 +58,6 @@ def report(wish: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, 
       kafkascope report prod.pcapng -o upgrade.md --for 4.1
       kafkascope report prod.pcapng -Y 'client == "billing"' -o billing.html --redact all
     """
-    from kafkascope.analyzer.report import collect, markdown, page, sections
-    from kafkascope.analyzer.report.disguise import Disguise
-    from kafkascope.captures.inputs.private import PrivateFile
-
     path = _target(wish)
     with Reading(wish) as reading:
         refuse_inputs(str(path), wish.inputs)

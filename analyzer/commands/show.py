@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, show_files
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
+from kafkascope.analyzer.render.exchange import exchange_lines
 from kafkascope.analyzer.terminal import say
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
+from kafkascope.captures.describe import describe
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
 MAX_NUMBERS: Final = 1_000_000
@@ -36,8 +37,6 @@ def show(wish: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bo
       kafkascope show capture.pcapng 12,15-17 --hex
       kafkascope show capture.pcapng -Y 'error == NOT_COORDINATOR' --json
     """
-    from kafkascope.analyzer.reading.reading import Reading
-
     inputs, numbers = _split(wish.inputs)
     if files := kafka_files(inputs):
         return show_files(files, numbers, wish, show_hex)
@@ -94,8 +93,6 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
 
 
 def _print_json(pair: RowAndExchange, reading: Reading, output: Output) -> None:
-    from kafkascope.analyzer.exchanges.full import full_line
-
     row, exchange = pair
     output.json_lines(full_line(row, exchange, reading.capture.context.names, []))
 
@@ -103,8 +100,6 @@ def _print_json(pair: RowAndExchange, reading: Reading, output: Output) -> None:
 def _print_text(
     pair: RowAndExchange, reading: Reading, output: Output, show_hex: bool, whole: bool
 ) -> None:
-    from kafkascope.analyzer.render.exchange import exchange_lines
-
     row, exchange = pair
     context = reading.capture.context
     names, nodes = context.names, context.nodes
@@ -113,8 +108,6 @@ def _print_text(
 
 
 def _print_packets(pair: RowAndExchange, reading: Reading, output: Output) -> None:
-    from kafkascope.captures.describe import describe
-
     exchange = pair[1]
     sides = (side for side in (exchange.request, exchange.response) if side is not None)
     numbers = {part.packet for side in sides for part in side.frame.parts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -26,18 +26,14 @@ from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.errors import BY as ERRORS_BY
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.latency import Latency
-from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
 from kafkascope.analyzer.statistics.sizes import SizesOf
 from kafkascope.analyzer.statistics.throughput import Throughput
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.terminal import say
-from kafkascope.captures.model import Closed
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.model import Line
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.captures.model import Opened
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.model import Closed, Opened
 
 
 @click.group(context_settings={"max_content_width": 100})

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.reading.connects import Pair
 from kafkascope.analyzer.render.cells import plain
 from kafkascope.analyzer.render.listing import raw_values
 from kafkascope.analyzer.text import safe
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.commands.output import Output
-    from kafkascope.analyzer.reading.connects import Pair
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
 _QUOTES: Final = {"n": "", "d": '"', "s": "'"}

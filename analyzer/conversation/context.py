@@ -6,17 +6,15 @@ import struct
 from collections import Counter, deque
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
 from kafkascope.analyzer.conversation.phases import STATEFUL
+from kafkascope.analyzer.model import Frame
 from kafkascope.analyzer.topics import TopicNames
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Frame
-    from kafkascope.captures.formats.remarks import Remarks
-    from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.formats.remarks import Remarks
+from kafkascope.captures.model import Connection, Endpoint
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""

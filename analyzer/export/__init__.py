@@ -4,13 +4,12 @@ line in it."""
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.records import Problem
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.exchanges.records import Problem
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.topics import TopicNames
 
 __all__ = ["FORMATS", "Options", "Table", "Writer", "format_of", "open_writer"]
 

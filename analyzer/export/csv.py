@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from kafkascope.analyzer.exchanges.records import Problem, record_lines
-from kafkascope.analyzer.exchanges.rows import result, to_json
+from kafkascope.analyzer.exchanges.rows import Row, result, to_json
+from kafkascope.analyzer.export import Options
 from kafkascope.analyzer.export.late import Late
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import loads
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.export import Options
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 RECORD_COLUMNS: Final = (
     "exchange",

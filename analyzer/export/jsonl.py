@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from kafkascope.analyzer.exchanges.full import full_line, line_of
 from kafkascope.analyzer.exchanges.records import Problem, record_lines
-from kafkascope.analyzer.exchanges.rows import to_json
+from kafkascope.analyzer.exchanges.rows import Row, to_json
+from kafkascope.analyzer.export import Options
 from kafkascope.analyzer.export.late import Late
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import json_safe
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.export import Options
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 # Inside of a JSON string quotes are escaped, so this cannot be part of a record's value.
 _TOPIC = re.compile(rb'("topic":)"([\w-]{8}\?)"')

@@ -5,13 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from kafkascope.analyzer.exchanges.rows import nameless
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.exchanges.rows import Row, nameless
+from kafkascope.analyzer.topics import TopicNames
 
 
 class Late:

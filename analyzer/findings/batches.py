@@ -11,11 +11,12 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
+from kafkascope.dissectors.layout import MAGICS, magic_of
 
-PRODUCE: Final = 0
-FETCH: Final = 1
-NEW_FORMAT: Final = {PRODUCE: 3, FETCH: 4}
-"""First versions that carry record batches (magic 2)."""
+CARRIES: Final = {"Produce": "ProduceRequest", "Fetch": "FetchResponse"}
+"""API -> its message with records."""
+BATCHES: Final = 2
+"""The magic of record batches; message sets have 0 or 1."""
 
 
 @measured
@@ -48,7 +49,7 @@ class Batches(Detector):
             "Kafka 0.11",
         ),
     )
-    KEYS = frozenset({PRODUCE, FETCH, 78})
+    KEYS = frozenset({0, 1, 78})
 
     seen: Keyed[Noted] = table(Noted, 2_000)
     """By kind and client."""
@@ -61,8 +62,8 @@ class Batches(Detector):
                 noted.see(row)
                 noted.numbers.add(row.number)
                 break
-        key, version = row.api_key, row.api_version
-        if key in NEW_FORMAT and version is not None and version < NEW_FORMAT[key] and row.batches:
+        version, carrier = row.api_version, CARRIES.get(row.api)
+        if carrier and row.batches and version is not None and magic_of(carrier, version) < BATCHES:
             self.seen[("old", row.api, "", *_who(row))].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
@@ -80,8 +81,8 @@ class Batches(Detector):
             else:
                 name = "batch-old-format"
                 text = f"{what} with {who} carried records in the format before Kafka 0.11"
-                limit_ = NEW_FORMAT[PRODUCE if api == "Produce" else FETCH]
-                where = all_of(mine, f"api == {api} and version < {limit_} and batches > 0")
+                new = MAGICS[CARRIES[str(api)]][BATCHES].low
+                where = all_of(mine, f"api == {api} and version < {new} and batches > 0")
             named = [("topic", view.topic(topic))] if topic else []
             yield view.finding(self.rule(name), text, where, seen, about=[("client", who), *named])
 

@@ -22,9 +22,10 @@ from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
+from kafkascope.dissectors.schema import Versions
 
 FETCH: Final = 1
-ZSTD_FETCH: Final = 10
+ZSTD_FETCHES: Final = Versions.parse("10+")
 """KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd."""
 UNSUPPORTED: Final = 76
 """UNSUPPORTED_COMPRESSION_TYPE."""
@@ -95,7 +96,7 @@ class Codecs(Detector):
             who = (row.client_id, host_of(row.client_address))
             self.refused[(row.api, one_topic(row), *who)].see(row)
         version = row.api_version
-        old = row.api_key == FETCH and version is not None and version < ZSTD_FETCH
+        old = row.api_key == FETCH and version is not None and version not in ZSTD_FETCHES
         if old and "zstd" in row.codecs:
             seen = self.old[(row.client_id, host_of(row.client_address))]
             seen.see(row)
@@ -126,9 +127,9 @@ class Codecs(Detector):
             what = plural(seen.count, "Fetch exchange")
             yield view.finding(
                 rule,
-                f"{what} with {who} before v{ZSTD_FETCH} carried batches in zstd, which such "
+                f"{what} with {who} before v{ZSTD_FETCHES.low} carried batches in zstd, which such "
                 "clients need not know",
-                all_of(mine, f"api == Fetch and version < {ZSTD_FETCH} and codec == zstd"),
+                all_of(mine, f"api == Fetch and version < {ZSTD_FETCHES.low} and codec == zstd"),
                 seen,
                 severity="note",
                 about=[("client", who)],
@@ -146,7 +147,7 @@ class Codecs(Detector):
         then = f"it stood still for {after}" if old else f"it left {after} later"
         if len({event.number for event in fetches}) > 1:
             then = f"it got them {len({event.number for event in fetches})} times"
-        why = f"; its Fetch is older than v{ZSTD_FETCH}, the first with zstd" if old else ""
+        why = f"; its Fetch is older than v{ZSTD_FETCHES.low}, the first with zstd" if old else ""
         return view.finding(
             self.rule("batch-codec"),
             f"{who} was sent batches of {listed(topics)} in {', '.join(codecs)} and got no "

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.exchanges.rows import Row, blank
 from kafkascope.analyzer.filter.backends.connections import asks_connections
 from kafkascope.analyzer.filter.backends.exchange import Filter
+from kafkascope.analyzer.filter.bind import Bound
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.times import iso_ns
-from kafkascope.captures.model import Closed, Connection
+from kafkascope.captures.model import Closed, Connection, Opened
 
-if TYPE_CHECKING:
-    from kafkascope.analyzer.filter.bind import Bound
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Opened
+Pair: TypeAlias = tuple[Row, Exchange | None]
 
-    Pair: TypeAlias = tuple[Row, Exchange | None]
 
 API: Final = "(connect)"
 MOST_WAITING: Final = 100_000

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Closed, Opened, Resolved
+from kafkascope.captures.model import Closed, Opened, Resolved
 
 
 class Through(Protocol):

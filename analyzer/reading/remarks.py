@@ -4,14 +4,12 @@ missing."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import EMPTY
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, TLS
 from kafkascope.analyzer.exchanges.offline import Capture
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.conversation.context import Context
 
 ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that said no more took no part in a session."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide, token_of
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import Row, result
-from kafkascope.analyzer.model import Exchange, Request, Response
+from kafkascope.analyzer.model import Exchange, Frame, Request, Response
 from kafkascope.analyzer.render import cells as render_cells
 from kafkascope.analyzer.render.labels import Labels
 from kafkascope.analyzer.render.records import lines_inside
@@ -19,6 +20,8 @@ from kafkascope.analyzer.render.values import embedded_lines
 from kafkascope.analyzer.spans import spans
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ns
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import (
@@ -26,12 +29,6 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     response_header_version,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.bodies.nodes import NodeAddresses
-    from kafkascope.analyzer.model import Frame
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.dissectors.codec.tree import Node
 
 SASL_TOKEN: Final = "SaslToken"
 MOST_TOPICS: Final = 20

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kafkascope.analyzer.bodies.nodes import NodeAddresses
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.reference.names import name_of
+from kafkascope.dissectors.schema import Field
 from kafkascope.dissectors.values import Uuid
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.bodies.nodes import NodeAddresses
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.dissectors.schema import Field
 
 
 class Labels:

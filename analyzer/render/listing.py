@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.analyzer.filter.fields import field_of, printed
+from kafkascope.analyzer.filter.fields import Field, Type, field_of, printed
+from kafkascope.analyzer.filter.paths import Path
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render import cells as render_cells
 from kafkascope.analyzer.render.layout import GAP, laid_out
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import safe
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.filter.fields import Field, Type
-    from kafkascope.analyzer.filter.paths import Path
-    from kafkascope.analyzer.model import Exchange
 
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
 CellValues: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from kafkascope.analyzer.render.labels import PLAIN, Labels
 from kafkascope.analyzer.text import escaped
@@ -11,9 +11,6 @@ from kafkascope.dissectors.codec.tree import REST, Node, annotate
 from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot
 from kafkascope.dissectors.values import Uuid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HEX_COLUMN: Final = 8
 """Bytes beside a field's name; longer ones stand below it."""

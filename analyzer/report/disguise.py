@@ -5,23 +5,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from kafkascope.analyzer.bodies.fetch_sessions import Implied
+from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
-from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.model import Exchange, Frame, Request, Response
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.analyzer.transform.redaction import Redaction
-from kafkascope.captures.model import Closed, Endpoint, Opened
+from kafkascope.captures.model import Closed, Connection, Endpoint, Opened
+from kafkascope.dissectors.registry import Decoded
 from kafkascope.dissectors.values import Uuid
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange, Frame, Request, Response
-    from kafkascope.captures.model import Connection
-    from kafkascope.dissectors.registry import Decoded
-
 
 MOST_SESSIONS: Final = 256
 """Fetch sessions whose partitions are remembered."""

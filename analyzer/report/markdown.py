@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.findings.causes import apart, names_of
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.report.collect import ReportFacts
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.report.summary import summary
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ns
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import ReportFacts
 
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#!~&$^]|(?<!\w)[=+-]")
 _PARTS: Final = re.compile(

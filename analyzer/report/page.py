@@ -6,20 +6,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.findings import Cause, Finding
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.report.collect import ReportFacts
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.report.summary import summary
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ns
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import ReportFacts
 
 MOST_FINDINGS: Final = 100
 """Causes; of consequences of a cause as many."""

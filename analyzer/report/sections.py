@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.clients import VERDICT, judged
@@ -16,6 +16,7 @@ from kafkascope.analyzer.findings.view import api_is
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
+from kafkascope.analyzer.report.collect import ReportFacts
 from kafkascope.analyzer.statistics import errors as errors_of
 from kafkascope.analyzer.statistics import latency as latency_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
@@ -30,9 +31,6 @@ from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
 from kafkascope.analyzer.statistics.table import RIGHT, cell
 from kafkascope.analyzer.statistics.topics import Topics
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import ReportFacts
 
 MOST_LINES: Final = 60
 """Of a table; a report of a large capture stays a report."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.findings.causes import Cause, apart, counted
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.report.collect import ReportFacts
+from kafkascope.analyzer.report.collect import ReportFacts
 
 MOST_CAUSES: Final = 3
 """Each told in a sentence; all of them follow below the summary."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import Walk, walk_of
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.model import topic_key
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.dissectors.records.records import Batch
+from kafkascope.dissectors.records.records import Batch
 
 PRODUCE: Final = 0
 FETCH: Final = 1

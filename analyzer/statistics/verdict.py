@@ -8,14 +8,12 @@ judged by what it did in the capture; APIs that it did not use are not judged.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.reference import releases
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.clients import Usage
-    from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.schema import Versions
 
 Word = Literal["ok", "unclear", "breaks", "broker"]
 """`broker`: traffic between brokers, which change their release together with it."""

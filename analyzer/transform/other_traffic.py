@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafkascope.analyzer.conversation.detect import is_other, sign_of
-from kafkascope.captures.model import Chunk, Gap, Opened
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Connection, StreamEvent
+from kafkascope.analyzer.model import Exchange
+from kafkascope.captures.model import Chunk, Connection, Gap, Opened, StreamEvent
 
 HEAD_BYTES: Final = 16 * 1024
 """Kept of a direction: a TLS handshake with its certificates."""

@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.layout import magic_of
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.request import (
@@ -26,8 +26,6 @@ NEWEST: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 READ_COMMITTED: Final = 1
-MAGICS: Final = ((Versions.parse("0-1"), 0), (Versions.parse("2-3"), 1), (Versions.parse("4+"), 2))
-"""Versions of Fetch, and the format of the records that they carry."""
 MOST_BYTES: Final = 50 << 20
 """Of records in a response."""
 MOST_KEPT: Final = 192 << 20
@@ -82,7 +80,7 @@ class Partitions:
                 return response
 
     def _read(self, version: int, body: Body) -> tuple[Body, bool]:
-        magic = next(magic for versions, magic in MAGICS if version in versions)
+        magic = magic_of("FetchResponse", version)
         left = min(body.get("max_bytes", MOST_BYTES), MOST_BYTES)
         committed = body.get("isolation_level", 0) == READ_COMMITTED
         topics, ready = [], False

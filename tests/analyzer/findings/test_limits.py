@@ -24,7 +24,7 @@ UNITS = frozenset({"ns", "ms", "bytes", "count", "times", "percent", "per second
 
 NO_LIMITS = {
     "findings.codecs.LAST_SHARED": "a version of Fetch that tells libraries apart",
-    "findings.codecs.ZSTD_FETCH": "a version of Fetch: KIP-110",
+    "findings.batches.BATCHES": "the magic of record batches",
     "findings.connections.SEGMENT": "the payload of a TCP segment, for a count of segments",
     "findings.offers.PRODUCE_OF_4": "a version of Produce that Kafka 4 serves",
     "findings.outages.DEFAULT_IDLE": "Kafka's default; idle.default says how near to it",
