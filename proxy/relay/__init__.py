@@ -1,1 +1,1 @@
-"""The machine between a client and a broker, sans-I/O: bytes of either side in, actions out."""
+"""Forwards frames between a client and a broker: bytes of either side in, actions out. Sans-I/O."""

@@ -32,7 +32,7 @@ NOTHING: Final[list[Action]] = []
 
 
 class Connection:
-    """One connection. `feed` returns None for "forward these bytes as they are"."""
+    """Forwards one connection between a client and a broker."""
 
     def __init__(self, hub: Hub, number: int, client: Endpoint, broker: Endpoint) -> None:
         self.context = context = Context(hub, number, client, broker)
@@ -46,7 +46,8 @@ class Connection:
     # --- events
 
     def feed(self, side: int, data: Data, now_ns: int) -> list[Action] | None:
-        """Bytes of a side. They are valid during the call only."""
+        """Handle bytes of a side, which are valid during the call only. None: forward them as they
+        are."""
         context = self.context
         direction = self.directions[side]
         size = len(data)
@@ -82,7 +83,7 @@ class Connection:
         return out
 
     def eof(self, side: int, now_ns: int) -> list[Action]:
-        """A side sends no more."""
+        """Handle the end of what a side sends."""
         context = self._event(now_ns)
         direction = self.directions[side]
         direction.eof = True
@@ -92,14 +93,14 @@ class Connection:
         return context.out
 
     def woken(self, token: Any, now_ns: int) -> list[Action]:
-        """The time of a `WakeUp` is over."""
+        """Continue after the delay of a `WakeUp`."""
         side, stop = token
         if not self._stopped(side, stop):
             return NOTHING
         return self._resume(side, now_ns)
 
     def awaited(self, token: Any, verdict: Any, now_ns: int) -> list[Action]:
-        """A rule that took its time has decided."""
+        """Continue with the verdict of a rule that is a coroutine."""
         side, stop, frame, rules = token
         if not self._stopped(side, stop):
             return NOTHING
@@ -107,7 +108,7 @@ class Connection:
         return self._resume(side, now_ns)
 
     def release(self, side: int, stop: Stop, verdict: Verdict, now_ns: int) -> list[Action]:
-        """Somebody decided about a held frame; `verdict` is carried out in place of the rule's."""
+        """Continue with a held frame; `verdict` takes the place of the rule's."""
         if not self._stopped(side, stop):
             return NOTHING
         frame = stop.frame
@@ -116,7 +117,7 @@ class Connection:
         return self._resume(side, now_ns)
 
     def closed(self) -> None:
-        """The connection is over; nothing comes any more."""
+        """Clean up: both sockets are closed."""
         self.context.over = True
         stop = self.directions[BROKER].stop
         if stop is not None and not stop.forever and stop.frame is not None:
@@ -148,16 +149,16 @@ class Connection:
 
     @property
     def busy(self) -> bool:
-        """Whether responses are still to come."""
+        """Whether requests wait for their responses."""
         return len(self.pairing) > 0
 
     @property
     def kept(self) -> int:
-        """Bytes that wait here."""
+        """Bytes that the connection keeps in memory."""
         return self.directions[0].kept + self.directions[1].kept + self.pairing.kept
 
     def wanted(self, side: int) -> bool:
-        """Whether what a side had sent before it left is still to go on, and will."""
+        """Whether what a side sent before it left has to be forwarded still, and will be."""
         if side == CLIENT or self.context.over:
             return False  # nobody is there for the response
         stop, asks = self.directions[BROKER].stop, not self.directions[CLIENT].eof

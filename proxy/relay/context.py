@@ -1,5 +1,5 @@
-"""What all parts of a connection share: its ends, the event being handled and the actions that the
-event has led to so far."""
+"""State that all parts of a connection share: its ends, the current event and the actions it led
+to."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class Context:
         """Why the connection ended."""
 
     def ended_by(self, cause: str) -> None:
-        """The connection ends; the first cause is the one that counts."""
+        """Record why the connection ends; the first cause counts."""
         self.cause = self.cause or cause

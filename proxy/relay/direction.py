@@ -1,5 +1,4 @@
-"""One direction of a connection: the bytes of one side, cut into frames that are passed, kept or
-swallowed as their mode says.
+"""Cuts the bytes of one side into frames, which are passed, kept or discarded as their mode says.
 
 Only sizes are read here; what a frame means is known to its handler. While a direction is stopped
 its socket is not read, so nothing piles up.
@@ -53,7 +52,7 @@ OTHERS: Final = {
 
 
 class Stop:
-    """A direction that waits. `go` is called once when it may go on."""
+    """Why a direction is not read. `go` is called once when it may continue."""
 
     __slots__ = ("ends", "forever", "frame", "go", "held", "kept")
 
@@ -70,7 +69,7 @@ class Stop:
 
 
 class Direction:
-    """Cuts the bytes of one side into frames, about which its handler decides."""
+    """The bytes of one side, cut into frames about which its handler decides."""
 
     __slots__ = (
         "backlog",
@@ -139,7 +138,7 @@ class Direction:
     # --- bytes
 
     def receive(self, view: memoryview) -> None:
-        """Forward what passes, in as few pieces as possible; see to the rest."""
+        """Forward what passes, in as few pieces as possible, and handle the rest."""
         at = start = 0  # what passes, and is not forwarded yet, is from `start` to `at`
         end = len(view)
         while at < end and self.stop is None and not self.context.over:
@@ -180,7 +179,8 @@ class Direction:
             self.backlog.append(bytes(view[at:]))
 
     def _between(self, view: memoryview, start: int, at: int, end: int) -> tuple[int, int]:
-        """Decide about the frame that begins at `at`; where to go on, as in `receive`."""
+        """Decide about the frame that begins at `at`. Returns where to continue, as in
+        `receive`."""
         if self.context.opaque:
             return start, end
         if self.head:
@@ -201,7 +201,8 @@ class Direction:
         return start, at
 
     def _more_of_head(self, piece: memoryview) -> int:
-        """Keep the first bytes of a frame until there are enough to decide; how many it took."""
+        """Keep the first bytes of a frame until there are enough to decide. Returns how many it
+        took."""
         self.head += piece
         if len(self.head) == self.want:
             head = bytes(self.head)
@@ -234,7 +235,7 @@ class Direction:
         return kept
 
     def _end(self) -> None:
-        """The last byte of a frame is here."""
+        """Finish a frame whose last byte has come."""
         if self.mode is COLLECT:
             self.handler.on_frame(self._take_kept())
             if self.stop is not None:
@@ -244,18 +245,18 @@ class Direction:
         self.handler.on_end()
 
     def begin(self, size: int) -> None:
-        """A frame begins; `size` as its size field says."""
+        """Begin a frame of `size` bytes, as its size field says."""
         self.left = self.size = 4 + size
         self.mode = PASS
         self.rate = 0.0
         self.frames += 1
 
     def switch(self, event: Event) -> None:
-        """Something is known now about the current frame: see `modes`."""
+        """Change the mode of the current frame after an event (see `modes`)."""
         self.mode = transition(self.mode, event)
 
     def rest(self, at: int, size: int) -> int:
-        """Frames were followed to `at`, which may lie behind the `size` bytes that are here."""
+        """Skip the frames up to `at`, which may lie behind the `size` bytes that have come."""
         self.left = 0
         if at > size:
             self.left = at - size
@@ -264,7 +265,7 @@ class Direction:
         return min(at, size)
 
     def forward(self, data: memoryview, *, hidden: bool = False) -> None:
-        """Pass bytes on; `hidden` ones are masked in the recording, but for the header."""
+        """Forward bytes. `hidden` ones are masked in the recording, but for the header."""
         if len(data):
             self.context.out.append(Send(1 - self.side, data))
             if self.context.tap is not None:
@@ -276,7 +277,7 @@ class Direction:
         return bytes(data[:shown]) + secrets.HIDDEN * (len(data) - shown)
 
     def lose_framing(self, view: memoryview, at: int, what: str = "") -> int:
-        """The bytes at `at` are no frame: everything passes from here on, and we say so."""
+        """Treat the bytes at `at` as no frame: from here on everything passes, with a warning."""
         context = self.context
         who = ("client", "broker")[self.side]
         head = bytes(view[at : at + SIGNATURE_BYTES])
@@ -303,7 +304,7 @@ class Direction:
     # --- stops and ends
 
     def pause(self, go: Callable[[], None], *, forever: bool = False) -> Stop:
-        """Read no more until `go` may be called."""
+        """Stop reading until `go` may be called."""
         stop = Stop(go, forever=forever)
         if self.stop is None:
             self.context.out.append(Read(self.side, False))
@@ -311,14 +312,14 @@ class Direction:
         return stop
 
     def sleep(self, go: Callable[[], None], delay_ns: int) -> Stop:
-        """Pause, and go on by itself."""
+        """Stop reading for a time."""
         stop = self.pause(go)
         stop.ends = True
         self.context.out.append(WakeUp(delay_ns, (self.side, stop)))
         return stop
 
     def resume(self) -> None:
-        """Go on where the stop came."""
+        """Continue where the stop came."""
         stop = self.stop
         assert stop is not None
         self.stop = None
@@ -336,7 +337,7 @@ class Direction:
             self.context.out.append(Read(self.side, True))
 
     def finish(self) -> None:
-        """The side is at its end: the other one hears of it."""
+        """Tell the other side that this one has ended."""
         if self.head:
             self._cut_short(self.handler.unread(), bytes(self.head))
             self.head = bytearray()

@@ -1,4 +1,4 @@
-"""A frame as people edit it; and the frame with their body: header kept, sizes made right."""
+"""Frames as people edit them, and frames with the edited body: header kept, sizes corrected."""
 
 from __future__ import annotations
 

@@ -211,8 +211,8 @@ def _encoded(frame: bytes, decoded: Decoded) -> bytes:
 
 @lru_cache(4096)
 def walk_of(key: int, version: int) -> Program | None:
-    """How to get to the addresses at the end of a response that may be huge; empty: it holds none.
-    None: they are somewhere else, or nobody knows where."""
+    """The steps to the addresses at the end of a response that may be huge. Empty: it has none.
+    None: they are elsewhere, or the version is not known."""
     if key not in ENDPOINTS:
         return ()
     if key in WHOLE or version not in APIS[key].versions:
@@ -239,7 +239,7 @@ def empty(key: int, steps: Program, payload: memoryview | bytes) -> bool:
 
 @cache
 def _tail_layout(key: int, version: int) -> Layout:
-    """What stands from the node endpoints to the end."""
+    """The layout of what follows from the node endpoints on."""
     layout = layout_of(f"{APIS[key].name}Response", version)
     names = [slot.name for slot in layout.body.slots]
     at = names.index("node_endpoints") if "node_endpoints" in names else len(names)
@@ -247,7 +247,7 @@ def _tail_layout(key: int, version: int) -> Layout:
 
 
 def _padded(layout: Layout, body: Body, size: int) -> bytes:
-    """Exactly `size` bytes of a tail; `DissectError` when it needs more."""
+    """A tail of exactly `size` bytes; `DissectError` when it needs more."""
     plain = write_layout(layout, body)
     spare = size - len(plain)
     if spare == 0:

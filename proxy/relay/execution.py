@@ -1,4 +1,4 @@
-"""Rules about one frame, asked in turn until one decides, and what they decide, carried out."""
+"""Asks the rules about a frame in turn until one decides, and carries the verdict out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IN_PLACE: Final = (Replace, Respond)
 
 
 class RuleExecution:
-    """Asks the rules of one connection, and has done what they decide."""
+    """Asks the rules of one connection and carries out their verdicts."""
 
     def __init__(self, context: Context, taps: TapWriter) -> None:
         self.context = context
@@ -49,8 +49,8 @@ class RuleExecution:
         rules: Iterator[Rule],
         decided: Any = None,
     ) -> None:
-        """Ask `rules` until one decides about a frame of a direction. `decided` is the verdict of a
-        rule that took its time; the others follow."""
+        """Ask `rules` until one decides about a frame. `decided` is the verdict of a rule that was
+        a coroutine; the others follow."""
         verdict, name = decided, frame.rule
         while True:
             if verdict is not None and not isinstance(verdict, Forward):
@@ -115,7 +115,7 @@ class RuleExecution:
             stop.held = held.add(self.context, direction.side, stop, frame)
 
     def _keep(self, stop: Stop, frame: InterceptedFrame) -> None:
-        """A frame waits: it, and the payload that rules look at."""
+        """Count the memory of a frame that waits, and of the payload that rules look at."""
         if frame.whole is not None:
             stop.kept = 2 * len(frame.whole)
             if self.context.hub.memory is not None:
@@ -136,7 +136,7 @@ class RuleExecution:
             self.close(direction, verdict)
 
     def send(self, direction: Direction, frame: InterceptedFrame, data: bytes) -> None:
-        """Send on a frame that was kept, at its rate."""
+        """Forward a frame that was kept, at its rate."""
         context, side = self.context, direction.side
         response = side == BROKER  # requests were recorded as they came
         if not frame.rate:
@@ -166,8 +166,8 @@ class RuleExecution:
     def close(
         self, direction: Direction, verdict: Close, data: bytes = b"", seen: bytes = b""
     ) -> None:
-        """End the connection in the way that a rule wants. `seen`: a response as it may be
-        recorded; requests were, as they came."""
+        """End the connection as a rule wants it. `seen`: a response as it may be recorded; requests
+        were recorded as they came."""
         context, receiver = self.context, 1 - direction.side
         if verdict.first and data:
             context.out.append(Send(receiver, data[: verdict.first]))

@@ -1,4 +1,4 @@
-"""What a direction asks about its frames: the interface of `Requests` and `Responses`."""
+"""The interface of `Requests` and `Responses`: what a direction asks about its frames."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ class FrameHandler:
     direction: Direction
 
     def skim(self, data: Data, size: int) -> int:
-        """Follow frames that are nothing special, as far as they go: the offset of the first that
-        is, or of the end. `decide` would let all of them pass; this is quicker. Called between
-        frames, or in one that passes."""
+        """Skip frames that need no attention. Returns the offset of the first that does, or of the
+        end. `decide` would let all of them pass; this is faster. Called between frames, or in one
+        that passes."""
         raise NotImplementedError
 
     def decide(self, view: memoryview, at: int, end: int) -> int:
-        """Begin the frame at `at`: with a mode, perhaps with rules. More than 0: how many of its
+        """Begin the frame at `at` in a mode, perhaps with rules. Returns 0, or how many of its
         bytes are needed to decide."""
         raise NotImplementedError
 
     def scan(self, piece: memoryview) -> int | None:
-        """Follow a frame in mode WALK; where its node endpoints start, if that is in this piece."""
+        """Follow a frame in mode WALK. Returns where its node endpoints start, if that is in this
+        piece."""
         raise NotImplementedError
 
     def on_frame(self, data: bytes) -> None:
-        """A frame that was kept is here."""
+        """Handle a whole frame that was kept."""
         raise NotImplementedError
 
     def on_tail(self, data: bytes) -> None:
-        """What mode TAIL kept is here."""
+        """Handle the end of a frame that mode TAIL kept."""
         raise NotImplementedError
 
     def on_end(self) -> None:
-        """A frame is through, and nothing about it is to be decided any more."""
+        """Finish a frame about which nothing is left to decide."""
 
     def conclude_kept(self, frame: InterceptedFrame, verdict: Verdict, whole: bytes) -> None:
         """Carry out what was decided about a frame that was kept."""
         raise NotImplementedError
 
     def unread(self) -> PendingRequest:
-        """What is known of a frame of which too little has come: whether it is a SASL token."""
+        """A placeholder for a frame of which too little has come: it says whether it is a SASL
+        token."""
         raise NotImplementedError

@@ -1,7 +1,6 @@
-"""The first bytes of a request, as far as forwarding needs them: no body is decoded here.
+"""Reads the first bytes of requests, as far as forwarding needs them. Bodies are not decoded.
 
-Version rules of headers are dissectors.registry's; here is only the walk over bytes that may not
-all be there yet.
+The versions of headers are the registry's; here is the walk over bytes that may not all have come.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _SHORT = struct.Struct(">h")
 
 
 class Head(NamedTuple):
-    """What every request says first."""
+    """The header of a request, and whether it has a response."""
 
     size: int
     """As its size field says: bytes that follow the field."""
@@ -42,7 +41,8 @@ class _Short(Exception):
 
 
 def read_head(data: Bytes, at: int, end: int) -> Head | int:
-    """The head of the request whose size field is at `at`, or how many of its bytes are needed.
+    """Read the head of the request whose size field is at `at`, or say how many of its bytes are
+    needed.
 
     `ValueError` when the bytes are no request.
     """
@@ -74,7 +74,7 @@ def read_head(data: Bytes, at: int, end: int) -> Head | int:
 
 
 def _short_request(data: Bytes, at: int, end: int, size: int) -> Head | int:
-    """ControlledShutdown 0 has no client id; anything else so short is none."""
+    """Read a ControlledShutdown v0, which has no client id; no other request is so short."""
     if size < 8:
         raise ValueError(f"a size of {size}")
     if end - at < 12:
@@ -132,7 +132,8 @@ def _uvarint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def sane(view: memoryview, at: int) -> bool:
-    """Whether a size at the start of a connection makes sense: TLS, HTTP and garbage have none."""
+    """Whether a size at the start of a connection is plausible; those of TLS, HTTP and garbage are
+    not."""
     first = view[at]
     if first in (0x14, 0x15, 0x16, 0x17) and view[at + 1] == 3:
         return False

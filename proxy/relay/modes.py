@@ -14,7 +14,7 @@ from typing import Final
 
 
 class Mode(Enum):
-    """What happens to the bytes of a frame."""
+    """What is done with the bytes of a frame."""
 
     __hash__ = object.__hash__  # Enum's own hashes the name, in Python, on every look-up
 
@@ -46,7 +46,7 @@ WITHHELD: Final = frozenset((COLLECT, DISCARD))
 
 
 class Event(Enum):
-    """What is found out, or decided, about a frame."""
+    """What becomes known, or is decided, about a frame."""
 
     __hash__ = object.__hash__
 
@@ -84,7 +84,7 @@ TRANSITIONS: Final[dict[Mode, dict[Event, Mode]]] = {
 
 
 class ImpossibleTransition(RuntimeError):
-    """An event that cannot happen to a frame in its mode: a defect of ours."""
+    """An event that cannot happen to a frame in its mode: a bug."""
 
 
 def transition(mode: Mode, event: Event) -> Mode:

@@ -1,4 +1,4 @@
-"""Which response belongs to which request: brokers answer the requests of a connection in order."""
+"""Pairs responses with requests: brokers respond in the order of the requests of a connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE: Final = struct.Struct(">i")
 
 
 class PendingRequest:
-    """A request whose response is not through yet."""
+    """A request whose response has not been forwarded yet."""
 
     client_id: str | None = None
     quiet = 0
@@ -49,7 +49,7 @@ class PendingRequest:
 
 
 def token_request(time_ns: int, *, token: bool = True) -> PendingRequest:
-    """A frame of which nothing is known but whether it is a SASL token."""
+    """A placeholder for a frame of which only is known whether it is a SASL token."""
     request = PendingRequest(-1, 0, 0, time_ns)
     request.token = token
     return request
@@ -72,7 +72,7 @@ class Pairing:
         return iter(self._requests)
 
     def add(self, request: PendingRequest) -> None:
-        """Wait for its response."""
+        """Expect a response to this request."""
         self._requests.append(request)
         if len(self._requests) > MAX_PENDING:
             self._requests.popleft()
@@ -84,16 +84,16 @@ class Pairing:
         self.own += 1
 
     def front(self) -> PendingRequest | None:
-        """The request that is answered next."""
+        """The request whose response comes next."""
         return self._requests[0] if self._requests else None
 
     def pop(self) -> None:
-        """Take the front out: its response is through, or will not come."""
+        """Remove the first request: its response was forwarded, or will not come."""
         if self._requests:
             self._requests.popleft()
 
     def own_response(self) -> PendingRequest | None:
-        """Take the front out if it has a response of ours."""
+        """Remove the first request if it has a response of ours."""
         front = self.front()
         if front is None or front.response is None:
             return None
@@ -102,8 +102,8 @@ class Pairing:
         return front
 
     def skip_to(self, correlation_id: int) -> Iterator[PendingRequest]:
-        """Take out all requests before the one with that id, for the broker does not respond to
-        them any more. Yields those with a response of ours: their turn has come."""
+        """Remove all requests before the one with that id, to which the broker does not respond any
+        more. Yields those with a response of ours: their turn has come."""
         while (front := self.front()) is not None:
             if front.response is not None:
                 self.own_response()

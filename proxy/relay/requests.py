@@ -1,4 +1,4 @@
-"""The client's direction: which requests pass, which somebody has to see, SASL tokens."""
+"""The client's direction: decides which requests pass and which are kept; knows SASL tokens."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _START = struct.Struct(">hh")
 
 @cache
 def recorded_as_they_are(rewritten: frozenset[int]) -> frozenset[int]:
-    """APIs whose requests are nothing special while somebody records: no secrets, nothing to keep
-    for the broker's leg."""
+    """APIs whose requests need no attention while a recording runs: they hold no secrets, and the
+    broker's leg does not need them."""
     return frozenset(
         key
         for key in SKIMMED - rewritten
@@ -57,8 +57,8 @@ def recorded_as_they_are(rewritten: frozenset[int]) -> frozenset[int]:
 
 
 class QuietHeads:
-    """Heads of requests that no rule cares for, while the rules and the client's id stay the same:
-    the next ones like these need not be asked about."""
+    """Heads of requests that no rule cares for, while the rules and the client id stay the same.
+    Further requests like these are not looked at."""
 
     __slots__ = ("client_id", "edition", "heads", "name")
 
@@ -83,7 +83,7 @@ class QuietHeads:
 
 
 class Requests(FrameHandler):
-    """What comes from the client."""
+    """Decides about the frames of the client."""
 
     __slots__ = ("context", "direction", "flush", "pairing", "quiet", "rules", "taps", "tokens")
 
@@ -221,7 +221,7 @@ class Requests(FrameHandler):
                 self.rules.run(direction, frame, iter(rules))
 
     def _expect(self) -> None:
-        """A response will come."""
+        """Expect a response to the current request."""
         direction = self.direction
         if direction.request is not None:
             self.pairing.add(direction.request)
@@ -301,7 +301,7 @@ class Requests(FrameHandler):
         return token_request(self.context.now_ns, token=self.tokens)
 
     def _decide_token(self, view: memoryview, at: int, end: int) -> int | None:
-        """None: it is a request after all."""
+        """Decide about a frame after a SASL handshake. None: it is a request after all."""
         if end - at < 4:
             return 4
         (size,) = SIZE.unpack_from(view, at)
@@ -320,8 +320,8 @@ class Requests(FrameHandler):
         return 0
 
     def _decide_unannounced(self, view: memoryview, at: int, end: int) -> int | None:
-        """Whether a frame that is no request of a known API is a token by its form, of a client
-        that sends it without a handshake. None: it is not."""
+        """Decide whether a frame that is no request of a known API looks like a token of a client
+        that sends it without a handshake. None: it does not."""
         if end - at < 4:
             return None
         (size,) = SIZE.unpack_from(view, at)
@@ -341,7 +341,7 @@ class Requests(FrameHandler):
         return 0
 
     def _token(self, size: int) -> None:
-        """A token begins: it is kept, for the recording does not show it."""
+        """Begin a token. It is kept, because the recording must not show it."""
         direction = self.direction
         self.tokens = True
         direction.begin(size)

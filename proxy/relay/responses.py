@@ -1,4 +1,5 @@
-"""The broker's direction: which responses pass, which hold addresses, versions or secrets."""
+"""The broker's direction: decides which responses pass and which hold addresses, versions or
+secrets."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _SIZE_AND_ID = struct.Struct(">ii")
 
 
 class Responses(FrameHandler):
-    """What comes from the broker."""
+    """Decides about the frames of the broker."""
 
     __slots__ = ("context", "direction", "pairing", "rules", "tail_at", "taps", "walk")
 
@@ -134,7 +135,7 @@ class Responses(FrameHandler):
         return 0
 
     def _requested(self, correlation_id: int) -> PendingRequest | None:
-        """The request that a response answers; those before it get no response any more."""
+        """The request of a response. Those before it get no response any more."""
         pairing = self.pairing
         front = pairing.front()
         if front is not None and front.correlation_id == correlation_id and not front.token:
@@ -146,7 +147,7 @@ class Responses(FrameHandler):
         return pairing.front()
 
     def _look_into(self, request: PendingRequest, view: memoryview, at: int, end: int) -> None:
-        """Keep a response that may hold addresses, versions or secrets, or keep its end."""
+        """Keep a response that may hold addresses, versions or secrets, or only its end."""
         direction = self.direction
         hub, endpoints = self.context.hub, self.context.hub.endpoints
         key, version = request.key, request.version
@@ -282,7 +283,8 @@ class Responses(FrameHandler):
         self.taps.plain(BROKER, data, comment)
 
     def _no_listener(self, error: OSError) -> None:
-        """Better no response than one that leads the client past us."""
+        """Close the connection: better no response than one that leads the client past the
+        proxy."""
         self.context.cause = "no listener"
         self.context.hub.once(f"listen {error}", f"cannot listen for a broker: {error}")
         self.rules.close(self.direction, Close("reset"))
@@ -303,7 +305,7 @@ class Responses(FrameHandler):
             self.rules.send(self.direction, frame, whole)
 
     def on_end(self) -> None:
-        """A response is through: the next request in line may have a response of ours."""
+        """Finish a response. The next pending request may have a response of ours."""
         direction = self.direction
         if direction.request is not None and self.pairing.front() is direction.request:
             self.pairing.pop()

@@ -1,7 +1,7 @@
-"""Find the tagged section at the end of a response without keeping the response.
+"""Finds the tagged section at the end of a response without keeping the response.
 
-Produce and Fetch put node endpoints last, after the record data. A walk over sizes and counts, made
-from the declaration's layout, gets there in constant memory; it decodes nothing.
+Produce and Fetch put node endpoints last, behind the record data. A walk over sizes and counts,
+made from the declaration's layout, gets there in constant memory. It decodes nothing.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ Program: TypeAlias = tuple[Step, ...]
 
 
 class Unwalkable(Exception):
-    """A layout with something before the end that this walk does not know, or hostile bytes."""
+    """The layout has something before the end that this walk does not know, or the bytes are
+    hostile."""
 
 
 @cache
 def program(name: str, version: int, header_bytes: int, until: str) -> Program:
-    """Steps from the start of a response's payload to its field `until`; to its last tagged section
-    when that is a tagged field."""
+    """The steps from the start of a response's payload to its field `until`, or to its last tagged
+    section when that is a tagged field."""
     steps = _struct(layout_of(name, version), header_bytes, until)
     return tuple(_joined(steps))
 
@@ -82,7 +83,7 @@ def _steps(wire: Wire) -> list[Step]:
 
 
 def _joined(steps: list[Step]) -> Iterator[Step]:
-    """Neighbouring fixed sizes in one step."""
+    """Join neighbouring fixed sizes into one step."""
     run = 0
     for kind, what in steps:
         if kind == FIXED:
@@ -98,7 +99,7 @@ def _joined(steps: list[Step]) -> Iterator[Step]:
 
 
 class Walk:
-    """The walk over one response's payload, in whatever pieces it comes."""
+    """A walk over one response's payload, in whatever pieces it comes."""
 
     __slots__ = ("_at", "_end", "_steps", "_view", "found")
 
@@ -110,7 +111,8 @@ class Walk:
         self._steps = self._run(steps)
 
     def feed(self, view: memoryview | bytes) -> int | None:
-        """Walk on; the offset in `view` of the last tagged section, None while it is not reached.
+        """Continue the walk. Returns the offset in `view` of the last tagged section, None while it
+        is not reached.
 
         `Unwalkable` when the bytes make no sense.
         """

@@ -1,5 +1,8 @@
-"""What the recording gets to see of a connection: the client's leg as it was, the broker's leg
-where it differs, secrets masked to the same length."""
+"""Writes a connection to the recording: the client's leg as it was, the broker's leg where it
+differs.
+
+Secrets are masked to the same length.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TapWriter:
-    """Writes frames of a connection to its tap, while it has one."""
+    """Writes the frames of a connection to its tap, while it has one."""
 
     __slots__ = ("context", "note")
 
@@ -27,7 +30,7 @@ class TapWriter:
         """Comment for the next bytes of the client."""
 
     def start(self, recording: Recording, now_ns: int) -> None:
-        """Record what comes from now on."""
+        """Start to record the connection."""
         context = self.context
         context.tap = recording.tap(context.number, context.client, context.broker, now_ns)
 
@@ -75,7 +78,7 @@ class TapWriter:
             frame.pending.raw = b""
 
     def lost(self, frame: InterceptedFrame, data: bytes, comment: str) -> None:
-        """Record a response as the broker gave it: the client gets another, or none."""
+        """Record a response as the broker sent it, when the client gets another or none."""
         tap, request = self.context.tap, frame.pending
         if tap is None:
             return
@@ -86,13 +89,13 @@ class TapWriter:
         tap.broker(BROKER, seen, now_ns, self._about(frame, comment))
 
     def _about(self, frame: InterceptedFrame, comment: str) -> str:
-        """A comment on the broker's leg that says which exchange of the client's leg it is about:
-        there is nothing of it there, or not what was changed."""
+        """A comment on the broker's leg that names the exchange of the client's leg which it is
+        about."""
         whom = named(self.context.client, frame.pending.correlation_id)
         return f"{comment} [{whom}]" if comment else ""
 
     def masked(self, side: int, request: PendingRequest, data: bytes) -> bytes:
-        """A frame, or the beginning of one, as it may be recorded: of the same length."""
+        """A frame, or the beginning of one, with its secrets masked to the same length."""
         if self.context.hub.with_secrets:
             return data
         if request.token:

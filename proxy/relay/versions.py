@@ -1,4 +1,4 @@
-"""Versions in responses to ApiVersions: capped where a newer one would hide addresses from us.
+"""Caps the versions in ApiVersions responses where a newer one would hide addresses from us.
 
 A client that speaks a version which we cannot read gets addresses that lead past us. So the APIs
 whose responses hold addresses are offered up to the version that we know; all others stay as the
