@@ -1,4 +1,4 @@
-"""Who decides about frames: filters, triggers, verdicts, faults.
+"""Decides about frames: filters, triggers, verdicts and faults. Knows no connections.
 
 Knows no connections.
 """

@@ -1,4 +1,5 @@
-"""What a relay wants done. Values only; `layer.py` turns them into mitmproxy's commands."""
+"""What a connection wants done: values only. `engine.layer` turns them into mitmproxy's
+commands."""
 
 from __future__ import annotations
 
@@ -14,35 +15,35 @@ How: TypeAlias = Literal["fin", "half", "reset"]
 
 
 class Send(NamedTuple):
-    """Bytes for a side."""
+    """Send bytes to a side."""
 
     side: Side
     data: Data
 
 
 class Read(NamedTuple):
-    """Read from a side, or stop."""
+    """Read from a side, or stop reading."""
 
     side: Side
     on: bool
 
 
 class WakeUp(NamedTuple):
-    """Call `woken(token)` after a time."""
+    """Call `woken(token)` after a delay."""
 
     delay_ns: int
     token: Any
 
 
 class Ask(NamedTuple):
-    """Call `awaited(token, result)` when a rule that takes its time has decided."""
+    """Await a rule's coroutine, then call `awaited(token, result)`."""
 
     what: Awaitable[Any]
     token: Any
 
 
 class End(NamedTuple):
-    """End a side: `half` ends only our direction."""
+    """End a side; `half` ends only our direction."""
 
     side: Side
     how: How

@@ -1,4 +1,4 @@
-"""Responses that no broker gave: an error in the right place of any API and version.
+"""Builds responses that no broker gave: an error in the right place, for any API and version.
 
 A request's topics, partitions and groups are echoed into its response by the declarations of both,
 by what fields are (entity marks, names of partitions), not by a list of APIs.
@@ -40,7 +40,8 @@ SAME: Final = {"user": "name", "coordinator_keys": "key", "groups_names": "group
 
 
 def error_response(request: Decoded, code: int, level: str | None = None) -> bytes | None:
-    """The payload of a response to that request with an error; None when it has no place."""
+    """The payload of a response to that request with an error; None when there is no place for
+    it."""
     from kafkascope.dissectors.registry import api_named
 
     api = api_named(request.message.removesuffix("Request"))
@@ -55,7 +56,8 @@ def error_response(request: Decoded, code: int, level: str | None = None) -> byt
 
 
 def stamp(layout: Layout, body: dict[str, Any], code: int, level: str | None = None) -> bool:
-    """Put an error into a response, at a level or where it belongs; False without a place."""
+    """Put an error into a response, at a level or where it belongs. False when there is no place
+    for it."""
     places: dict[str, list[dict[str, Any]]] = {}
     for kind, struct_ in _places(layout.body, body, True):
         places.setdefault(kind, []).append(struct_)
@@ -130,7 +132,7 @@ def _kind(slots: tuple[Slot, ...]) -> str:
 
 
 def _meaning(slot: Slot) -> str:
-    """What a field is, in words that requests and responses share."""
+    """What a field stands for, in terms that requests and responses share."""
     if slot.field.entity and slot.field.entity not in ("brokerId",):
         return slot.field.entity
     if slot.name in PARTITIONS or slot.name in ("partitions", "partition_indexes"):

@@ -1,4 +1,4 @@
-"""A frame as a rule sees it: what its head says, and its body when it is asked for."""
+"""A frame as rules see it: its head, and its body when a rule asks for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class InterceptedFrame:
-    """A request, or a response with the request that it answers."""
+    """A request, or a response with its request."""
 
     __slots__ = (
         "__dict__",
@@ -119,7 +119,8 @@ class InterceptedFrame:
 
     @cached_property
     def exchange(self) -> Exchange:
-        """This frame as analysis sees it: a response with its request, a request without answer."""
+        """The exchange that filters and summaries look at: a response with its request, or a
+        request without a response."""
         pending, context = self.pending, self.context
         connection = Connection(context.number, context.client, context.broker, pending.time_ns)
         header = None
@@ -162,12 +163,12 @@ class InterceptedFrame:
 
     @cached_property
     def row(self) -> Row:
-        """The row of that exchange, on which filters are judged."""
+        """The row of that exchange."""
         return row_of(self.exchange, self.context.hub.names)
 
     @property
     def head_row(self) -> Row:
-        """A row that knows no more than the head; never kept."""
+        """A row from the head alone; not cached."""
         head = InterceptedFrame(self.context, CLIENT, self.pending, self.size, self.now_ns)
         return row_of(head.exchange, self.context.hub.names)
 

@@ -1,5 +1,8 @@
-"""A filter held against frames that pass: first by the head alone, then, if that does not settle
-it, by the whole frame. The language is the one of everywhere (analyzer.filter)."""
+"""Holds a filter against frames: first against the head alone, then, where that is not enough,
+against the whole frame.
+
+The language is the display filter's (analyzer.filter).
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ class Matcher:
         self._known: dict[tuple[object, ...], bool | None] = {}
 
     def refusal(self, side: int, can_harm: CanHarm | None = None) -> str | None:
-        """Why it can match no frame of that side (that can be harmed); None when it can."""
+        """Why the filter can match no frame of that side (that can be harmed); None when it can."""
         return refusal(self.bound, side, can_harm)
 
     def by_head(self, frame: InterceptedFrame) -> bool | None:
-        """Whether it matches, by the head alone; None: the whole frame has to be seen."""
+        """Whether a frame matches by its head alone. None: only the whole frame can tell."""
         if self.bound is None:
             return True
         key = (frame.key, frame.version, frame.client_id, frame.context.number)
@@ -44,7 +47,7 @@ class Matcher:
         return settled
 
     def __call__(self, frame: InterceptedFrame) -> bool:
-        """Whether it matches."""
+        """Whether a whole frame matches."""
         return self._whole(frame.row, frame.exchange)
 
 

@@ -1,4 +1,4 @@
-"""Rules: who decides about frames, and the chain that asks them in order."""
+"""The interface of rules, and the chain that asks them in order."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ Look = Literal["no", "head", "whole"]
 
 
 class Rule(Protocol):
-    """Something that decides about frames of one kind."""
+    """Decides about requests or about responses."""
 
     name: str
     side: int
     """0: it decides about requests; 1: about responses."""
 
     def look(self, frame: InterceptedFrame) -> Look:
-        """By the head alone: is the frame of interest, and does the rule need all of it?"""
+        """Look at the head alone: is the frame of interest, and does the rule need all of it?"""
 
     def judge(self, frame: InterceptedFrame) -> Verdict | Awaitable[Verdict | None] | None:
-        """What to do; None: nothing. An awaitable stops only this direction of this connection."""
+        """Decide about a frame. None: let it pass. An awaitable stops only this direction of this
+        connection."""
 
 
 class Chain:
@@ -39,7 +40,7 @@ class Chain:
         """Another number after each change."""
 
     def attach(self, hub: Hub) -> None:
-        """Be asked by a hub's connections; only while there is a rule to ask."""
+        """Connect the chain to a hub, which asks it while it has rules."""
         self._hub = hub
         hub.chain = self if self._rules else None
 
@@ -57,15 +58,15 @@ class Chain:
             self._hub.changed()
 
     def add(self, rule: Rule) -> None:
-        """Ask this rule after the others."""
+        """Add a rule behind the others."""
         self._set((*self._rules, rule))
 
     def remove(self, rule: Rule) -> None:
-        """Ask it no more."""
+        """Remove a rule."""
         self._set(tuple(each for each in self._rules if each is not rule))
 
     def clear(self) -> None:
-        """Ask nobody."""
+        """Remove all rules."""
         self._set(())
 
     def quiet(self, frame: InterceptedFrame) -> bool:
@@ -80,7 +81,7 @@ class Chain:
         return True
 
     def look(self, frame: InterceptedFrame) -> tuple[list[Rule], bool]:
-        """The rules that a frame is of interest to, and whether one needs all of it."""
+        """The rules that want to judge a frame, and whether one needs all of it."""
         rules = []
         whole = False
         for rule in self._rules:
@@ -92,7 +93,7 @@ class Chain:
         return rules, whole
 
     def responses(self, frame: InterceptedFrame, recorded: bool = False) -> bool:
-        """Whether a rule wants to see this request again with its response; or, in a recording,
+        """Whether a rule wants to see this request again with its response; in a recording also,
         whether one may keep the response from the client."""
         wanted = ("whole", "head") if recorded else ("whole",)
         return any(rule.side == BROKER and rule.look(frame) in wanted for rule in self._rules)

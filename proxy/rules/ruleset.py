@@ -19,7 +19,7 @@ KEYS: Final = {"name", "when", "do", "trigger"}
 
 
 def load_rules(path: Path) -> list[Fault]:
-    """The faults of a file; `FaultError` with file and place, `OSError`."""
+    """Load the faults of a file; `FaultError` with file and place, `OSError`."""
     try:
         told = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

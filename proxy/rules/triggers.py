@@ -1,4 +1,5 @@
-"""When a rule that matches really fires: once, the nth time, the first n, every nth, by chance."""
+"""Triggers say when a rule that matches fires: once, the nth time, the first n, every nth, by
+chance."""
 
 from __future__ import annotations
 
@@ -33,12 +34,12 @@ class Trigger:
 
     @property
     def over(self) -> bool:
-        """It will never fire again."""
+        """Whether it will never fire again."""
         limit = {"once": 1, "first": self.number, "nth": self.number}.get(self.kind)
         return limit is not None and self.matched >= limit
 
     def fire(self) -> bool:
-        """A match: does it fire?"""
+        """Count a match. Returns whether the rule fires."""
         self.matched += 1
         match self.kind:
             case "once" | "first":
@@ -55,7 +56,7 @@ class Trigger:
         return now
 
     def take_back(self) -> None:
-        """The match was none after all: the frame could not be changed as wanted."""
+        """Uncount a match: the frame could not be changed as wanted."""
         self.matched -= 1
         self.fired -= 1
 
@@ -73,7 +74,8 @@ class Trigger:
 
 
 def take_trigger(words: list[str]) -> Trigger:
-    """The trigger at the end of the words, which are taken off; `ValueError` with a sentence."""
+    """Parse the trigger at the end of the words and remove its words; `ValueError` with a
+    sentence."""
     if words and words[-1] == "once":
         words.pop()
         return Trigger("once")

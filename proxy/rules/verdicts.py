@@ -1,4 +1,4 @@
-"""What a rule may say about a frame. Nothing else happens to traffic.
+"""The verdicts: all that rules can do to frames.
 
 Delay and Throttle go together with one of the others; all of them stop reading the socket instead
 of keeping what it sends.
@@ -12,40 +12,41 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """Pass the very bytes on."""
+    """Forward the frame unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Pass another frame on in its place: `payload` is what follows the size field."""
+    """Forward another frame in its place; `payload` is what follows the size field."""
 
     payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Answer the request without asking the broker: `payload` with the correlation id in front."""
+    """Respond to the request without asking the broker; `payload` begins with the correlation
+    id."""
 
     payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Wait, then go on with the rules that follow."""
+    """Wait, then continue with the rules that follow."""
 
     delay_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Pass the frame on at that many bytes per second."""
+    """Forward the frame at that many bytes per second."""
 
     bytes_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Wait until somebody says what to do (`KafkaProxy.held`)."""
+    """Wait until somebody decides (`KafkaProxy.held`)."""
 
     forever: bool = False
     """Nobody will: a black hole. The connection is not read again."""
@@ -53,7 +54,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Swallow the frame."""
+    """Discard the frame."""
 
 
 @dataclass(frozen=True, slots=True)

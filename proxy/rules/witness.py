@@ -1,4 +1,4 @@
-"""What a rule can know of a frame, and so whether its filter can ever match. Stateless.
+"""What rules can know of a frame, and so whether a filter can ever match. Stateless.
 
 A rule sees one frame while it passes: a request, or a response with its request. What only a
 whole capture tells (numbers, findings, marks) it never knows, and of bodies it knows what the

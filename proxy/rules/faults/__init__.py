@@ -1,4 +1,4 @@
-"""Faults: what each is, and reading them from a line of text.
+"""All faults, and the parser of the line of text that describes one.
 
 FILTER -> ACTION ARGUMENTS [on request|response] [once | nth N | first N | every N | p=0.1 seed=7]
 """
@@ -48,7 +48,7 @@ FAULTS: Final[dict[str, type[Action]]] = {
 
 
 def parse_fault(text: str, name: str = "") -> Fault:
-    """The fault that a line of text describes; `FaultError` with a sentence."""
+    """Parse a fault; `FaultError` with a sentence."""
     filter_text, arrow, rest = text.rpartition("->")
     if not arrow:
         raise FaultError(f"FILTER -> ACTION is wanted; there is no -> in {text!r}")

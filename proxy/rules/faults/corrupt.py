@@ -1,4 +1,4 @@
-"""Record batches with a wrong checksum."""
+"""The fault that breaks the checksums of record batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CRC_AT: Final = {0: 12, 1: 12, 2: 17}
 
 
 class CorruptAction(Action):
-    """Flip bits in the checksum of the first batch of each partition."""
+    """Flips bits in the checksum of the first batch of each partition."""
 
     word = "corrupt-crc"
     usage = "corrupt-crc"
@@ -34,12 +34,12 @@ class CorruptAction(Action):
     whole = True
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """What has batches."""
+        """Whether there are batches in such frames."""
         kind = "Request" if side == CLIENT else "Response"
         return "blobs" in attributes(layout_of(f"{APIS[key].name}{kind}", version))
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Corrupt."""
+        """Replace the frame by a corrupted one."""
         decoded = frame.decoded
         if decoded is None or frame.payload is None:
             return None

@@ -1,4 +1,4 @@
-"""Errors: in place of the broker's response, or stamped into it."""
+"""The faults that respond with an error, or stamp one into the broker's response."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _code(text: str) -> int:
 
 
 class ErrorAction(_ErrorAction):
-    """Answer with an error; the broker hears nothing."""
+    """Responds with an error; the broker is not asked."""
 
     word = "error"
     usage = "error CODE [at top|group|topic|partition]"
@@ -81,7 +81,7 @@ class ErrorAction(_ErrorAction):
     sides = (CLIENT,)
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Answer."""
+        """Respond with the error."""
         request = frame.request
         if request is None:
             return None
@@ -101,8 +101,8 @@ class ErrorAction(_ErrorAction):
 
 
 def _full_fetch(frame: InterceptedFrame) -> Verdict | None:
-    """An incremental fetch names no partition that could fail: let the client name them all. The
-    next request is the one that gets the error."""
+    """Make a client send a full Fetch: an incremental one names no partition that could fail. The
+    next request gets the error."""
     version = frame.version
     if not layout_of("FetchResponse", version).has("session_id"):
         return None
@@ -115,7 +115,7 @@ def _full_fetch(frame: InterceptedFrame) -> Verdict | None:
 
 
 def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
-    """Metadata without brokers would be a fault of its own."""
+    """Add the brokers to a Metadata response: without them it would be another fault."""
     from kafkascope.dissectors.registry import decode_response
 
     endpoints = frame.context.hub.endpoints
@@ -129,7 +129,7 @@ def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
 
 
 class StampAction(_ErrorAction):
-    """Put an error into the broker's response."""
+    """Stamps an error into the broker's response."""
 
     word = "stamp"
     usage = "stamp CODE [at top|group|topic|partition]"

@@ -1,4 +1,5 @@
-"""A fault: a filter, what to do, and when. One class for all; the actions are the other modules."""
+"""A fault is a filter, an action and a trigger. One class for all; the actions are in the other
+modules."""
 
 from __future__ import annotations
 
@@ -18,11 +19,12 @@ SIDES: Final = {"request": CLIENT, "response": BROKER}
 
 
 class FaultError(ValueError):
-    """A fault that cannot be, in a sentence."""
+    """A fault that is not possible, in a sentence."""
 
 
 class Action:
-    """What a fault does. Subclasses are in the modules beside this one and in `FAULTS`."""
+    """What a fault does to a frame. Subclasses are in the modules beside this one, and in
+    `FAULTS`."""
 
     word: ClassVar[str]
     usage: ClassVar[str]
@@ -36,7 +38,8 @@ class Action:
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:
-        """From the words behind its name; `FaultError` or `ValueError` with a sentence."""
+        """Parse the words behind the action's name; `FaultError` or `ValueError` with a
+        sentence."""
         if words:
             raise FaultError(f"{cls.word!r} takes nothing more, not {' '.join(words)!r}")
         return cls()
@@ -46,7 +49,7 @@ class Action:
         return True
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """What happens to a frame that matches; None: this frame cannot be harmed this way."""
+        """The verdict about a frame that matches. None: this frame cannot be harmed this way."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -98,7 +101,7 @@ class Fault:
         return "whole" if settled is None or self.action.whole else "head"
 
     def indifferent(self, frame: InterceptedFrame) -> bool:
-        """Whether it never cares for frames with such a head: see `rules.Chain.quiet`."""
+        """Whether the fault never cares for frames with such a head: see `rules.Chain.quiet`."""
         return self.matcher.by_head(frame) is False
 
     def judge(self, frame: InterceptedFrame) -> Verdict | None:
@@ -123,7 +126,7 @@ class Fault:
         return verdict
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The fault as the control channel shows it."""
         return {
             "name": self.name,
             "rule": str(self),

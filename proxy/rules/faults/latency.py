@@ -1,4 +1,4 @@
-"""Time: delays of a fixed or random length."""
+"""The fault that delays frames, by a fixed or random time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DelayAction(Action):
-    """Wait before the frame goes on."""
+    """Delays the frame."""
 
     word = "delay"
     usage = "delay TIME | delay TIME..TIME | delay normal MEAN DEVIATION"
@@ -40,7 +40,7 @@ class DelayAction(Action):
         return cls(first, last, "uniform", text)
 
     def act(self, frame: InterceptedFrame) -> Delay:
-        """Wait."""
+        """Delay the frame."""
         if self._shape == "normal":
             return Delay(max(0, int(self._chance.gauss(self._low, self._high))))
         return Delay(self._chance.randint(self._low, self._high))

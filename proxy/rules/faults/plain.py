@@ -1,5 +1,4 @@
-"""Actions that take no arguments and do the same to every frame: it vanishes, it waits, its
-connection ends."""
+"""Actions without arguments, which do the same to every frame: drop, hold or close."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ def _always(
     at: tuple[int, ...] = (CLIENT, BROKER),
     whole_frame: bool = False,
 ) -> type[Action]:
-    """An action with that verdict about every frame."""
+    """Make an action that gives every frame the same verdict."""
 
     class Always(Action):
         word = usage = name

@@ -1,4 +1,4 @@
-"""Metadata that does not know of leaders that moved."""
+"""The fault that repeats old Metadata, which does not know of leaders that moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METADATA = 3
 
 
 class StaleAction(Action):
-    """Give the first response again."""
+    """Repeats the first response to the same request."""
 
     word = "stale-metadata"
     usage = "stale-metadata"
@@ -26,14 +26,14 @@ class StaleAction(Action):
     picky = True
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Metadata."""
+        """Whether it is Metadata."""
         return key == METADATA
 
     def __init__(self) -> None:
         self._first: dict[tuple[object, ...], bytes] = {}
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Repeat, or remember."""
+        """Repeat the first response, or remember this one."""
         if frame.key != METADATA or frame.payload is None:
             return None
         request = frame.request

@@ -1,4 +1,4 @@
-"""Bandwidth."""
+"""The fault that limits bandwidth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ThrottleAction(Action):
-    """Pass frames on slowly."""
+    """Forwards frames slowly."""
 
     word = "throttle"
     usage = "throttle SIZE/s"
@@ -32,7 +32,7 @@ class ThrottleAction(Action):
         return cls(size(amount), text)
 
     def act(self, frame: InterceptedFrame) -> Throttle:
-        """Slow down."""
+        """Forward the frame slowly."""
         return Throttle(float(self._rate))
 
     def __str__(self) -> str:

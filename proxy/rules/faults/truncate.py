@@ -1,4 +1,4 @@
-"""Connections that end in the middle of a frame."""
+"""The fault that ends a connection within a frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TruncateAction(Action):
-    """Cut a frame short, then close."""
+    """Cuts a frame short, then closes the connection."""
 
     word = "truncate"
     usage = "truncate BYTES"
@@ -33,7 +33,7 @@ class TruncateAction(Action):
         return cls(size(words[0]))
 
     def act(self, frame: InterceptedFrame) -> Close:
-        """Send the start, then close."""
+        """Send the start of the frame, then close."""
         return Close("fin", max(0, self._first))
 
     def __str__(self) -> str:
