@@ -1,4 +1,4 @@
-"""The options of `kafkascope proxy`, and what they say together."""
+"""The options of `kafkascope proxy`, and their checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULT_LISTEN: Final = "127.0.0.1:19092"
 
 @dataclass(frozen=True)
 class ProxyOptions:
-    """What the user wants of a proxy."""
+    """The options of one proxy."""
 
     upstream: str
     listen: str

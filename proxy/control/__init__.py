@@ -1,1 +1,1 @@
-"""A running proxy steered from outside: the control socket, its other end, metrics."""
+"""Controls a running proxy from outside: the control socket, its client, metrics."""

@@ -1,4 +1,4 @@
-"""The other end of the control channel: for the terminal UI and for scripts. It blocks."""
+"""The client of the control channel, for the terminal UI and for scripts. Blocking."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class NoProxy(OSError):
 
 
 class RequestRefused(ValueError):
-    """The proxy says why it does not."""
+    """The proxy refused a request; its reason."""
 
 
 def running() -> dict[int, Path]:
-    """The sockets of proxies of ours that run, by pid."""
+    """The sockets of our running proxies, by pid."""
     found = {}
     for path in runtime_folder().iterdir():
         name = _NAME.fullmatch(path.name)
@@ -54,7 +54,7 @@ def find(which: str | None = None) -> Path:
 
 
 class Attached:
-    """One connection to a proxy."""
+    """A connection to a proxy."""
 
     def __init__(self, path: Path, timeout_s: float | None = 30.0) -> None:
         """`NoProxy` when nobody answers there."""
@@ -80,7 +80,7 @@ class Attached:
         self.close()
 
     def close(self) -> None:
-        """Leave; wakes whoever waits in `events`, `exchanges` or a read."""
+        """Close; wakes whoever waits in `events`, `exchanges` or a read."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._in.close()
@@ -105,13 +105,13 @@ class Attached:
         yield from self._lines()
 
     def capture(self) -> BinaryIO:
-        """A pcapng stream of what passes from now on."""
+        """A pcapng stream of the traffic from now on."""
         self.ask("capture")
         self._socket.settimeout(None)
         return self._in
 
     def exchanges(self, filter: str | None = None) -> Iterator[dict[str, Any]]:
-        """What passes from now on, as `ls --json` has it."""
+        """The exchanges from now on, as `ls --json` prints them."""
         self.ask("exchanges", filter=filter)
         self._socket.settimeout(None)
         return self._lines()

@@ -1,7 +1,7 @@
-"""Steer a running proxy: JSON lines on a Unix socket (0600), or on stdin and stdout.
+"""Serves the control channel: JSON lines on a Unix socket (0600), or on stdin and stdout.
 
-docs/control.md is the protocol; what is asked is answered by `steering`. Here are sockets, lines,
-events and streams.
+docs/control.md is the protocol; `steering` answers requests. Here are sockets, lines, events and
+streams.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REFUSED: Final = (ValueError, KeyError, TypeError, FaultError, FilterError, Diss
 
 
 def runtime_folder() -> Path:
-    """Where the sockets are: ours alone."""
+    """The folder of the sockets, which nobody else may read."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base) / "kafkascope" if base else _temporary()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,8 +68,8 @@ def socket_path(pid: int | None = None) -> Path:
 
 
 def _bound(path: Path) -> socket.socket:
-    """A socket for its owner alone, under a name that a dead process, a link or an empty file may
-    have; `OSError` where somebody listens or anything else is."""
+    """Bind a socket for its owner alone, under a name that a dead process, a link or an empty file
+    may have. `OSError` where somebody listens or anything else is."""
     if path.is_socket() and is_listening(path):
         raise OSError(errno.EADDRINUSE, "another process listens there", str(path))
     with contextlib.suppress(FileNotFoundError):
@@ -92,7 +92,7 @@ def _bound(path: Path) -> socket.socket:
 
 
 class Control:
-    """Answers requests about one proxy."""
+    """Serves requests about one proxy."""
 
     def __init__(self, proxy: KafkaProxy, stop: Callable[[], None] | None = None) -> None:
         self.proxy = proxy
@@ -105,13 +105,13 @@ class Control:
         self.path: Path | None = None
 
     async def listen(self, path: Path) -> None:
-        """Answer on a socket; `OSError`, also when a living process has it."""
+        """Serve on a socket; `OSError`, also when a living process has it."""
         sock = _bound(path)
         self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=MAX_LINE)
         self.path = path
 
     async def close(self) -> None:
-        """Answer no more; streams get what was recorded for them."""
+        """Serve no more; streams get what was recorded for them."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -140,7 +140,7 @@ class Control:
             writer.close()
 
     async def serve_pipe(self) -> None:
-        """Answer on stdin and stdout, until stdin ends."""
+        """Serve stdin and stdout, until stdin ends."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=MAX_LINE)
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -159,7 +159,7 @@ class Control:
 
 
 class Session:
-    """One connection of the control channel."""
+    """A connection of the control channel."""
 
     def __init__(
         self, control: Control, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -170,7 +170,7 @@ class Session:
         self._watch: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Answer until the other end has no more to ask; events go on until it leaves."""
+        """Respond to requests until there are no more; events go on until the other end leaves."""
         try:
             while line := await self._reader.readline():
                 if await self._one(line):
@@ -187,7 +187,7 @@ class Session:
                 self._watch.cancel()
 
     async def _one(self, line: bytes) -> bool:
-        """Answer a line. True: the connection was used up by a stream."""
+        """Respond to a line. True: a stream has used the connection up."""
         told, refusal = _read(line)
         what = told.get("do")
         stream = None
@@ -355,7 +355,7 @@ def is_listening(path: Path) -> bool:
 
 
 def _read(line: bytes) -> tuple[dict[str, Any], bytes]:
-    """A request; or what to say about a line that is none."""
+    """Parse a request; or the refusal of a line that is none."""
     try:
         told = json.loads(line)
     except (ValueError, RecursionError) as error:

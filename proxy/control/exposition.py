@@ -1,4 +1,4 @@
-"""`--metrics`: the counters over HTTP, for Prometheus. Who asks must name a host that is ours."""
+"""`--metrics`: the counters over HTTP, for Prometheus. A request must name a host of ours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORBIDDEN: Final = "403 Forbidden"
 
 
 class Exposition:
-    """A very small HTTP server: GET /metrics."""
+    """A minimal HTTP server: GET /metrics."""
 
     def __init__(self, proxy: KafkaProxy, names: Iterable[str] = ()) -> None:
         """`names`: hosts that requests may name besides loopback and the address listened on."""
@@ -30,7 +30,7 @@ class Exposition:
         self.port = 0
 
     async def listen(self, address: Address) -> None:
-        """Answer there; `OSError`."""
+        """Serve on that address; `OSError`."""
         self._server = await asyncio.start_server(
             self._serve, address.host, address.port, limit=MAX_REQUEST
         )
@@ -40,7 +40,7 @@ class Exposition:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Serve no more."""
         if self._server is not None:
             self._server.close()
             self._server = None

@@ -1,6 +1,6 @@
 """`kafkascope proxy --open`: the proxy as a child process, the terminal UI on its control socket.
 
-Never in one process: the screen must not take the traffic's time, nor a crash of one the other.
+Two processes: the screen must not take the traffic's time, and neither may crash the other.
 """
 
 from __future__ import annotations

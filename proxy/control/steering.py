@@ -1,4 +1,4 @@
-"""What the control channel can ask of a proxy, and how the responses look (docs/control.md)."""
+"""The requests of the control channel and their responses (docs/control.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIDES: Final = ("request", "response")
 
 
 class Steering:
-    """Requests about one proxy, answered at once."""
+    """Responds to requests about one proxy at once."""
 
     def __init__(self, proxy: KafkaProxy, stop: Callable[[], None] | None = None) -> None:
         self.proxy = proxy
@@ -31,7 +31,7 @@ class Steering:
         self._started_ns = time.time_ns()
 
     def do(self, told: dict[str, Any]) -> dict[str, Any]:
-        """The response to a request; `ValueError`, `KeyError` and their like when it cannot be."""
+        """The response to a request; `ValueError`, `KeyError` and the like when it is refused."""
         proxy = self.proxy
         held = proxy.held
         match told.get("do"):
@@ -80,7 +80,7 @@ class Steering:
                 raise ValueError(f"there is no {other!r} to do")
 
     def status(self) -> dict[str, Any]:
-        """What the proxy is and how it goes."""
+        """The state of the proxy."""
         proxy = self.proxy
         recorder = proxy.recorder
         recording = None
@@ -117,7 +117,7 @@ class Steering:
         return [_rule(rule) for rule in self.proxy.rules]
 
     def state(self) -> dict[str, Any]:
-        """Everything at once."""
+        """The status, metrics, rules and held frames."""
         held = self.proxy.held.list()
         return {
             "event": "state",
@@ -161,7 +161,7 @@ def _release() -> str:
 
 
 def hold_rules(text: str, on: str | None = None) -> list[Fault]:
-    """Rules that hold what matches: requests, unless the filter or `on` asks for responses."""
+    """The rules that hold what matches: requests, unless the filter or `on` asks for responses."""
     rule = parse_fault(f"{text} -> {HOLD}" + (f" on {on}" if on else ""))
     rule.name = f"{HOLD} {SIDES[rule.side]}"
     return [rule]

@@ -24,7 +24,7 @@ MAX_SLABS: Final = 48
 
 
 class Lease:
-    """Keeps a slab's memory as it is, as long as somebody has it."""
+    """Keeps a slab of memory unchanged while somebody holds the lease."""
 
     __slots__ = ("_free", "memory")
 
@@ -38,12 +38,12 @@ class Lease:
             self._free.append(self.memory)
 
     def leave(self) -> None:
-        """Never use that memory again."""
+        """Give the memory up for good: it is never used again."""
         self._free = None
 
 
 class Arena:
-    """`view` is where the next read goes: see `room`."""
+    """Slabs of memory for reads. `view` is where the next read goes: see `room`."""
 
     __slots__ = ("_at", "_free", "_lease", "_made", "held", "piles", "view")
 

@@ -1,6 +1,6 @@
-"""What our layer says and hears beyond mitmproxy's own commands and events.
+"""Commands and events of our layer, beyond mitmproxy's own.
 
-Plain commands, not connection commands: TLS layers hand them through.
+Plain commands, not connection commands: TLS layers pass them through.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Reset(commands.Command):
 
 
 class Acted(events.Event):
-    """The relay wants this done."""
+    """The relay wants these actions carried out."""
 
     def __init__(self, actions: list[Any]) -> None:
         self.actions = actions

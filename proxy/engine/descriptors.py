@@ -1,8 +1,8 @@
-"""How many connections the system's limit on open files allows.
+"""Derives the number of connections from the system's limit on open files.
 
-Each takes two descriptors. Some are left for files, listeners of brokers that are yet to be named,
-and whoever else is in the process: a connection that is refused with a sentence is better than one
-that cannot be served, or a recording that cannot go on.
+Each connection takes two descriptors. Some are left for files, listeners of brokers that are yet to
+be named, and whoever else is in the process: a connection that is refused with a sentence is better
+than one that cannot be served, or a recording that cannot go on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ RESERVE: Final = (32, 256)
 
 
 def limit() -> int:
-    """Of open files; 0: not known."""
+    """The limit on open files; 0: unknown."""
     try:
         import resource
     except ImportError:  # Windows
@@ -24,13 +24,13 @@ def limit() -> int:
 
 
 def connections() -> int:
-    """As many may be open at once; 0: any number."""
+    """How many connections may be open at once; 0: any number."""
     files = limit()
     return max(1, (files - min(max(files // 8, RESERVE[0]), RESERVE[1])) // 2) if files else 0
 
 
 def raise_limit() -> None:
-    """Ask for as many as a process may have: the soft limit is meant for those who use select()."""
+    """Raise the soft limit to the hard one: it is low only for programs that use select()."""
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""Which addresses that brokers tell may be connected to. State without I/O.
+"""Decides which addresses that brokers tell may be connected to. State without I/O.
 
 A response can name any host as a broker. What is not public is therefore connected to only where
 the upstream that the user gave is of the same kind, or where the user allows the network. Judged is
@@ -59,11 +59,11 @@ WORDS: Final[dict[Kind, str]] = {
 
 
 class BadNetwork(ValueError):
-    """A sentence about a text that is no network."""
+    """A text is no network; a sentence."""
 
 
 def parse_network(text: str) -> Network:
-    """A network (10.0.0.0/8, fd00::/8) or an address; `BadNetwork`."""
+    """Parse a network (10.0.0.0/8, fd00::/8) or an address; `BadNetwork`."""
     try:
         return ip_network(text, strict=False)
     except ValueError:
@@ -71,7 +71,7 @@ def parse_network(text: str) -> Network:
 
 
 def kind_of(address: Ip) -> Kind:
-    """What kind of address it is, that of an address inside it not considered."""
+    """The kind of an address, whatever address may be inside it."""
     if address in METADATA_SERVICES:
         return "metadata service"
     if address.is_unspecified or address in THIS_NETWORK:
@@ -106,14 +106,14 @@ def reached(address: Ip) -> tuple[Ip, ...]:
 
 
 class Destinations:
-    """What the user gave and allows."""
+    """The upstreams and networks that the user named."""
 
     def __init__(self, allowed: Iterable[Network] = ()) -> None:
         self._allowed = tuple(allowed)
         self._kinds: set[Kind] = {"public"}
 
     def trust(self, address: str) -> None:
-        """Learn the address of an upstream that the user gave: its kind is fine from now on."""
+        """Learn the address of an upstream that the user named: its kind is allowed from now on."""
         found = _parsed(address)
         if found is not None:
             self._kinds |= {kind_of(each) for each in reached(found)} - {"metadata service"}

@@ -1,4 +1,4 @@
-"""Brokers that are known and the listeners that stand for them. State and sockets, no traffic."""
+"""The known brokers and the listeners that stand for them. State and sockets, no traffic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ metadata every five minutes (metadata.max.age.ms), and a broker that restarts is
 
 
 class Address(NamedTuple):
-    """Host and port as people write them."""
+    """A host and a port, as people write them."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class Address(NamedTuple):
 
 
 def is_host(name: str) -> bool:
-    """Whether a name can be looked up at all: `a..b`, labels over 63 letters, spaces cannot."""
+    """Whether a name can be looked up at all: `a..b`, labels over 63 letters and spaces cannot."""
     if not name.isprintable() or " " in name:
         return False
     try:
@@ -50,7 +50,7 @@ def whole_address(text: str, *, least: int = 0) -> Address | None:
 
 
 def parse_address(text: str, *, host: str = "127.0.0.1", port: int = 9092) -> Address:
-    """`host:port`, `:port`, `host`, `[::1]:port`; `ValueError` with a sentence."""
+    """Parse `host:port`, `:port`, `host` or `[::1]:port`; `ValueError` with a sentence."""
     rest = text.strip()
     if rest.startswith("["):
         name, _, rest = rest[1:].partition("]")
@@ -83,7 +83,7 @@ class Listener:
     closed: bool = False
 
     def close(self) -> None:
-        """Accept no more; connections that are open stay."""
+        """Stop accepting; open connections stay."""
         self.closed = True
         if self.server is not None:
             self.server.close()
@@ -91,7 +91,7 @@ class Listener:
 
 
 def open_socket(address: Address) -> socket.socket:
-    """A socket that accepts from now on; `OSError`."""
+    """Open a listening socket; `OSError`."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         infos = socket.getaddrinfo(
@@ -116,7 +116,7 @@ def open_socket(address: Address) -> socket.socket:
 
 
 class Nodes:
-    """The cluster as responses told it; a listener for each broker from the moment it is named."""
+    """The brokers of the cluster, as responses told them, with a listener for each."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Nodes:
         """Of listeners that were taken back: a node that returns gets its port if it is free."""
 
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
-        """See `addresses.Directory`."""
+        """See `endpoints.Directory`."""
         listener = self.listeners.get(node_id)
         if listener is None:
             listener = self._open(node_id)
@@ -152,7 +152,7 @@ class Nodes:
         return self._advertise or context.advertise_host or self._host, listener.address.port
 
     def brokers(self, context: Context) -> list[tuple[int, str, int]]:
-        """See `addresses.Directory`."""
+        """See `endpoints.Directory`."""
         return [
             (node_id, *self.advertise(context, node_id, *known))
             for node_id, known in tuple(self.known.items())
@@ -160,7 +160,7 @@ class Nodes:
         ]
 
     def listed(self, context: Context, node_ids: Collection[int]) -> None:
-        """See `addresses.Directory`."""
+        """See `endpoints.Directory`."""
         if not node_ids:
             return  # a broker that has just started knows nobody
         now_ns = context.now_ns
@@ -174,7 +174,7 @@ class Nodes:
                 self._take_back(node_id)
 
     def close(self) -> None:
-        """Close all listeners; who the brokers are stays known."""
+        """Close all listeners; the brokers stay known."""
         for listener in self.listeners.values():
             listener.close()
         self.listeners.clear()
@@ -195,7 +195,7 @@ class Nodes:
         return True
 
     def _take_back_one(self) -> bool:
-        """Take back the listener of the node that is gone for longest; False: there is none."""
+        """Close the listener of the node that has been gone for longest; False: there is none."""
         return any(map(self._take_back, tuple(self._gone)))
 
     def _socket(self, node_id: int) -> socket.socket:
@@ -228,7 +228,7 @@ class Nodes:
         return listener
 
     def candidates(self, node_id: int | None) -> list[Address]:
-        """Where to connect to for a listener, in order."""
+        """The addresses to connect to for a listener, in order."""
         if node_id is not None:
             known = self.known.get(node_id)
             return [] if known is None else [known]

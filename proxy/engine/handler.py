@@ -1,7 +1,8 @@
-"""mitmproxy's connection handler on our streams: obeys the commands of the layers.
+"""mitmproxy's connection handler on our streams: carries out the commands of the layers.
 
-Its own reads go through `StreamReader`, drain all writers at once and queue without bound while a
-layer waits (docs/decisions/0010-proxy-engine.md); the rest of its life cycle is mitmproxy's.
+mitmproxy's own reads go through `StreamReader`, drain all writers at once and queue without bound
+while a layer waits (docs/decisions/0010-proxy-engine.md); the rest of its life cycle is used as it
+is.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _log = logging.getLogger("kafkascope.proxy")
 
 
 class BrokerRefused(OSError):
-    """A sentence: where a broker is said to be is not connected to."""
+    """The address that a response tells for a broker is not connected to; a sentence."""
 
 
 class NoWatchdog(TimeoutWatchdog):
-    """Idle connections are the clients' and brokers' business (connections.max.idle.ms)."""
+    """Never ends idle connections: that is up to clients and brokers (connections.max.idle.ms)."""
 
     async def watch(self) -> None:
         """Do nothing."""
@@ -53,7 +54,7 @@ class NoWatchdog(TimeoutWatchdog):
 
 
 class Handler(LiveConnectionHandler):
-    """One client connection and its way to a broker."""
+    """One client connection and its connection to a broker."""
 
     def __init__(self, stream: Stream, options: Options, mode: ProxyMode, route: Route) -> None:
         super().__init__(stream, stream, options, mode)  # type: ignore[arg-type]
@@ -72,15 +73,16 @@ class Handler(LiveConnectionHandler):
     # --- layers and hooks
 
     async def handle_hook(self, hook: commands.StartHook) -> None:
-        """Answer the layers' questions; no add-ons are asked."""
+        """Answer the layers' questions; there are no add-ons."""
         self.route.hook(self, hook)
 
     async def server_event(self, event: events.Event) -> None:
-        """Tell the layers."""
+        """Pass an event to the layers."""
         self.dispatch(event)
 
     def dispatch(self, event: events.Event) -> None:
-        """Tell the layers of an event and obey them. Never waits, never re-enters."""
+        """Pass an event to the layers and carry out their commands. Never waits, never
+        re-enters."""
         if self._busy:
             if isinstance(event, events.DataReceived):
                 event.data = bytes(event.data)
@@ -100,7 +102,7 @@ class Handler(LiveConnectionHandler):
             self._busy = False
 
     def _crash(self) -> None:
-        """Our bug, or mitmproxy's: this connection ends, the others do not notice."""
+        """Close this connection after a bug of ours or mitmproxy's; the others do not notice."""
         _log.exception("%s: internal error, the connection is closed", self.peer)
         self.route.crashed(self)
         self.kill()
@@ -112,7 +114,7 @@ class Handler(LiveConnectionHandler):
         return f"{name[0]}:{name[1]}" if name else "?"
 
     def log(self, message: str, level: int = logging.INFO, exc_info: Any = None) -> None:
-        """Keep mitmproxy's remarks for those who debug."""
+        """Log mitmproxy's messages for debugging."""
         _log.log(min(level, logging.DEBUG), "%s: %s", self.peer, message, exc_info=exc_info)
 
     # --- commands
@@ -225,7 +227,7 @@ class Handler(LiveConnectionHandler):
             raise cancelled
 
     def _receiver(self, connection: Connection) -> Callable[[Data], None]:
-        """What is done with bytes of a side."""
+        """The function that takes the bytes of a side."""
         dispatch = self.dispatch
         if not self.route.plain:
             return lambda data: dispatch(events.DataReceived(connection, bytes(data)))
@@ -257,7 +259,7 @@ class Handler(LiveConnectionHandler):
         return receive
 
     async def open_connection(self, command: commands.OpenConnection) -> None:
-        """Connect to the first upstream that answers."""
+        """Connect to the first upstream that accepts."""
         server = command.connection
         assert isinstance(server, Server)
         stream = None
@@ -350,7 +352,7 @@ class Handler(LiveConnectionHandler):
 
     @property
     def busy(self) -> bool:
-        """Whether answers are still on their way."""
+        """Whether responses are still on their way."""
         relay = self.kafka.relay if self.kafka is not None else None
         if relay is not None and relay.busy and not relay.context.over:
             return True
@@ -402,7 +404,7 @@ class Handler(LiveConnectionHandler):
                 io.handler.cancel("the proxy stops")
 
     def _finish(self, stream: Stream) -> None:
-        """Give the last bytes a while, then cut."""
+        """Give the last bytes some time, then abort."""
         stream.close()
         if stream.unsent:
             closing = self.route.closing
@@ -421,8 +423,8 @@ class Handler(LiveConnectionHandler):
 
 
 def _couple(client: Stream, broker: Stream, hub: Hub) -> None:
-    """What one side does not take is not read from the other. Where rules answer, a client that
-    does not take answers is not asked for more requests either."""
+    """Stop reading a side while the other one takes nothing. Where rules respond, a client that
+    does not take its responses is not read either."""
 
     def client_full(on: bool) -> None:
         (broker.stop if on else broker.allow)(PEER_FULL)

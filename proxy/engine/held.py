@@ -1,4 +1,4 @@
-"""Frames that are held until somebody decides: release, drop, edit."""
+"""Frames that are held until somebody releases, drops or edits them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class NotHeld(KeyError):
-    """There is no held frame of that number."""
+    """No held frame has that number."""
 
     def __str__(self) -> str:
         return f"no frame {self.args[0]} is held"
 
 
 class HeldFrames:
-    """The frames that wait, by number."""
+    """The held frames, by number."""
 
     def __init__(self, proxy: KafkaProxy) -> None:
         self._proxy = proxy
@@ -32,7 +32,7 @@ class HeldFrames:
         self._waiting: dict[int, tuple[Context, int, Stop, InterceptedFrame]] = {}
 
     def add(self, context: Context, side: int, stop: Stop, frame: InterceptedFrame) -> int:
-        """A frame waits; its number."""
+        """Add a frame; returns its number."""
         number = next(self._numbers)
         self._waiting[number] = (context, side, stop, frame)
         context.hub.metrics.add("held")
@@ -40,7 +40,7 @@ class HeldFrames:
         return number
 
     def forget(self, number: int) -> None:
-        """Its connection is over."""
+        """Remove a frame whose connection is over."""
         if self._waiting.pop(number, None) is not None:
             self._proxy.hub.metrics.add("held", count=-1)
             self._proxy.hub.changed()
@@ -59,7 +59,7 @@ class HeldFrames:
             raise NotHeld(number) from None
 
     def list(self) -> list[dict[str, Any]]:
-        """What waits, for people and programs."""
+        """The held frames, for people and programs."""
         out = []
         for number in self:
             context, side, _, frame = self._waiting[number]
@@ -91,15 +91,15 @@ class HeldFrames:
         return None if decoded is None else shown(decoded)
 
     def release(self, number: int) -> None:
-        """Let it go on as it is."""
+        """Forward it unchanged."""
         self._decide(number, Forward())
 
     def drop(self, number: int) -> None:
-        """Swallow it."""
+        """Discard it."""
         self._decide(number, Drop())
 
     def edit(self, number: int, body: dict[str, Any]) -> None:
-        """Let it go on with another body (JSON as `body` gives it); `DissectError` when it does not
+        """Forward it with another body (JSON as `body` gives it); `DissectError` when it does not
         fit."""
         from kafkascope.proxy.relay.edits import edited
 
@@ -107,7 +107,7 @@ class HeldFrames:
         self._decide(number, Replace(edited(frame, body)))
 
     def release_all(self) -> int:
-        """Let everything go on; how many there were."""
+        """Forward all; returns how many there were."""
         numbers = list(self)
         for number in numbers:
             self.release(number)
@@ -131,7 +131,7 @@ class HeldFrames:
 
 
 def _summary(frame: InterceptedFrame) -> str:
-    """What it is about: topics, groups, and how a response ends."""
+    """What a frame is about: topics, groups, and the error of a response."""
     row = frame.row
     about = [*row.topics, *row.groups, *row.transactional_ids]
     parts = [", ".join(about[:4]) + (", ..." if len(about) > 4 else "")]

@@ -1,6 +1,7 @@
-"""What all connections of a proxy share: policies, counters, and the doors to the outside.
+"""What all connections of a proxy share: policies, counters, and the interfaces to recording, rules
+and memory.
 
-A relay asks its hub and never looks further. No I/O here; the server fills the doors in.
+A connection asks its hub and nothing else. No I/O here; the server fills the interfaces in.
 """
 
 from __future__ import annotations
@@ -32,20 +33,21 @@ KEPT_NOTICES: Final = 100
 
 
 class Tap(Protocol):
-    """Where a connection's bytes are recorded. Data must be copied by whoever keeps it."""
+    """Records the bytes of a connection. Whoever keeps the data must copy it."""
 
     def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
-        """Bytes of the client's leg, from that side."""
+        """Record bytes of the client's leg, from that side."""
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
-        """A frame of the broker's leg, from that side, where it differs from the client's."""
+        """Record a frame of the broker's leg, from that side, where it differs from the
+        client's."""
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
-        """A side of the client's leg ended; None: all is over."""
+        """Record that a side of the client's leg ended; None: the connection is over."""
 
 
 class Recording(Protocol):
-    """Where taps come from."""
+    """Makes taps."""
 
     def tap(self, number: int, client: Endpoint, broker: Endpoint, now_ns: int) -> Tap | None:
         """The tap of a new connection."""
@@ -79,12 +81,12 @@ class Hub:
         self._said: dict[str, None] = {}
 
     def changed(self) -> None:
-        """Tell those who watch."""
+        """Call the watchers."""
         for watcher in self.watchers:
             watcher()
 
     def once(self, key: str, sentence: str) -> None:
-        """Say something the first time that it is true."""
+        """Log a sentence the first time that it is true."""
         if key not in self._said:
             if len(self._said) >= MAX_NOTICES:
                 self._said.pop(next(iter(self._said)))

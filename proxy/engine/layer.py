@@ -28,7 +28,7 @@ NONE: Final[tuple[commands.Command, ...]] = ()
 
 
 class KafkaLayer(layer.Layer):
-    """One client connection, and the connection to a broker that it opens."""
+    """One client connection, and the broker's connection that it opens."""
 
     def __init__(self, context: Context, hub: Hub, *, tls: bool = False) -> None:
         super().__init__(context)
@@ -43,7 +43,7 @@ class KafkaLayer(layer.Layer):
         yield from self.handle_event(event)
 
     def handle_event(self, event: events.Event) -> Any:
-        """All that follows from an event."""
+        """The commands that follow from an event."""
         if type(event) is events.DataReceived:
             relay = self.relay
             if relay is None:
@@ -126,7 +126,7 @@ class KafkaLayer(layer.Layer):
         return self._commands(actions)
 
     def finish(self) -> None:
-        """The connection is over, whoever ended it."""
+        """Clean up; the connection is over, whoever ended it."""
         relay = self.relay
         if relay is None:
             return

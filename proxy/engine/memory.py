@@ -1,4 +1,4 @@
-"""A bound for what all connections together keep in memory.
+"""Bounds what all connections together keep in memory.
 
 Each connection has a bound of its own (docs/proxy.md), but there may be any number of them. From a
 quarter of the common bound on, frames that are kept until they are whole are read one after the
@@ -26,23 +26,23 @@ PATIENCE: Final = 100
 
 
 class Holder(Protocol):
-    """A connection."""
+    """A connection, as the bound sees it."""
 
     def holds(self) -> int:
         """Bytes that it keeps now."""
 
     def grows(self) -> bool:
-        """Whether it keeps a part of a frame, the rest of which is to come."""
+        """Whether it keeps a part of a frame whose rest is to come."""
 
     def wait(self, on: bool) -> None:
-        """Read nothing more of the frames that are being kept; or go on."""
+        """Stop reading the frames that are being kept, or read on."""
 
     def cut(self, holds: int) -> None:
-        """Close, for all keep too much."""
+        """Close the connection: all together keep too much."""
 
 
 class Memory:
-    """What is kept, and who waits for it."""
+    """Counts what is kept, and lets connections wait."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class Memory:
         self._full = 0
 
     def grew(self, size: int) -> None:
-        """So much more is kept somewhere."""
+        """Count `size` more bytes, kept somewhere."""
         self._grown += size
         if self._grown >= self._step:
             self.look()
 
     def look(self) -> None:
-        """See who has to wait, who may go on, and who has to go."""
+        """Decide who has to wait, who may read on, and who is closed."""
         self._grown = 0
         held = {each: each.holds() for each in self._holders()}
         total = sum(held.values())
@@ -92,7 +92,8 @@ class Memory:
         self._again()
 
     def _next(self, held: dict[Holder, int]) -> Holder | None:
-        """Whose turn it is: who keeps the most, as a rule nearest to its end, until it is stuck."""
+        """Whose turn it is: who keeps the most, being nearest to its end as a rule, until it is
+        stuck."""
         first = self._first
         if first is not None and first in held:
             size = held[first]

@@ -37,7 +37,7 @@ HELP: Final[dict[str, tuple[str, str]]] = {
 
 
 class Metrics:
-    """Plain counters: cheap where frames pass, formatted when somebody asks."""
+    """Counters, cheap where frames pass and formatted on demand."""
 
     def __init__(self) -> None:
         self.counters: dict[str, Counter[str]] = {name: Counter() for name in HELP}
@@ -84,7 +84,7 @@ class Metrics:
         }
 
     def text(self) -> str:
-        """All counters as Prometheus reads them."""
+        """All counters in Prometheus' text format."""
         lines = []
         snapshot = self.snapshot()
         for name, (kind, help_) in HELP.items():

@@ -1,4 +1,4 @@
-"""What a listener's connections have in common: mode, layers, upstreams, TLS."""
+"""What the connections of a listener have in common: mode, layers, upstreams, TLS."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger("kafkascope.proxy")
 
 
 def options() -> Options:
-    """mitmproxy's options as its layers want them; its add-ons are not there."""
+    """mitmproxy's options, as its layers need them without its add-ons."""
     made = Options()
     made.add_option("connection_strategy", str, "lazy", "")
     made.add_option("tcp_timeout", int, 600, "")
@@ -40,7 +40,7 @@ def options() -> Options:
 
 
 class Top(layer.Layer):
-    """The first layer, under which the others stand."""
+    """The topmost layer."""
 
     child_layer: layer.Layer
 
@@ -48,7 +48,7 @@ class Top(layer.Layer):
         yield from self.child_layer.handle_event(event)
 
     def handle_event(self, event: Any) -> Any:
-        """Hand it down."""
+        """Pass the event to the child."""
         return self.child_layer.handle_event(event)
 
 
@@ -79,7 +79,7 @@ class Route:
 
     @property
     def plain(self) -> bool:
-        """Whether reads may be handed on as views: no TLS, no preamble to keep."""
+        """Whether reads may be passed on as views: no TLS, no preamble to keep."""
         return self.mode != "socks5" and not self.tls.client and not self.tls.upstream
 
     def prepare(self, handler: Handler) -> None:
@@ -125,13 +125,14 @@ class Route:
             self.tls.hook(handler, hook)
 
     def upstreams(self, handler: Handler, server: Server) -> Iterable[tuple[str, int]]:
-        """Where this connection may go, in order."""
+        """The addresses that this connection may go to, in order."""
         if self.mode != "reverse":
             return [(server.address[0], server.address[1])] if server.address else []
         return self.nodes.candidates(self.node_id)
 
     def given(self, host: str, port: int) -> bool:
-        """Whether the user, or the client by its mode, named that address: it is not judged."""
+        """Whether the user, or the client by the mode, named that address: then it is not
+        judged."""
         return self.mode != "reverse" or (host, port) in self.nodes.upstreams
 
     def refusal(self, host: str, port: int, address: str) -> str | None:
@@ -148,13 +149,13 @@ class Route:
         )
 
     def unreachable(self, host: str, port: int) -> None:
-        """An upstream did not answer."""
+        """Count an upstream that did not accept."""
         self.hub.metrics.add("upstream_failures_total", f"{host}:{port}")
 
     def connected(self, sockname: tuple[str, int]) -> None:
-        """A connection to a broker is there."""
+        """Note the port of a connection to a broker."""
         self.ports.append(sockname[1])
 
     def crashed(self, handler: Handler) -> None:
-        """Our own code failed."""
+        """Count an error of our own code."""
         self.hub.metrics.add("errors_total")

@@ -42,7 +42,8 @@ _log = logging.getLogger("kafkascope.proxy")
 
 
 class KafkaProxy:
-    """A proxy before a Kafka cluster; an async context manager, startable and stoppable at will."""
+    """A proxy in front of a Kafka cluster; an async context manager that can start and stop
+    again."""
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ class KafkaProxy:
         await self._serve(Listener(None, sock, self.address))
 
     async def stop(self, deadline_s: float = STOP_SECONDS) -> None:
-        """Take no new connections, let answers on their way come, then close everything."""
+        """Accept no more, wait for pending responses, then close everything."""
         self._stopping = True
         self._listen_no_more()
         for handler in tuple(self.handlers):
@@ -184,7 +185,7 @@ class KafkaProxy:
             await asyncio.to_thread(self.recorder.stop)
 
     def kill(self) -> None:
-        """Cut all connections at once."""
+        """Abort all connections at once."""
         self._listen_no_more()
         for handler in tuple(self.handlers):
             handler.kill()
@@ -197,11 +198,11 @@ class KafkaProxy:
 
     @property
     def bootstrap(self) -> str:
-        """What clients use in place of the brokers' addresses."""
+        """The address that clients use in place of the brokers'."""
         return str(self.address)
 
     def status(self) -> dict[str, Any]:
-        """How it goes, for people and programs."""
+        """The state of the proxy, for people and programs."""
         self.count_sinks()
         recorder = self.recorder
         return {
@@ -220,7 +221,7 @@ class KafkaProxy:
         }
 
     def count_sinks(self) -> None:
-        """Take the recorder's losses into the counters."""
+        """Copy the recorder's losses into the counters."""
         if self.recorder is not None:
             dropped = self.hub.metrics.counters["recorder_dropped_total"]
             dropped["queue"] = self.recorder.dropped
@@ -239,13 +240,14 @@ class KafkaProxy:
 
     @property
     def rules(self) -> Chain:
-        """The rules, which may change while traffic flows."""
+        """The rules; they may change while traffic flows."""
         return self.chain
 
     # --- listening
 
     def _serve_soon(self, listener: Listener) -> None:
-        """The socket accepts already; whoever comes waits a moment in its queue."""
+        """Start to serve a listener. Its socket accepts already: clients wait a moment in its
+        queue."""
         task = asyncio.get_running_loop().create_task(self._serve(listener))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -105,7 +105,7 @@ class Stream(asyncio.BufferedProtocol):
         return self._arena.room
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Hand over what came."""
+        """Pass on what was read."""
         arena = self._arena
         data = arena.view[:nbytes]
         if self.on_data is None or self._why & STARTING:
@@ -116,13 +116,13 @@ class Stream(asyncio.BufferedProtocol):
                 arena.advance(nbytes)
 
     def eof_received(self) -> bool:
-        """The other end sends no more; ours may."""
+        """Note that the other end sends no more; ours may."""
         if not self.ended.done():
             self.ended.set_result(True)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Note that the connection is closed."""
         self.lost = True
         self._empty()
         self.error = exc
@@ -135,7 +135,7 @@ class Stream(asyncio.BufferedProtocol):
             self.on_full(False)
 
     def pause_writing(self) -> None:
-        """Unsent bytes pile up."""
+        """Note that unsent bytes pile up."""
         if not self._full:
             self._full = True
             self._arena.piles += 1
@@ -143,7 +143,7 @@ class Stream(asyncio.BufferedProtocol):
             self.on_full(True)
 
     def resume_writing(self) -> None:
-        """They were sent."""
+        """Note that they were sent."""
         self._empty()
         self._leases.clear()
         if self.on_full is not None:
@@ -157,7 +157,7 @@ class Stream(asyncio.BufferedProtocol):
     # --- reading
 
     def start(self, on_data: Callable[[Data], None]) -> None:
-        """Read from now on."""
+        """Start reading."""
         self.on_data = on_data
         early, self._early = self._early, []
         self.allow(STARTING)
@@ -165,7 +165,7 @@ class Stream(asyncio.BufferedProtocol):
             on_data(data)
 
     def stop(self, reason: int) -> None:
-        """Do not read for that reason."""
+        """Stop reading for that reason."""
         self._why |= reason
         self._update()
         if reason in (LAYER, MEMORY) and not self._asks:
@@ -173,7 +173,7 @@ class Stream(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
 
     def _check_gone(self) -> None:
-        """A socket that is not read does not tell that the other end has left: ask."""
+        """Find out whether the other end has left: a socket that is not read does not tell."""
         self._asks = False
         if self.lost or not self._why & (LAYER | MEMORY) or self.transport.is_closing():
             return
@@ -189,7 +189,7 @@ class Stream(asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
 
     def allow(self, reason: int) -> None:
-        """That reason is over."""
+        """Take that reason back."""
         self._why &= ~reason
         self._update()
 
@@ -224,7 +224,7 @@ class Stream(asyncio.BufferedProtocol):
         return self.transport.get_write_buffer_size()
 
     def write_eof(self) -> None:
-        """Say that we send no more."""
+        """Send no more."""
         if not self.transport.is_closing():
             self.transport.write_eof()
 

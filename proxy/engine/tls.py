@@ -1,6 +1,6 @@
-"""TLS on both legs: our certificates towards clients, verification towards brokers.
+"""TLS on both legs: certificates towards clients, verification of brokers.
 
-Contexts are OpenSSL's; which certificate a generated one is made from is mitmproxy's store.
+Contexts are OpenSSL's; certificates are made by mitmproxy's store.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class UpstreamTls:
 
 
 class Tls:
-    """Answers the questions of mitmproxy's TLS layers."""
+    """Makes the TLS connections that mitmproxy's layers ask for."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Tls:
         """Called when a handshake fails: with what is the same each time, and with a sentence."""
 
     def load(self) -> None:
-        """Read or make what is needed; `OSError` or `ValueError` with a sentence when it is bad."""
+        """Read or make certificates; `OSError` or `ValueError` with a sentence when one is bad."""
         if self.client is not None:
             if self.client.certificate is None:
                 self.store()
@@ -99,7 +99,7 @@ class Tls:
         return self._folder / "kafkascope-ca-cert.pem"
 
     def hook(self, handler: Handler, hook: StartHook) -> None:
-        """Answer a question, or take note."""
+        """Answer a question of a TLS layer, or note a failure."""
         from mitmproxy.proxy.layers import tls
 
         if isinstance(hook, tls.TlsStartClientHook):
@@ -134,7 +134,7 @@ class Tls:
         return connection
 
     def _made_context(self, sni: str | None, sockname: Any) -> SSL.Context:
-        """A context with a certificate for the name that was asked for, made once."""
+        """A context with a certificate for the name that the client asks for, made once."""
         assert self.client is not None
         address = sockname[0] if sockname else None
         key = ("made", sni, address)
@@ -251,7 +251,7 @@ def _load(context: SSL.Context, certificate: Path, key: Path | None) -> None:
 
 
 def _use(context: SSL.Context, entry: Any) -> None:
-    """A generated certificate and its key, by whatever of pyOpenSSL's types its release takes."""
+    """Use a generated certificate and its key, as objects that this release of pyOpenSSL takes."""
     from cryptography.x509 import load_pem_x509_certificate
     from OpenSSL import crypto
 

@@ -1,1 +1,1 @@
-"""Live traffic into capture files and pipes, beside the traffic and never in its way."""
+"""Records live traffic into capture files and pipes, without slowing it down."""

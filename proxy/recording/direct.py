@@ -1,4 +1,4 @@
-"""Write a file past the page cache: the disk reads what is written from our memory.
+"""Writes a file past the page cache, directly from our memory.
 
 Copying into fresh pages of the page cache costs a multiple of copying into memory that is at hand.
 Such writes have to be whole blocks at addresses and offsets that are multiples of one: what is
@@ -20,7 +20,7 @@ ROOM: Final = 2 << 20
 
 
 class Direct:
-    """The end of a file that grows; only one thread may use it."""
+    """Writes to the end of a growing file; only one thread may use it."""
 
     def __init__(self) -> None:
         memory = mmap.mmap(-1, ROOM)
@@ -39,7 +39,7 @@ class Direct:
 
     @property
     def usable(self) -> bool:
-        """Whether the file system takes such writes."""
+        """Whether the file system supports such writes."""
         return self._descriptor >= 0
 
     @property
@@ -48,7 +48,7 @@ class Direct:
         return self._settled
 
     def open(self, plain: int) -> None:
-        """From now on the file that is open as the descriptor `plain`, too."""
+        """Open the file of the descriptor `plain` for such writes."""
         self.close()
         self._plain = plain
         self._known = -1
@@ -59,7 +59,7 @@ class Direct:
                 self._descriptor = os.open(f"/proc/self/fd/{plain}", os.O_RDWR | flag)
 
     def close(self) -> None:
-        """Let go of the file; `settle` comes first."""
+        """Close the file; `settle` comes first."""
         descriptor, self._descriptor = self._descriptor, -1
         self._have = 0
         self._known = -1
@@ -68,10 +68,8 @@ class Direct:
             os.close(descriptor)
 
     def write(self, parts: tuple[Part, ...], end: int) -> bool:
-        """Write behind the `end` bytes that are there; False: nothing was done, it is not possible.
-
-        `OSError` when the file takes no more.
-        """
+        """Write behind the first `end` bytes of the file. False: nothing was written, it is not
+        possible. `OSError` when the file takes no more."""
         if self._known != end and not self._begin(end):
             return False
         memory, have = self._memory, self._have
@@ -100,19 +98,19 @@ class Direct:
         return True
 
     def settle(self) -> None:
-        """Write the rest, too."""
+        """Write the rest that fills no block."""
         if not self._settled:
             self._settled = True
             self._write_plain(0)
 
     def leave(self) -> bool:
-        """Somebody else writes on; whether we wrote anything since the last time."""
+        """Let somebody else write on. Returns whether we wrote anything since the last time."""
         self.settle()
         known, self._known = self._known, -1
         return known >= 0
 
     def _begin(self, end: int) -> bool:
-        """Take over where somebody else has written; the block in which it ends is ours."""
+        """Continue where somebody else has written; the last, partial block becomes ours."""
         at = end - end % BLOCK
         try:
             got = os.preadv(self._descriptor, [self._memory[:BLOCK]], at) if end > at else 0

@@ -1,8 +1,8 @@
-"""Recordings that begin while the proxy runs: streams of packets for whoever asks for one.
+"""Recordings that begin while the proxy runs: streams of packets on demand.
 
 A proxy that records nothing has no recorder; one is made for the first stream and ends with the
-last. Connections that are open already are tapped between two frames, so that nothing of a frame
-with secrets that nobody was to mask gets out.
+last. Open connections are tapped between two frames, so that no part of a frame whose secrets were
+not masked gets out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Live:
         self._streams: set[PipeSink] = set()
 
     def add(self, fd: int, name: str) -> PipeSink:
-        """Write packets into a pipe or socket (it is closed at the end), from now on."""
+        """Write packets into a pipe or socket from now on; it is closed at the end."""
         from kafkascope.proxy.recording.recorder import Recorder
 
         proxy = self._proxy
@@ -48,7 +48,7 @@ class Live:
         return sink
 
     async def remove(self, sink: PipeSink) -> None:
-        """End that stream."""
+        """End a stream."""
         self._streams.discard(sink)
         recorder = self._proxy.recorder
         if recorder is None:

@@ -1,4 +1,4 @@
-"""What passed -> blocks of a capture file: a TCP conversation around each connection's bytes.
+"""Composes blocks of a capture file: a TCP conversation around the bytes of each connection.
 
 State without I/O: parts to be written come out, large payloads among them as they lie in memory.
 """
@@ -28,7 +28,7 @@ LARGE: Final = 4096
 
 
 class TapEvent(NamedTuple):
-    """Something that passed on a connection."""
+    """Something that happened on a connection."""
 
     number: int
     """Of the connection."""
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
 
 
 class _Buffer:
-    """What `PcapngWriter` writes into."""
+    """Collects what `PcapngWriter` writes."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -64,7 +64,7 @@ class _Buffer:
 
 
 def preamble(link_type: int = 1) -> bytes:
-    """The start of every file: section and the two interfaces."""
+    """The start of every file: the section and its two interfaces."""
     buffer = _Buffer()
     writer = PcapngWriter(buffer)
     writer.interface("client", link_type=link_type, comment=CLIENT_LEG)
@@ -73,7 +73,7 @@ def preamble(link_type: int = 1) -> bytes:
 
 
 class _Conversation:
-    """A connection as it is composed: one TCP stream per leg."""
+    """The packets of a connection: one TCP stream for each leg."""
 
     def __init__(self, client: Endpoint, broker: Endpoint, isn: int) -> None:
         self.client = client
@@ -100,7 +100,7 @@ class Packing:
         """Of what `take` would give."""
 
     def take(self) -> Batch:
-        """What was composed since the last time."""
+        """Remove and return what was composed since the last call."""
         self._parts.append(b"".join(self._small))
         batch = Batch(tuple(self._parts), self.size, self._packets, tuple(self._leases))
         self._parts, self._small, self._leases = [], [], []

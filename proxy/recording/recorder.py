@@ -37,7 +37,7 @@ BREATH_S: Final = 5e-5
 
 
 class ConnectionTap:
-    """One connection's way into the recording; called in the event loop."""
+    """Records one connection; called in the event loop."""
 
     __slots__ = ("_recorder", "number")
 
@@ -131,7 +131,7 @@ class Recorder:
         return ConnectionTap(self, number)
 
     def put(self, event: TapEvent, size: int) -> None:
-        """Queue something."""
+        """Queue an event."""
         if self._broken:
             return
         self._queue.append(event)
@@ -150,12 +150,12 @@ class Recorder:
         return self._copies_put - self._copies_taken
 
     def drop(self, event: TapEvent) -> None:
-        """Queue in place of bytes how many they were."""
+        """Queue the number of bytes in place of the bytes."""
         self.dropped += 1
         self.put(event, 0)
 
     def add_pipe(self, fd: int, name: str = "pipe") -> PipeSink:
-        """Also write everything into a pipe; whoever reads it may be as slow as it likes."""
+        """Also write everything into a pipe, however slow its reader is."""
         sink = PipeSink(fd, name)
         self._sinks = [*self._sinks, sink]
         if self._thread is not None:
@@ -163,23 +163,23 @@ class Recorder:
         return sink
 
     def remove(self, sink: Sink) -> None:
-        """Write into that sink no more; it is stopped by who added it."""
+        """Stop writing into a sink; whoever added it stops it."""
         self._sinks = [each for each in self._sinks if each is not sink]
 
     @property
     def idle(self) -> bool:
-        """Whether all that was queued is in the file, or was dropped."""
+        """Whether everything queued was written or dropped."""
         files = (sink for sink in self._sinks if isinstance(sink, FileSink))
         return not (self._queue or self._composing) and all(file.idle for file in files)
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        """Where packets go."""
+        """The files and pipes that packets go to."""
         return tuple(self._sinks)
 
     @property
     def files(self) -> list[Path]:
-        """The files that there are, oldest first."""
+        """The files that exist, oldest first."""
         return [path for sink in self._sinks if isinstance(sink, FileSink) for path in sink.files]
 
     def start(self) -> None:

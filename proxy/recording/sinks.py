@@ -1,4 +1,4 @@
-"""Where recorded packets go: files and pipes, each with a bounded queue and a thread of its own.
+"""Sinks for recorded packets: files and pipes, each with a bounded queue and a thread of its own.
 
 A sink that cannot keep up loses whole packets and counts them; nobody waits for it.
 """
@@ -44,7 +44,7 @@ SETTLE_S: Final = 0.02
 
 
 class Sink:
-    """Takes blocks of packets; writes them in a thread."""
+    """Writes blocks of packets in a thread."""
 
     name = "sink"
     limit = MAX_QUEUED
@@ -67,14 +67,14 @@ class Sink:
         self._thread: threading.Thread | None = None
 
     def start(self, head: bytes) -> None:
-        """Begin with the preamble."""
+        """Start with the preamble."""
         self._over = False
         self._open(head)
         self._thread = threading.Thread(target=self._run, name=f"{self.name}", daemon=True)
         self._thread.start()
 
     def put(self, batch: Batch) -> None:
-        """Take packets, or drop them."""
+        """Queue packets, or drop them."""
         if self.patience_s:
             self._wait_for_room(batch.size)
         if self.failed or self._queued + batch.size > self.limit:
@@ -94,7 +94,7 @@ class Sink:
 
     @property
     def ended(self) -> bool:
-        """Whether it was stopped."""
+        """Whether the sink was stopped."""
         return self._thread is None
 
     @property
@@ -103,7 +103,7 @@ class Sink:
         return not (self._queue or self._writing)
 
     def stop(self, timeout_s: float) -> None:
-        """Write what is queued, then close; not longer than that."""
+        """Write what is queued, then close; wait no longer than that."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -166,18 +166,18 @@ class Sink:
 
     @property
     def _unsettled(self) -> bool:
-        """Whether something is kept back to be written together with what follows soon."""
+        """Whether bytes are kept back to be written together with what follows."""
         return False
 
     def _finish(self) -> None:
-        """Write what was kept back."""
+        """Write the bytes that were kept back."""
 
     def _close(self) -> None:
         raise NotImplementedError
 
 
 class FileSink(Sink):
-    """A pcapng file, or a row of them: name-0001.pcapng, name-0002.pcapng..."""
+    """Writes a pcapng file, or a row of them: name-0001.pcapng, name-0002.pcapng..."""
 
     name = "file"
     patience_s = 0.2
@@ -229,7 +229,7 @@ class FileSink(Sink):
         return re.sub(r"\.pcapng$", "", self.path.name)
 
     def _last(self) -> int:
-        """The highest number of an earlier row of files; ours goes on behind it."""
+        """The highest number of an earlier row of files, which ours continues."""
         name = re.compile(re.escape(self._stem) + r"-(\d{4,})\.pcapng")
         found = (name.fullmatch(path.name) for path in self.path.absolute().parent.iterdir())
         return max((int(match[1]) for match in found if match is not None), default=0)
@@ -278,7 +278,7 @@ class FileSink(Sink):
                 os.posix_fadvise(descriptor, 0, self._released, os.POSIX_FADV_DONTNEED)
 
     def _past_cache(self, batch: Batch) -> bool:
-        """Whether these should go past the page cache: not what is little, or a burst."""
+        """Whether a batch should go past the page cache: not small ones, and no bursts."""
         if self._queued > self.limit // 2:
             self._behind = True
         elif self._queued <= batch.size:
@@ -302,7 +302,7 @@ class FileSink(Sink):
             self._direct.settle()
 
     def _prune(self) -> None:
-        """Delete the oldest files while there is too much of them."""
+        """Delete the oldest files while all together are too large."""
         while (
             self._keep_bytes
             and len(self.files) > 1
@@ -321,7 +321,7 @@ class FileSink(Sink):
 
 
 class PipeSink(Sink):
-    """A pipe to a process that looks at the packets while they come."""
+    """Writes to a process that reads the packets while they come."""
 
     name = "pipe"
     limit = PIPE_QUEUED

@@ -1,4 +1,4 @@
-"""The process beside the proxy that prints what passes: `kafkascope ls -` on the recorder's pipe.
+"""The process beside the proxy that prints exchanges: `kafkascope ls -` on the recorder's pipe.
 
 It is a process of its own so that dissection never takes the forwarding process's time.
 """
@@ -10,18 +10,18 @@ import sys
 
 
 def command(*arguments: str) -> list[str]:
-    """How to start it."""
+    """The command line of that process."""
     return [sys.executable, "-m", "kafkascope.proxy.recording.watch", "-", *arguments]
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start it; packets go into its stdin."""
+    """Start the process; packets go into its stdin."""
     # A session of its own: ctrl+c is for the proxy, which ends this one's input.
     return subprocess.Popen(command(*arguments), stdin=subprocess.PIPE, start_new_session=True)
 
 
 def main() -> None:
-    """Be that process."""
+    """Run as that process."""
     from kafkascope.analyzer.commands.ls import ls
 
     sys.exit(ls.main(sys.argv[1:], "kafkascope ls", standalone_mode=True))
