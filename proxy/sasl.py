@@ -1,5 +1,5 @@
-"""SASL as a client: PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), for peers of a replay.
-Sans-I/O: a generator of tokens that is sent the broker's."""
+"""SASL as a client: PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), for replays. Sans-I/O: a
+generator of tokens that takes the broker's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_ITERATIONS: Final = 1_000_000
 
 
 class Credentials(NamedTuple):
-    """Who we are."""
+    """A user, with the mechanism to log in."""
 
     mechanism: str
     username: str
@@ -34,7 +34,7 @@ class LoginRefused(Exception):
 
 
 def tokens(credentials: Credentials) -> Generator[bytes, bytes, None]:
-    """The client's tokens; send each of the broker's in."""
+    """A generator of the client's tokens; send each of the broker's in."""
     if credentials.mechanism == "PLAIN":
         yield f"\0{credentials.username}\0{credentials.password}".encode()
         return

@@ -1,4 +1,4 @@
-"""What the peer is: nodes, leaders, coordinators, topic ids, versions; asked once and kept."""
+"""The live cluster: nodes, leaders, coordinators, topic ids, versions; asked once and kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAUSE: Final = 0.25
 
 
 class LiveCluster:
-    """The peer, seen through a bootstrap connection of our own."""
+    """The live cluster, known through a bootstrap connection of our own."""
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]], reach: Reach) -> None:
         self._bootstrap = list(bootstrap)
@@ -71,8 +71,8 @@ class LiveCluster:
             self.versions[each["api_key"]] = (each["min_version"], each["max_version"])
 
     async def ask(self, api: str, version: int, body: Body) -> Body:
-        """A request of our own to the bootstrap broker; connects again when it was closed. Fields
-        of the body that the version lacks are left out."""
+        """Send a request of our own to the bootstrap broker; connects again when it was closed.
+        Fields of the body that the version lacks are left out."""
         if self._peer is None or self._peer.closed:
             self._peer = await Peer.open(*self.bootstrap, self._reach)
         whole = fitted(layout_of(f"{api}Request", version), body)
@@ -156,8 +156,8 @@ class LiveCluster:
         return -1
 
     async def create(self, topics: dict[str, int]) -> list[str]:
-        """Create topics with numbers of partitions and wait for their leaders; those that the
-        peer refused, with its error."""
+        """Create topics with numbers of partitions and wait for their leaders. Returns those that
+        the peer refused, each with its error."""
         import asyncio
 
         version = self.best("CreateTopics", 5)
@@ -187,7 +187,7 @@ class LiveCluster:
 
 
 def known_versions(versions: dict[int, tuple[int, int]]) -> str:
-    """A short word on what the peer is, from its newest Fetch and Produce."""
+    """A short text about the peer's release, from its newest Fetch and Produce."""
     parts = []
     for name in ("Produce", "Fetch"):
         low, high = versions.get(api_named(name).key, (0, -1))

@@ -1,5 +1,5 @@
-"""Is a response the same as the captured one? In structure and meaning; what differs between two
-runs or two clusters by its nature is declared here and in the declarations (`volatile`).
+"""Compares live responses with the captured ones, in structure and meaning. What differs between
+any two runs or clusters is declared here and in the declarations (`volatile`).
 
 Records are compared by partition over the whole replay (`streams`). Sans-I/O.
 """
@@ -88,7 +88,7 @@ HEARTBEATS: Final = frozenset(
 
 
 class Finding(NamedTuple):
-    """A difference, as often as it came."""
+    """A difference, and how often it occurred."""
 
     api: str
     version: int
@@ -111,7 +111,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class Comparison:
-    """Everything that answered otherwise."""
+    """Collects the differences of all responses."""
 
     strict: bool = False
     same: int = 0
@@ -134,7 +134,8 @@ class Comparison:
     def compare(
         self, api: str, version: int, number: int, layout: Layout, captured: Body, live: Body
     ) -> list[Difference]:
-        """Hold a live response, in the capture's terms, against the captured one."""
+        """Compare a live response, in the capture's terms, with the captured one, and count
+        differences."""
         found = self.differences(api, layout, captured, live)
         if api in STREAMS:
             (self.streams if api == "Fetch" else self.shared).add(captured, live)
@@ -151,7 +152,7 @@ class Comparison:
         return found
 
     def differences(self, api: str, layout: Layout, captured: Body, live: Body) -> list[Difference]:
-        """What of a response is different; nothing is counted."""
+        """The differences of a response; nothing is counted."""
         if not self.strict:
             if api in STREAMS:
                 captured, live = _errors_only(captured), _errors_only(live)
@@ -172,7 +173,7 @@ class Comparison:
         ]
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
-        """Whether one of these was not met before."""
+        """Whether one of these has not occurred before."""
         return any(_key(api, version, *_told(each)) not in self.findings for each in found)
 
     def note(self, api: str, version: int, number: int, path: str, then: Any, now: Any) -> None:
@@ -181,7 +182,7 @@ class Comparison:
         seen.count += 1
 
     def _put_together(self) -> None:
-        """Compare lists of which each node told its part."""
+        """Compare the lists of which each node returned a part."""
         for api, (layout, *sides) in self._lists.items():
             bodies = ({OTHERS[api]: list(side.values())} for side in sides)
             slots = tuple(slot for slot in layout.body.slots if slot.name == OTHERS[api])
@@ -194,7 +195,7 @@ class Comparison:
         self._lists.clear()
 
     def all(self) -> Iterator[Finding]:
-        """The differences, the most frequent first; those of records last."""
+        """All differences, the most frequent first; those of records last."""
         self._put_together()
         for key, seen in sorted(self.findings.items(), key=lambda each: -each[1].count):
             api, _, *texts = key
@@ -222,7 +223,7 @@ def _masked(api: str, difference: Difference) -> bool:
 
 
 def _versions(captured: Body, live: Body) -> list[Difference]:
-    """Which versions are served: a line for each API, not for each number."""
+    """The differences in served versions: a line for each API, not for each number."""
     then, now = (
         {
             each["api_key"]: f"{each['min_version']}-{each['max_version']}"
@@ -244,7 +245,7 @@ def _unlabelled(match: re.Match[str]) -> str:
 
 
 def _told(difference: Difference) -> tuple[str, Any, Any]:
-    """Path, then, now; of an element that one side lacks its name is enough."""
+    """Path, then and now of a difference; of an element that one side lacks its name is enough."""
     if difference.path.endswith("error_code"):
         left, right = difference.left, difference.right
         return difference.path, error_name(left), error_name(right)
@@ -264,8 +265,8 @@ def _short(value: Any) -> str:
 
 
 def _errors_only(body: Body) -> Body:
-    """A Fetch response without partitions that are well: which of them a response lists depends on
-    what came in meanwhile."""
+    """A Fetch response with failed partitions only: which others a response lists depends on what
+    came in meanwhile."""
     kept = []
     for topic in body["responses"]:
         parts = [{**part, "records": None} for part in topic["partitions"] if part["error_code"]]
@@ -275,14 +276,14 @@ def _errors_only(body: Body) -> Body:
 
 
 class Assigned:
-    """What members of groups have by heartbeats. A coordinator tells it once, when it has worked it
-    out: in the response to one heartbeat or to another."""
+    """What members of groups have been assigned by heartbeats. A coordinator sends an assignment
+    once, when it has worked it out: in the response to one heartbeat or to another."""
 
     def __init__(self) -> None:
         self._live: dict[tuple[str, str], Any] = {}
 
     def told(self, captured: Body, live: Body) -> tuple[Body, Body]:
-        """Both responses with what the member has, where the captured one tells it."""
+        """Both responses with what the member has, where the captured one has an assignment."""
         member = captured.get("member_id") or live.get("member_id") or ""
         tells = [name for name in ASSIGNMENTS if name in captured]
         for name in tells:

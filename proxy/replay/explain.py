@@ -1,5 +1,6 @@
-"""What is known of a difference: why another release, or another cluster, answers so. First match
-counts; what nothing here explains is worth a look. Sans-I/O.
+"""Explains differences: why another release, or another cluster, responds so.
+
+First match counts; what nothing here explains is worth a look. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NOT_READY: Final = "something else came back where the captured broker was not r
 
 
 class KnownDifference(NamedTuple):
-    """A kind of difference that has its reason."""
+    """A kind of difference that has a known reason."""
 
     apis: str
     """Names, or none for all."""
@@ -43,7 +44,7 @@ KNOWN: Final = (
 
 
 def explanation(api: str, path: str, then: str, now: str) -> str:
-    """Why; empty when nobody knows."""
+    """The reason of a difference; empty when it is not known."""
     for known in KNOWN:
         if known.apis and api not in known.apis.split():
             continue

@@ -1,4 +1,4 @@
-"""What came of a replay: counts, latencies, differences. Values only."""
+"""The outcome of a replay: counts, latencies, differences. Values only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkascope.proxy.replay.compare import Comparison
 
 
 class Latency(NamedTuple):
-    """Of one exchange, in nanoseconds."""
+    """The latencies of one exchange, in nanoseconds."""
 
     api: str
     then_ns: int
@@ -18,7 +18,7 @@ class Latency(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a replay."""
+    """The outcome of a replay."""
 
     comparison: Comparison
     sent: int = 0

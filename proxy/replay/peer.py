@@ -1,4 +1,4 @@
-"""One connection to the live broker: frames out, answers by correlation id, every wait limited."""
+"""A connection to a live broker: matches responses by correlation id, and limits every wait."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OWN: Final = 0x4000_0000
 
 
 class Reach(NamedTuple):
-    """How the peer's brokers are reached."""
+    """How the brokers are reached."""
 
     tls: ssl.SSLContext | None = None
     credentials: Credentials | None = None
@@ -41,11 +41,11 @@ class Reach(NamedTuple):
 
 
 class PeerError(Exception):
-    """The peer cannot be reached, refuses, or went away; one line for people."""
+    """The broker cannot be reached, refuses, or closed the connection; one line for people."""
 
 
 class Unreadable(PeerError):
-    """A response to a request of ours is no such response."""
+    """The response to a request of ours cannot be read."""
 
 
 class Peer(asyncio.BufferedProtocol):
@@ -97,17 +97,17 @@ class Peer(asyncio.BufferedProtocol):
     # --- protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected."""
+        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go: into the response itself when that is a large one."""
+        """The buffer of the next read: the response itself when it is a large one."""
         if self._large is not None:
             return memoryview(self._large)[self._have :]
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take answers out of what came."""
+        """Take responses out of what was read."""
         if self._large is not None:
             self._have += nbytes
             if self._have == len(self._large):
@@ -133,16 +133,16 @@ class Peer(asyncio.BufferedProtocol):
         self._rest = data[at:]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Fail what waits for a response."""
         self._end("the broker closed the connection")
         self._gone.set()
 
     def pause_writing(self) -> None:
-        """Unsent bytes pile up."""
+        """Note that unsent bytes pile up."""
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """They were sent."""
+        """Note that they were sent."""
         self._room.set()
 
     def _received(self, payload: bytes) -> None:
@@ -180,7 +180,7 @@ class Peer(asyncio.BufferedProtocol):
             raise PeerError(f"authentication failed: {error}") from None
 
     async def ask(self, api: str, version: int, body: Body) -> Body:
-        """A request of our own; its response."""
+        """Send a request of our own and return the body of its response."""
         key = api_named(api).key
         self._own += 1
         header = {
@@ -223,7 +223,7 @@ class Peer(asyncio.BufferedProtocol):
         return future
 
     def _look(self) -> None:
-        """Give up what waits for too long; look again when the next one has to be here."""
+        """Fail what has waited for too long; look again when the next one is due."""
         loop = asyncio.get_running_loop()
         self._timer = None
         limits = self._limits

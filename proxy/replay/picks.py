@@ -1,6 +1,5 @@
-"""Walks over the few fields of a body that matter: which they are is found once for each layout,
-and what holds none of them is not looked into. A replay asks this of every message.
-"""
+"""Walks over the few fields of a body that matter. Which they are is found once for each layout,
+and what holds none of them is not looked into: a replay does this for every message."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ Wanted: TypeAlias = Callable[[Slot], bool]
 
 
 class _Pick(NamedTuple):
-    """A field that is wanted, or that holds some."""
+    """A field that is wanted, or that contains some."""
 
     slot: Slot
     depth: int
@@ -25,14 +24,14 @@ class _Pick(NamedTuple):
 
 
 class Picks:
-    """The fields that `wanted` says, of any layout."""
+    """The fields of any layout that `wanted` accepts."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._known: dict[Layout, tuple[_Pick, ...]] = {}
 
     def of(self, layout: Layout) -> tuple[_Pick, ...]:
-        """Empty where the layout has none of them."""
+        """The picks of a layout; empty where it has none."""
         found = self._known.get(layout)
         if found is None:
             found = self._known[layout] = self._struct(layout.body)

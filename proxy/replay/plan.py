@@ -1,4 +1,4 @@
-"""What a capture asks for, before anything is sent: order, dependencies, topics. Sans-I/O."""
+"""Plans a replay before anything is sent: order, dependencies, topics. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(slots=True)
 class Plan:
-    """Takes exchanges in; `steps` says what to send, in the order of the capture."""
+    """Collects exchanges; `steps` says what to send, in the order of the capture."""
 
     permit: Permit
     skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -47,7 +47,7 @@ class Plan:
     _steps: list[Step] = field(default_factory=list)
 
     def add(self, exchange: Exchange, index: int) -> None:
-        """Take an exchange in, with its index in the session."""
+        """Add an exchange, with its index in the session."""
         self._learn(exchange)
         request = exchange.request
         reason = refusal(exchange.api_key, None if request is None else request.body, self.permit)
@@ -76,7 +76,7 @@ class Plan:
             self.created |= {topic["name"] for topic in body["topics"]}
 
     def steps(self) -> list[Step]:
-        """By time of the request, with what each has to wait for."""
+        """The requests in the order of their times, each with what it has to wait for."""
         steps = sorted(self._steps, key=lambda step: step.time_ns)
         answered = sorted(
             (step for step in steps if step.done_ns is not None), key=lambda step: step.done_ns or 0

@@ -1,4 +1,4 @@
-"""What may be sent to a live broker; an API's declaration says what it does there."""
+"""Decides what may be sent to a live broker; an API's declaration says what it does there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafkascope.dissectors.registry import APIS
 
 
 class Permit(NamedTuple):
-    """What the user allowed."""
+    """What the user allowed to be sent."""
 
     writes: bool = False
     groups: bool = False
@@ -36,7 +36,7 @@ def refusal(key: int | None, body: dict[str, Any] | None, permit: Permit) -> str
 
 
 def _of_replica(body: dict[str, Any] | None) -> bool:
-    """Fetch, ListOffsets and OffsetForLeaderEpoch of a follower."""
+    """Whether it is a Fetch, ListOffsets or OffsetForLeaderEpoch of a follower."""
     if body is None:
         return False
     state = body.get("replica_state")

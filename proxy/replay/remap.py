@@ -1,5 +1,5 @@
-"""Ids of a capture -> those of a live peer, and back: topics, groups, members, generations,
-producers, nodes, the cluster. Learned from pairs of responses. Sans-I/O.
+"""Maps ids of a capture to those of a live cluster and back: topics, groups, members, generations,
+producers, nodes, the cluster. They are learned from pairs of responses. Sans-I/O.
 
 Fields are found by the marks of their declarations; those that have none are in `EPOCHS` and
 `GENERATIONS`.
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 
 class IdMap:
-    """Captured value -> live value, and back. What is not known stays as it is."""
+    """Captured id -> live id, and back. Unknown ids stay as they are."""
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]] = ()) -> None:
         self._live: dict[Any, Any] = {}
@@ -58,22 +58,22 @@ class IdMap:
             self.learn(captured, live)
 
     def learn(self, captured: Any, live: Any) -> None:
-        """Take note of a pair."""
+        """Note a pair."""
         self._live[captured] = live
         self._captured[live] = captured
 
     def live(self, captured: Any) -> Any:
-        """The peer's value."""
+        """The live id."""
         return self._live.get(captured, captured)
 
     def captured(self, live: Any) -> Any:
-        """The capture's value."""
+        """The captured id."""
         return self._captured.get(live, live)
 
 
 class ProducerIds:
-    """Ids and epochs of producers. Epochs that only the client knows of (it raises its own after
-    an error, KIP-360) follow the last one that both brokers told."""
+    """Ids and epochs of producers. Epochs that only the client knows of (it raises its own after an
+    error, KIP-360) follow the last one that both brokers told."""
 
     def __init__(self) -> None:
         self._live: dict[tuple[int, int], tuple[int, int]] = {}
@@ -82,7 +82,7 @@ class ProducerIds:
         self._captured: dict[int, int] = {}
 
     def learn(self, captured: Body, live: Body) -> None:
-        """Take note of a response that tells id and epoch (EndTxn does from version 5 on)."""
+        """Note a response that tells id and epoch (EndTxn does from version 5 on)."""
         if captured.get("producer_id", -1) < 0 or live.get("producer_id", -1) < 0:
             return
         place = (captured["producer_id"], captured["producer_epoch"])
@@ -91,7 +91,7 @@ class ProducerIds:
         self._captured[live["producer_id"]] = place[0]
 
     def live(self, producer: int, epoch: int) -> tuple[int, int]:
-        """The peer's id and epoch."""
+        """The live id and epoch."""
         found = self._live.get((producer, epoch))
         if found is None and producer in self._last:
             known, (id_, live) = self._last[producer]
@@ -99,7 +99,7 @@ class ProducerIds:
         return found or (producer, epoch)
 
     def captured(self, producer: int) -> int:
-        """The capture's id."""
+        """The captured id."""
         return self._captured.get(producer, producer)
 
 
@@ -109,7 +109,7 @@ def _beside(name: str, end: str, other: str) -> str:
 
 
 class Remap:
-    """State of a whole replay."""
+    """The maps of a whole replay."""
 
     def __init__(self, *, prefix: str = "", writes: bool = False) -> None:
         self.prefix = prefix
@@ -130,7 +130,7 @@ class Remap:
     # --- requests
 
     def request(self, layout: Layout, body: Body) -> Body:
-        """A captured request as the peer is to get it; the same object when that is no other."""
+        """A captured request as the peer has to get it; the same object when nothing changes."""
         group = next(_GROUPS.values(layout, body), "")
         name = layout.message.name
 
@@ -179,7 +179,7 @@ class Remap:
         return value
 
     def _generation(self, group: str, around: Mapping[str, Any], value: int) -> int:
-        """The peer's generation, or epoch of a member (KIP-848: each has its own)."""
+        """The live generation, or epoch of a member (KIP-848: each has its own)."""
         if value <= 0:
             return value  # joins, leaves, or is no member
         member = around.get("member_id") or ""
@@ -187,7 +187,7 @@ class Remap:
         return known.get((group, member, value), known.get((group, "", value), value))
 
     def _records(self, data: bytes) -> bytes:
-        """Batches of the producer that the peer knows."""
+        """Batches with the producer id that the peer knows."""
         out: bytearray | None = None
         try:
             for batch in batches(data):
@@ -209,7 +209,7 @@ class Remap:
     # --- answers
 
     def response(self, layout: Layout, body: Body) -> Body:
-        """A live response in the capture's terms; the same object when those are no other."""
+        """A live response in the capture's terms; the same object when nothing changes."""
         message = layout.message.name
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:

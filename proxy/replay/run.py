@@ -86,7 +86,7 @@ class Replay:
         self.outcome = Outcome(comparison)
 
     async def run(self) -> Outcome:
-        """Send everything; `PeerError` when the peer cannot be reached at all."""
+        """Send all requests; `PeerError` when the peer cannot be reached at all."""
         steps = self._plan.steps()
         self._done = [False] * sum(1 for step in steps if step.rank >= 0)
         for step in steps:
@@ -109,7 +109,7 @@ class Replay:
         return self.outcome
 
     def _names(self) -> None:
-        """Which topic of the peer is which of the capture."""
+        """Pair the topics of the peer with those of the capture."""
         for topic_id, name in self._context.names.all().items():
             live = self._cluster.topic_ids.get(name)
             if live is not None:
@@ -125,7 +125,7 @@ class Replay:
             await asyncio.sleep(max(due - time.monotonic(), 0))
 
     async def _wait(self) -> None:
-        """Until a response is here; raises what went wrong with one."""
+        """Wait for a response; raises what went wrong with one."""
         if self._crash is None:
             self._moved.clear()
             await self._moved.wait()
@@ -148,7 +148,7 @@ class Replay:
                 self._group.create_task(self._peers.pop(place).close())
 
     async def _begin(self, step: Step, exchange: Exchange) -> None:
-        """Send; the response is waited for beside."""
+        """Send a request; a callback or task waits for its response."""
         while self._beats and exchange.api in MOVES_GROUPS:
             # Another connection's: the broker might take this one first, and tell of a rebalance.
             await self._wait()
@@ -192,7 +192,7 @@ class Replay:
     def _on_response(
         self, step: Step, exchange: Exchange, sent: int, response: asyncio.Future[bytes]
     ) -> None:
-        """Compare the response of one broker at once; what takes waiting gets a task."""
+        """Compare the response of one broker at once; what has to wait gets a task."""
         try:
             try:
                 now = time.monotonic_ns()
@@ -215,8 +215,8 @@ class Replay:
     async def _send(
         self, exchange: Exchange, decoded: Decoded, body: Body | None = None
     ) -> list[asyncio.Future[bytes]] | None:
-        """Send each part to its broker; the responses to come, or None when there will be none.
-        `body`: in the peer's terms, where it is not the whole request."""
+        """Send each part to its broker. Returns the responses to come, or None when there will be
+        none. `body`: in the peer's terms, where it is not the whole request."""
         if body is None:
             body = self._remap.request(decoded.layout, decoded.body)
         parts = await self._parts(exchange, decoded, body)
@@ -232,7 +232,7 @@ class Replay:
         return futures or None
 
     async def _parts(self, exchange: Exchange, decoded: Decoded, body: Body) -> dict[int, Body]:
-        """Node of the peer -> what of the request is for it."""
+        """Node of the peer -> its part of the request."""
         api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
         server = "node" if api is None else api.server
         layout = decoded.layout
@@ -264,7 +264,7 @@ class Replay:
         return -1 if node is None else int(self._remap.nodes.live(node))
 
     async def _peer(self, exchange: Exchange, node: int) -> Peer:
-        """The connection that stands for a captured one, to a node; -1 or unknown: any."""
+        """The connection in place of a captured one, to a node; -1 or unknown: any."""
         place = (exchange.connection.number, node)
         peer = self._peers.get(place)
         if peer is None or peer.closed:
@@ -279,7 +279,7 @@ class Replay:
         parts: list[asyncio.Future[bytes]],
         sent: int,
     ) -> None:
-        """Wait for the responses, ask again where the peer is not ready, compare."""
+        """Wait for the responses, retry where the peer is not ready, compare."""
         try:
             settled: list[Body] = []
             layout: Layout | None = None
@@ -317,7 +317,7 @@ class Replay:
     async def _again(
         self, exchange: Exchange, response: Decoded, body: Body, settled: list[Body]
     ) -> list[asyncio.Future[bytes]]:
-        """Ask again; of a Produce only what failed, for the rest is in the log."""
+        """Send again; of a Produce only what failed, for the rest is in the log."""
         assert exchange.request is not None
         assert exchange.request.decoded is not None
         request = exchange.request.decoded
@@ -405,7 +405,7 @@ class Replay:
 
 
 def _payload(exchange: Exchange, decoded: Decoded, body: Body) -> bytes:
-    """The bytes of a request: the captured ones where nothing in them is another."""
+    """The bytes of a request: the captured ones where nothing in them changes."""
     if body is decoded.body and exchange.request is not None:
         return exchange.request.frame.payload
     header = write_layout(decoded.header_layout, decoded.header)

@@ -1,5 +1,5 @@
 """Fetch sessions (KIP-227) of a replay: kept where one broker of the peer leads all partitions of a
-session, spelled out as full requests where several do. Sans-I/O."""
+session, replaced by full requests where several do. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Session:
 
 
 class Sessions:
-    """Of one captured connection."""
+    """The sessions of one captured connection."""
 
     def __init__(self) -> None:
         self._sessions: dict[int, _Session] = {}
@@ -39,8 +39,8 @@ class Sessions:
         """The last request asked for a session; its response brings the id."""
 
     def request(self, body: Body, leader_of: LeaderOf) -> tuple[Body, int | None]:
-        """A Fetch as the peer is to get it, and the node that holds its session; None where its
-        partitions say for whom it is. Topics are in the peer's terms already."""
+        """A Fetch as the peer has to get it, and the node that holds its session. None: its
+        partitions say which. Topics are in the peer's terms already."""
         if "session_id" not in body:
             return body, None
         known, epoch = body["session_id"], body["session_epoch"]

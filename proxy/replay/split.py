@@ -1,4 +1,4 @@
-"""One request for several brokers: parts of it for each, and their responses as one again.
+"""Splits a request for several brokers into a part for each, and merges their responses.
 
 Which fields say for whom an element is stands in the declarations: topics and groups are entities,
 partitions are numbers beside them. Sans-I/O.
@@ -23,7 +23,7 @@ CoordinatorOf: TypeAlias = Callable[[str], int]
 
 
 def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body]:
-    """Node -> its part of a request about partitions; the whole of it where one leads them all. A
+    """Node -> its part of a request about partitions; all of it where one node leads them. A
     request about none is for node -1."""
     nodes = _nodes_of(layout, body, leader_of)
     if len(nodes) <= 1:
@@ -69,7 +69,7 @@ def _partition_slots(wire: StructWire) -> tuple[tuple[str, str], ...]:
 
 
 def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
-    """The partitions of a response that have one of those errors."""
+    """The partitions of a response that have one of these errors."""
     return {
         (topic_in(topic, each), part[number])
         for slot, topic in _topic_slots(layout)
@@ -82,13 +82,13 @@ def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[
 
 
 def only(layout: Layout, body: Body, wanted: set[tuple[Any, int]]) -> Body | None:
-    """What of a request or answer is about those partitions; None when nothing is."""
+    """The part of a body that is about these partitions; None when nothing is."""
     parts = by_leader(layout, body, lambda topic, partition: int((topic, partition) in wanted))
     return parts.get(1)
 
 
 def without(layout: Layout, body: Body, unwanted: set[tuple[Any, int]]) -> Body | None:
-    """What of a request or answer is about other partitions; None when nothing is."""
+    """The part of a body that is about other partitions; None when nothing is."""
     parts = by_leader(layout, body, lambda topic, partition: int((topic, partition) in unwanted))
     return parts.get(0)
 
@@ -157,7 +157,7 @@ def _names_topic(slot: Slot) -> bool:
 
 
 def topic_in(wire: StructWire, value: Body) -> str | bytes:
-    """What an element calls its topic: its name, or its id."""
+    """The topic of an element: its name, or its id."""
     for slot in wire.slots:
         if _names_topic(slot) and value[slot.name]:
             found = value[slot.name]
@@ -193,8 +193,8 @@ def _emptied(layout: Layout, body: Body) -> Body:
 
 
 def merged(layout: Layout, bodies: list[Body]) -> Body:
-    """Answers to the parts of one request as the response to the whole: arrays put together (topics
-    that several have, by topic), the first error, the longest throttle."""
+    """The responses to the parts of a request as one: arrays put together (topics that several
+    have, by topic), the first error, the longest throttle."""
     out = copy(bodies[0])
     for slot in (*layout.body.slots, *layout.body.tags):
         values = [body[slot.name] for body in bodies]

@@ -1,7 +1,7 @@
-"""What was fetched of each partition, then and now, as one stream each. Not answer by answer, for a
-broker may give the same records in other portions. Sans-I/O.
+"""Compares the fetched records of each partition as one stream, for a broker may return the same
+records in other portions. Sans-I/O.
 
-Batches that both sides gave alike are done with at once, unopened: bytes are compared but for
+Batches that both sides returned alike are done with at once, unopened: bytes are compared but for
 what the broker that wrote them chose (leader epoch, producer). The others wait for their like, and
 are opened in the end.
 """
@@ -33,7 +33,7 @@ Place: TypeAlias = tuple[Any, int]
 
 
 class StreamDifference(NamedTuple):
-    """A partition whose records are not the same."""
+    """A partition whose records differ."""
 
     where: str
     then: str
@@ -41,7 +41,7 @@ class StreamDifference(NamedTuple):
 
 
 class Streams:
-    """Takes the records of responses in; `differences` says what is not there, or other."""
+    """Collects the records of responses; `differences` says what is missing or other."""
 
     def __init__(self, topic_name: Callable[[bytes], str | None]) -> None:
         self._topic_name = topic_name
@@ -53,7 +53,7 @@ class Streams:
         self.unreadable: Counter[str] = Counter()
 
     def add(self, captured: Body, live: Body) -> None:
-        """Take the records of two Fetch responses in."""
+        """Add the records of two Fetch responses."""
         for side, body in enumerate((captured, live)):
             for topic in body["responses"]:
                 name = topic.get("topic") or bytes(topic.get("topic_id", b""))
@@ -116,7 +116,7 @@ class Streams:
             self.unreadable[str(opened.error)] += 1
 
     def differences(self) -> Iterator[StreamDifference]:
-        """One or two for each partition whose records are not the same."""
+        """One or two for each partition whose records differ."""
         while self._waiting:
             try:
                 self._open_oldest()
@@ -139,7 +139,8 @@ class Streams:
 
 
 class _Pair:
-    """One partition: what both gave alike, and the opened rest of either side."""
+    """One partition: the batches that both sides returned alike, and the opened rest of either
+    side."""
 
     def __init__(self) -> None:
         self.agreed: dict[int, tuple[int, int]] = {}

@@ -1,4 +1,5 @@
-"""Differences as lines for people: those without a known reason first, the others below theirs."""
+"""Prints differences as lines for people: those without a known reason first, the others by
+reason."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Line: TypeAlias = tuple[str, str]
 
 
 def lines_of(findings: Iterable[Finding]) -> Iterator[Line]:
-    """All of them; elements that only one side has, of one array, and versions share a line."""
+    """All lines. Elements of one array that only one side has, and versions, share a line."""
     by_reason: dict[str, list[Finding]] = {}
     for each in findings:
         by_reason.setdefault(each.why, []).append(each)
@@ -35,8 +36,7 @@ def lines_of(findings: Iterable[Finding]) -> Iterator[Line]:
 
 
 def not_answered(findings: Iterable[Finding]) -> str:
-    """Which requests the target does not answer at all, in a few words; empty when there are
-    none."""
+    """The requests that the target does not answer at all, as text; empty when there are none."""
     return ", ".join(
         f"{each.api} v{each.version} ({each.times}, {each.now})"
         for each in findings

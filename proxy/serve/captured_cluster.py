@@ -1,5 +1,4 @@
-"""What a capture tells of its cluster: nodes, topics, logs, offsets, versions. Takes exchanges in;
-sans-I/O."""
+"""The cluster as a capture shows it: nodes, topics, logs, offsets, versions. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ class Topic:
 
 @dataclass(slots=True)
 class CapturedCluster:
-    """The captured cluster."""
+    """The captured cluster, learned from exchanges."""
 
     names: TopicNames
     nodes: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -66,7 +65,7 @@ class CapturedCluster:
     # --- reading the capture
 
     def add(self, exchange: Exchange) -> None:
-        """Take an exchange in."""
+        """Learn from an exchange."""
         if exchange.api_key in APIS and exchange.api_version is not None:
             self.asked.setdefault(exchange.api_key, set()).add(exchange.api_version)
         request = exchange.request.body if exchange.request is not None else None
@@ -80,7 +79,7 @@ class CapturedCluster:
             handler(self, request, response)
 
     def finish(self) -> None:
-        """Everything was read: what is missing gets plausible values."""
+        """Fill in plausible values for what the capture lacks, once all of it was read."""
         if not self.nodes:
             self.nodes[DEFAULT_NODE] = ("", 0)
         if self.controller not in self.nodes:
@@ -93,14 +92,14 @@ class CapturedCluster:
                 part.log.finish()
 
     def forget(self, name: str) -> Topic | None:
-        """A topic is deleted; None when there is none."""
+        """Delete a topic; None when there is none."""
         gone = self.topics.pop(name, None)
         if gone is not None:
             self.ids.pop(gone.id, None)
         return gone
 
     def topic(self, name: str) -> Topic:
-        """A topic; made when it is not known."""
+        """A topic, made when it is not known."""
         found = self.topics.get(name)
         if found is None:
             made = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
@@ -110,7 +109,7 @@ class CapturedCluster:
         return found
 
     def partition(self, name: str, number: int) -> Partition:
-        """A partition; made when it is not known."""
+        """A partition, made when it is not known."""
         topic = self.topic(name)
         found = topic.partitions.get(number)
         if found is None:
@@ -198,7 +197,7 @@ class CapturedCluster:
                     self.partition(name, part["index"]).log.append(part["records"], base)
 
     def _unanswered(self, request: Body) -> None:
-        """With acks=0 nobody is told where records went."""
+        """Keep the records of a Produce with acks=0, whose offsets nobody is told."""
         if request["acks"] != 0:
             return
         for topic in request["topic_data"]:
@@ -230,7 +229,7 @@ class CapturedCluster:
                     self._reached(name, part)
 
     def _reached(self, name: str, part: Body) -> None:
-        """Somebody stood there."""
+        """Note an offset that a client has reached."""
         topic = self.topics.get(name)
         if topic is not None and part["partition_index"] in topic.partitions:
             topic.partitions[part["partition_index"]].log.reaches(part["committed_offset"])
@@ -261,5 +260,5 @@ class CapturedCluster:
 
 
 def uuid_of(topic: Topic) -> Uuid:
-    """The topic's id as bodies have it."""
+    """The topic's id as bodies hold it."""
     return Uuid(topic.id)

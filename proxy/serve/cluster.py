@@ -1,5 +1,5 @@
-"""What clients learn of the cluster: its nodes at our addresses, its topics, who coordinates; and
-topics that they make. Sans-I/O."""
+"""Responds with what clients learn of the cluster: its nodes at our addresses, its topics,
+coordinators. Makes and deletes topics. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_PARTITIONS: Final = 10_000
 
 
 class ServedCluster:
-    """Nodes and topics. `places`: node -> the address where it listens now."""
+    """The served nodes and topics. `places`: node -> the address where it listens now."""
 
     def __init__(self, model: CapturedCluster, places: dict[int, tuple[str, int]]) -> None:
         self._model = model
@@ -28,7 +28,7 @@ class ServedCluster:
         """Topics that the capture's clients made, and ours have not yet."""
 
     def handlers(self) -> dict[str, Handler]:
-        """By API."""
+        """The handlers, by API."""
         return {
             "Metadata": self._metadata,
             "DescribeCluster": self._describe,

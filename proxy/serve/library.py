@@ -1,4 +1,4 @@
-"""Captured responses by request: the one to the most similar request of the same API. Sans-I/O."""
+"""Captured responses, found by the most similar request of the same API. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Said = tuple[str, Any]
 
 
 class Match(NamedTuple):
-    """A captured exchange and how near it is."""
+    """A captured exchange, and how similar its request is."""
 
     exchange: Exchange
     likeness: float
@@ -52,7 +52,7 @@ class Library:
         self._latencies: dict[int, deque[int]] = {}
 
     def add(self, exchange: Exchange, index: int) -> None:
-        """Take an exchange in, with its index in the session."""
+        """Add an exchange, with its index in the session."""
         if exchange.request is None or exchange.request.decoded is None:
             return
         if exchange.response is None or exchange.response.decoded is None:
@@ -69,12 +69,12 @@ class Library:
             self._values[index] = _values(decoded.layout, decoded.body)
 
     def latency_s(self, key: int) -> float:
-        """How long the captured broker took for requests of that API: the median, in seconds."""
+        """The median latency of that API in the capture, in seconds."""
         known = self._latencies.get(key)
         return median(known) / 1e9 if known else 0.0
 
     def nearest(self, key: int, version: int, layout: Layout, body: Body) -> Match | None:
-        """The captured exchange whose request says most of the same; of equals the one of the same
+        """The captured exchange with the most similar request. Of several the one of the same
         version, then the first."""
         wanted = _values(layout, body)
         best: tuple[float, bool, int] | None = None
@@ -104,7 +104,7 @@ def kind_of(slot: Slot) -> str:
 def _renamed(
     here: list[Said], there: list[Said], kinds: dict[Said, str]
 ) -> dict[tuple[str, str], str]:
-    """Names that stand in the same place, in the same order."""
+    """Pairs of names that stand in the same place, in the same order."""
     renamed = {}
     for path in {path for path, _ in here}:
         ours = [each for each in here if each[0] == path]
@@ -116,7 +116,7 @@ def _renamed(
 
 
 def told(said: Iterable[Said]) -> str:
-    """Some of these values, for people: name=orders, num_partitions=3."""
+    """Some of these values as text: name=orders, num_partitions=3."""
     short = []
     for path, value in said:
         if value in (None, "", b"", "[]"):
@@ -131,8 +131,8 @@ def told(said: Iterable[Said]) -> str:
 
 
 def _values(layout: Layout, body: Body) -> dict[Said, str]:
-    """Fields and their values in wire order, wherever in arrays they stand, with what they name;
-    volatile ones say nothing, secrets are asterisks."""
+    """The fields and values of a body in wire order, arrays flattened, each with what it names.
+    Volatile ones are left out, secrets are asterisks."""
     found: dict[Said, str] = {}
     for leaf in leaves(layout, masked(layout, body)):
         if leaf.slot.field.volatile or leaf.slot.wire is None:

@@ -1,4 +1,4 @@
-"""Lines for whoever watches a served capture: who came, and what went wrong.
+"""Log lines of a served capture: who connected, and what went wrong.
 
 Clients choose what stands in them and how many there are: lines are short, move no cursor, do not
 repeat without end, and a flood of different ones cannot fill a disk. Sans-I/O: a callable writes.
@@ -23,7 +23,7 @@ LINE_S: Final = 1.0
 
 
 class Lines:
-    """What was said, and how often."""
+    """Writes lines, with limits on their number."""
 
     def __init__(
         self, out: Callable[[str], None], clock: Callable[[], float] = time.monotonic

@@ -1,5 +1,5 @@
-"""One partition as the capture shows it: batches in the order of their offsets, and which of them
-are of aborted transactions. Sans-I/O."""
+"""A partition's log as the capture shows it: batches in the order of their offsets, and aborted
+transactions. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 class Owed(NamedTuple):
-    """The end of a transaction that was asked for; where its marker is nobody has seen."""
+    """A transaction that was ended in the capture, whose marker nobody has fetched."""
 
     producer: int
     last: int
@@ -56,7 +56,8 @@ class Owed(NamedTuple):
 
 
 class Log:
-    """Batches, each offset once. What the capture never showed is not there: offsets have holes."""
+    """The batches of a partition, each offset once. What the capture never showed is missing:
+    offsets have gaps."""
 
     def __init__(self) -> None:
         self._bases: list[int] = []
@@ -84,24 +85,24 @@ class Log:
 
     @property
     def end(self) -> int:
-        """The offset that the next record gets: the end of what was captured."""
+        """The offset of the next record: the end of what was captured."""
         return self._entries[-1].last + 1 if self._entries else self._told_start or 0
 
     @property
     def next(self) -> int:
-        """The largest offset where a reader may stand: somebody of the capture did."""
+        """The largest offset that a reader may be at: a client of the capture was there."""
         return max(self.end, self._told_end)
 
     @property
     def stable(self) -> int:
-        """Up to where readers of committed records may read: before what is open since we serve."""
+        """The last stable offset: before transactions that have been open since we serve."""
         self._settle()
         return min(
             (first for first in self._open.values() if first >= self._live), default=self.end
         )
 
     def add(self, data: bytes) -> None:
-        """Take in the records of a Fetch; those that are there already change nothing."""
+        """Add the records of a Fetch; batches that are known change nothing."""
         try:
             for batch in batches(data):
                 if isinstance(batch, Partial):
@@ -130,7 +131,7 @@ class Log:
             self._stale = True
 
     def append(self, data: bytes, base: int | None = None) -> int:
-        """Write what a producer sent, behind the end or where the captured broker put it; the
+        """Append what a producer sent, at the end or where the captured broker put it. Returns the
         offset of the first record, -1 when there is none."""
         first = at = self.next if base is None else base
         if first + len(data) >= MOST:
@@ -157,12 +158,12 @@ class Log:
         return first if at > first else -1
 
     def starts_at(self, offset: int) -> None:
-        """The capture told where the log starts; counts while there is nothing in it."""
+        """Note the log start offset of the capture; it counts while the log is empty."""
         if offset < MOST and (self._told_start is None or offset > self._told_start):
             self._told_start = offset
 
     def reaches(self, offset: int) -> None:
-        """The capture told of that offset; what lies before it may be unknown."""
+        """Note an offset that the capture mentions; what lies before it may be unknown."""
         if offset < MOST:
             self._told_end = max(self._told_end, offset)
 
@@ -170,7 +171,7 @@ class Log:
 
     def read(self, offset: int, most: int, magic: int, before: int | None = None) -> bytes:
         """Whole batches from the one with `offset` on, at least one, up to `most` bytes and to the
-        offset `before`; old clients (`magic` 0 or 1) get message sets."""
+        offset `before`. Old clients (`magic` 0 or 1) get message sets."""
         out: list[bytes] = []
         size = 0
         for entry in self.entries(offset):
@@ -184,7 +185,7 @@ class Log:
         return b"".join(out)
 
     def entries(self, offset: int) -> Iterator[Entry]:
-        """Batches, from the one with `offset` on, or behind it when there is none."""
+        """The batches from the one with `offset` on, or behind it when there is none."""
         at = bisect_right(self._bases, offset)
         if at and self._entries[at - 1].last >= offset:
             at -= 1
@@ -225,38 +226,41 @@ class Log:
             self._take(entry)
 
     def aborted(self, producer: int, first: int) -> None:
-        """The capture told of an aborted transaction."""
+        """Note an aborted transaction of the capture."""
         self._told_aborted[producer, first] = None
 
     def aborted_from(self, offset: int) -> list[tuple[int, int]]:
-        """Aborted transactions that a reader from `offset` on has to know: (producer id, first
-        offset). One whose marker was read already must not be told: the reader would drop what the
-        producer wrote afterwards."""
+        """The aborted transactions that a reader from `offset` on has to know: (producer id, first
+        offset).
+
+        One whose marker was read already must not be listed: the reader would drop what the
+        producer wrote afterwards.
+        """
         self._settle()
         found = [(producer, first) for producer, first, end in self._aborted if end >= offset]
         ended = {producer for producer, _, _ in self._aborted}
         return found + [each for each in self._told_aborted if each[0] not in ended]
 
     def end_transaction(self, producer: int, epoch: int, committed: bool, now_ms: int) -> None:
-        """Write the marker, if the producer has a transaction open here."""
+        """Append the marker, if the producer has a transaction open here."""
         self._settle()
         if producer in self._open:
             kind = COMMIT if committed else ABORT
             self._put(_marker(self.next, producer, epoch, kind, now_ms))
 
     def ends(self, producer: int, committed: bool) -> None:
-        """The capture told that a transaction ended."""
+        """Note that a transaction of the capture ended."""
         self._settle()
         if producer in self._open:
             kind = COMMIT if committed else ABORT
             self._owed.append(Owed(producer, self._last[producer], kind))
 
     def unplaced(self, data: bytes) -> None:
-        """Written with acks=0: nobody was told an offset."""
+        """Keep records written with acks=0, whose offsets nobody was told."""
         self._unplaced.append(data)
 
     def _place(self) -> None:
-        """What was written without an offset and not fetched either goes behind the end. Checksums
+        """Append the records that were written without an offset and not fetched either. Checksums
         do not cover offsets: what was fetched is known by them."""
         known = {_crc(entry.data) for entry in self._entries} if self._unplaced else set()
         for data in self._unplaced:
@@ -269,8 +273,8 @@ class Log:
         self._unplaced.clear()
 
     def finish(self) -> None:
-        """All of the capture was told: markers that nobody fetched go to the first offset behind
-        their transaction that is free, where the broker will have put them."""
+        """Place the markers that nobody fetched, once all of the capture was read: at the first
+        free offset behind their transaction, where the broker will have put them."""
         self._place()
         for owed in self._owed:
             place = owed.last + 1

@@ -1,6 +1,6 @@
-"""SASL as a broker: PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677), OAUTHBEARER with unsecured tokens
-(RFC 7628). Sans-I/O: a generator that is sent the client's tokens, yields ours and returns the last
-one."""
+"""SASL as a broker: PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677), OAUTHBEARER with unsecured
+tokens (RFC 7628). Sans-I/O: a generator takes the client's tokens, yields ours and returns the
+last one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ RAW: Final = 0
 
 
 class Denied(Exception):
-    """The client is not let in; one line for it and for people, without secrets."""
+    """The login failed; one line for the client and for people, without secrets."""
 
 
 class Accounts:
-    """Who may come in. Without users everybody may who does not ask for a proof of the password,
-    as SCRAM does."""
+    """The users who may log in. Without any, everybody may who does not ask for a proof of the
+    password, as SCRAM does."""
 
     def __init__(self, users: Mapping[str, str] | None = None) -> None:
         self._users = dict(users or {})
@@ -38,12 +38,12 @@ class Accounts:
 
     @property
     def required(self) -> bool:
-        """Nobody is served who has not logged in."""
+        """Whether clients have to log in."""
         return bool(self._users)
 
     @property
     def mechanisms(self) -> list[str]:
-        """What clients may log in with."""
+        """The mechanisms that clients may log in with."""
         return ["PLAIN", *(SCRAM if self._users else ()), "OAUTHBEARER"]
 
     def password(self, name: str) -> str:
@@ -53,8 +53,8 @@ class Accounts:
         return self._users[name]
 
     def steps(self, mechanism: str) -> Generator[bytes, bytes, bytes]:
-        """The broker's tokens, the last one returned; send each of the client's in. `Denied` when
-        it is not let in."""
+        """A generator of the broker's tokens, which returns the last one; send each of the client's
+        in. `Denied` when the login fails."""
         if mechanism == "PLAIN":
             return self._plain()
         if mechanism == "OAUTHBEARER":
@@ -109,7 +109,8 @@ class Accounts:
 
 
 def _gs2(token: str) -> tuple[str, str]:
-    """The header (channel binding, authorization id) and the rest of SCRAM's first token."""
+    """Split SCRAM's first token into its header (channel binding, authorization id) and the
+    rest."""
     parts = token.split(",", 2)
     if len(parts) < 3 or parts[0] not in ("n", "y"):
         raise Denied("the first token of SCRAM cannot be read")
@@ -117,7 +118,7 @@ def _gs2(token: str) -> tuple[str, str]:
 
 
 def _subject(token: str) -> str:
-    """Whom a JSON web token is for; its signature is not looked at."""
+    """The subject of a JSON web token; its signature is not verified."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -127,7 +128,7 @@ def _subject(token: str) -> str:
 
 
 class Login:
-    """How far one connection is."""
+    """The state of a connection's login."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -147,7 +148,7 @@ class Login:
         return {"error_code": 0, "mechanisms": known}
 
     def token(self, token: bytes) -> bytes:
-        """The broker's token to one of the client's; `Denied`."""
+        """The broker's token in response to one of the client's; `Denied`."""
         if self._steps is None:
             raise Denied("a token came before a handshake")
         steps, self._steps = self._steps, None

@@ -1,5 +1,5 @@
-"""Records in and out: Fetch, ListOffsets, OffsetForLeaderEpoch, Produce. Waits for records, else
-sans-I/O."""
+"""Writes and reads records: Fetch, ListOffsets, OffsetForLeaderEpoch, Produce. Waits for records,
+else sans-I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Partitions:
         self._written = asyncio.Event()
 
     def handlers(self) -> dict[str, Handler]:
-        """By API."""
+        """The handlers, by API."""
         return {
             "Fetch": self._fetch,
             "ListOffsets": self._list_offsets,
@@ -55,12 +55,11 @@ class Partitions:
         return None if topic is None else topic.partitions.get(number)
 
     def wake(self) -> None:
-        """There is something new to read: whoever waits looks again."""
+        """Wake the fetches that wait for records."""
         self._written.set()
 
     async def until(self, moment: float) -> bool:
-        """Wait for something new until that moment of the monotonic clock; False when it has
-        come."""
+        """Wait for new records until that moment of the monotonic clock; False when it has come."""
         left = moment - time.monotonic()
         if left <= 0:
             return False
@@ -72,7 +71,7 @@ class Partitions:
         return True
 
     async def _fetch(self, request: Request) -> Body:
-        """Answers at once when there is something, else after max_wait."""
+        """Respond at once when there is something to read, else after max_wait."""
         until = time.monotonic() + min(request.body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
         while True:
             response, ready = self._read(request.version, request.body)
@@ -156,7 +155,7 @@ class Partitions:
         return {**result, "log_append_time_ms": -1}
 
     def end_transaction(self, producer: int, epoch: int, committed: bool) -> None:
-        """Write the marker behind whatever the producer has open."""
+        """Append a marker to every partition where the producer has a transaction open."""
         now = time.time_ns() // 1_000_000
         for topic in self._model.topics.values():
             for part in topic.partitions.values():

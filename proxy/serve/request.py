@@ -1,4 +1,4 @@
-"""What a request asks, the errors that are answered, and bits that answers of many APIs share.
+"""Requests as handlers see them, error codes, and parts that the responses of many APIs share.
 Stateless."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Code(IntEnum):
 
 
 def naming(each: Body) -> Body:
-    """The fields that name a topic, as it was asked for."""
+    """The fields of a request's element that name its topic."""
     return {name: each[name] for name in ("name", "topic", "topic_id") if name in each}
 
 

@@ -1,7 +1,7 @@
-"""The listeners of a served capture: one for each captured node. The only I/O here.
+"""The listeners of a served capture, one for each captured node. The only I/O here.
 
-Clients may be anything: what is announced is held against limits before it is waited for, every
-wait ends, and lines for people do not repeat without end.
+Clients may be anything: announced sizes are checked before they are waited for, every wait ends,
+and log lines do not repeat without end.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 class Server:
-    """Listens for a broker."""
+    """The listeners of a broker."""
 
     def __init__(
         self,
@@ -67,7 +67,8 @@ class Server:
 
     @property
     def broker(self) -> Broker | None:
-        """What answers. It knows where all listeners are: clients that come earlier wait for it."""
+        """The broker. It knows the addresses of all listeners: clients that come earlier wait for
+        it."""
         return self._broker
 
     @broker.setter
@@ -76,7 +77,8 @@ class Server:
         self._serves.set()
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Open a listener, port 0 for any; where it is. `OSError` when that is not possible."""
+        """Open a listener; port 0 takes any. Returns its address; `OSError` when that is not
+        possible."""
         asyncio.get_running_loop().set_exception_handler(self._failed)
         if self._tls is None:
             server = await asyncio.start_server(
@@ -104,11 +106,11 @@ class Server:
         self._servers.clear()
 
     def tell(self, who: str, text: str, about: str = "") -> None:
-        """A line for people."""
+        """Log a line."""
         self._lines.tell(who, text, about)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What asyncio would log, such as: there are no more file descriptors."""
+        """Log what asyncio would log, such as that there are no more file descriptors."""
         error = context.get("exception")
         self.tell("listener", f"{context.get('message')} ({error})")
 
@@ -136,19 +138,20 @@ class Server:
             writer.close()
 
     def take(self, size: int) -> bool:
-        """Whether there is room for so many bytes more; `give` them back."""
+        """Reserve so many bytes of the buffers; False: there is no room. `give` them back."""
         if size > SMALL and self._buffered + size > MAX_BUFFERED:
             return False
         self._buffered += size
         return True
 
     def give(self, size: int) -> None:
-        """They are not needed any more."""
+        """Release reserved bytes."""
         self._buffered -= size
 
 
 class _Paused(asyncio.StreamReaderProtocol):
-    """Reads nothing before TLS begins; so that it begins in our hands and its failures are told."""
+    """Pauses reading until TLS begins, so that it begins in our hands and its failures are
+    logged."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -178,7 +181,7 @@ class _Connection:
         self._server.tell(self._who, text)
 
     async def serve(self) -> None:
-        """Answer until the client leaves, or has to."""
+        """Respond until the client leaves, or is refused."""
         try:
             while await self._one():
                 pass
@@ -188,7 +191,7 @@ class _Connection:
             self._tell(f"a request cannot be read ({error}); closed")
 
     async def _one(self) -> bool:
-        """One request and its response; False when the connection is over."""
+        """Respond to one request; False when the connection is over."""
         try:
             async with asyncio.timeout(IDLE_S):
                 size = await self._reader.readexactly(4)
@@ -237,7 +240,7 @@ class _Connection:
             self._server.give(len(response))
 
     async def _respond(self, payload: bytes) -> bytes | None:
-        """The payload of the response; None when none is due."""
+        """The payload of a response; None when there is none."""
         broker = self._server.broker
         assert broker is not None
         self._server.requests += 1

@@ -1,5 +1,5 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator assigns. A partition goes to its next
-owner when the one before has given it up. Sans-I/O."""
+"""Groups of the consumer protocol (KIP-848), whose coordinator assigns partitions. A partition goes
+to its next owner when the one before has given it up. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Place = tuple[bytes, int]
 
 @dataclass(slots=True)
 class Consumer:
-    """A member."""
+    """A member of such a group."""
 
     id: str
     instance: str | None
@@ -66,7 +66,7 @@ class ConsumerGroups:
         self._budget.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
-        """By API."""
+        """The handlers, by API."""
         return {"ConsumerGroupHeartbeat": self._heartbeat, "ConsumerGroupDescribe": self._describe}
 
     async def _heartbeat(self, request: Request) -> Body:
@@ -120,14 +120,14 @@ class ConsumerGroups:
         return self._assigned(group, member)
 
     def _fits(self, name: str, member_id: str, size: int) -> bool:
-        """Whether there is room for what a heartbeat says; plain ones say nothing new."""
+        """Whether what a heartbeat says may be kept; plain heartbeats say nothing new."""
         if not has_place(self._groups, name):
             return False
         known = name in self._groups and member_id in self._groups[name].members
         return (known and size < 2 * ENTRY) or self._budget.admit(size)
 
     def _held(self) -> int:
-        """Bytes of all groups and their members."""
+        """Bytes that groups and members take."""
         return sum(
             size_of(name)
             + sum(
@@ -158,7 +158,7 @@ class ConsumerGroups:
         return wanted
 
     def _assigned(self, group: ConsumerGroup, member: Consumer) -> Body:
-        """Round robin over those who subscribe; what others still have comes later."""
+        """Assign round robin to those who subscribe; what others still own comes later."""
         of = {each.id: self._topics(each) for each in group.members.values()}
         for each in group.members.values():
             each.target = set()
@@ -188,12 +188,12 @@ class ConsumerGroups:
     # --- what others ask
 
     def check_commit(self, body: Body) -> int:
-        """The error of a commit by a member of such a group."""
+        """The error of a commit by a member of such a group; 0: none."""
         epoch = body.get("generation_id_or_member_epoch", -1)
         return self.check_member(body["group_id"], body.get("member_id"), epoch)
 
     def check_member(self, name: str, member_id: str | None, epoch: int) -> int:
-        """The error of a request by a member; those from outside of the group are welcome."""
+        """The error of a request by a member; 0: none, as for those from outside of the group."""
         group = self._groups.get(name)
         if group is None or not member_id or epoch < 0:
             return 0
@@ -203,7 +203,7 @@ class ConsumerGroups:
         return Code.STALE_MEMBER_EPOCH if epoch > member.epoch else 0
 
     def listed(self) -> list[Body]:
-        """What ListGroups tells."""
+        """The groups as ListGroups lists them."""
         return [
             {
                 "group_id": name,

@@ -1,5 +1,5 @@
-"""How far a share group is with a partition: which member has which record, and what comes again
-(KIP-932). Sans-I/O."""
+"""The delivery of a partition to a share group (KIP-932): which member has acquired which record,
+and which are delivered again. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
 class Acquired(NamedTuple):
-    """A record that a member has."""
+    """A record that a member has acquired."""
 
     member: str
     deliveries: int
@@ -38,12 +38,12 @@ class Delivery:
         """Offsets that were given back -> how often they were delivered."""
 
     def expire(self, now: float) -> None:
-        """What was held for too long is for others."""
+        """Release the records that members have had for too long."""
         for offset in [o for o, held in self.held.items() if held.until <= now]:
             self._release(offset)
 
     def leave(self, member: str) -> None:
-        """What the member has is for others."""
+        """Release the records of a member."""
         for offset in [o for o, held in self.held.items() if held.member == member]:
             self._release(offset)
 
@@ -53,7 +53,8 @@ class Delivery:
             self.free[offset] = held.deliveries
 
     def settle(self, member: str, first: int, last: int, kinds: list[int]) -> int:
-        """An acknowledgement batch; its error. One kind counts for all of the offsets."""
+        """Apply a batch of acknowledgements. One type counts for all offsets. Returns the error; 0:
+        none."""
         if not 0 <= last - first < MOST_LOCKS or len(kinds) not in (1, last - first + 1):
             return Code.INVALID_RECORD_STATE
         error = 0
@@ -71,7 +72,7 @@ class Delivery:
         return error
 
     def take(self, log: Log, member: str, most: int, most_bytes: int) -> tuple[bytes, list[Body]]:
-        """Records for a member, and which of them are its own: (records, acquired ranges)."""
+        """Acquire records for a member. Returns the records and the ranges of offsets acquired."""
         most = min(most, MOST_LOCKS - len(self.held))
         start = min([*self.free, self.next])
         data: list[bytes] = []

@@ -1,5 +1,5 @@
-"""Classic groups that live: JoinGroup, SyncGroup, heartbeats, members that come, go and fall
-silent. Every wait has a limit."""
+"""Classic groups: JoinGroup, SyncGroup, heartbeats, members that join, leave and expire. Every wait
+has a limit."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Groups:
         self._budget.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
-        """By API."""
+        """The handlers, by API."""
         return {
             "JoinGroup": self._join,
             "SyncGroup": self._sync,
@@ -103,7 +103,7 @@ class Groups:
         return {"error_code": error, "members": members}
 
     def _group(self, name: str) -> Group | None:
-        """The group of that name; None when there are too many others that live."""
+        """The group of that name, made when it is not known. None: there are too many."""
         group = self._groups.get(name)
         if group is not None:
             return group
@@ -118,7 +118,7 @@ class Groups:
         return group
 
     def _held(self) -> int:
-        """Bytes of all groups and their members."""
+        """Bytes that groups and members take."""
         held = 0
         for group in self._groups.values():
             held += size_of(group.name) + size_of_names(group.known)
@@ -127,7 +127,7 @@ class Groups:
         return held
 
     async def join(self, version: int, client_id: str | None, body: Body) -> Body:
-        """JoinGroup; answers when all members are here."""
+        """Respond to a JoinGroup, when all members have joined."""
         group = self._group(body["group_id"])
         if group is None:
             return _joined(Code.GROUP_MAX_SIZE_REACHED, body["member_id"])
@@ -200,7 +200,7 @@ class Groups:
         }
 
     def _rebalance(self, group: Group) -> None:
-        """Begin, or end as soon as everybody has joined."""
+        """Begin a rebalance, or complete it when everybody has joined."""
         group.state = "joining"
         for member in group.members.values():
             if member.syncing is not None and not member.syncing.done():
@@ -213,7 +213,7 @@ class Groups:
         group.timer = asyncio.get_running_loop().call_later(delay, self._complete, group)
 
     def _complete(self, group: Group) -> None:
-        """Everybody who joined is in; the others are out."""
+        """Complete a rebalance: members that have not joined are removed."""
         gone = [m.id for m in group.members.values() if m.joining is None or m.joining.done()]
         for member_id in gone:
             del group.members[member_id]
@@ -232,7 +232,7 @@ class Groups:
             member.joining = None
 
     async def sync(self, body: Body) -> Body:
-        """SyncGroup; answers when the leader has sent the assignment."""
+        """Respond to a SyncGroup, when the leader has sent the assignment."""
         group, error = self._checked(body)
         blank = {
             "error_code": error,
@@ -271,7 +271,7 @@ class Groups:
         }
 
     def heartbeat(self, body: Body) -> int:
-        """The error of a heartbeat."""
+        """The error of a heartbeat; 0: none."""
         group, error = self._checked(body)
         if error or group is None:
             return error
@@ -279,7 +279,7 @@ class Groups:
         return Code.REBALANCE_IN_PROGRESS if group.state == "joining" else 0
 
     def check_commit(self, body: Body) -> int:
-        """The error of a commit by a member; those from outside of the group are welcome."""
+        """The error of a commit by a member; 0: none, as for those from outside of the group."""
         if not body.get("member_id") or body.get("generation_id_or_member_epoch", -1) < 0:
             return 0
         group = self._groups.get(body["group_id"])
@@ -293,7 +293,7 @@ class Groups:
         )
 
     def leave(self, body: Body) -> list[Body]:
-        """LeaveGroup; one response for each member."""
+        """Remove members. Returns a response for each."""
         group = self._groups.get(body["group_id"]) or Group(body["group_id"])
         members = body.get("members") or [{"member_id": body.get("member_id", "")}]
         result = []
@@ -319,7 +319,7 @@ class Groups:
         return result
 
     def described(self, name: str) -> Body:
-        """What DescribeGroups tells."""
+        """A group as DescribeGroups shows it."""
         group = self._groups.get(name)
         if group is None:
             return {"group_id": name, "group_state": "Dead", "members": [], "error_code": 0}
@@ -343,7 +343,7 @@ class Groups:
         }
 
     def listed(self) -> list[Body]:
-        """What ListGroups tells."""
+        """The groups as ListGroups lists them."""
         return [
             {
                 "group_id": group.name,
@@ -367,7 +367,7 @@ class Groups:
         return group, 0
 
     def _expire(self, group: Group) -> None:
-        """Members that were silent for their session are out."""
+        """Remove the members that were silent for their session timeout."""
         now = time.monotonic()
         gone = [
             member.id
@@ -381,7 +381,7 @@ class Groups:
 
 
 def _replace(group: Group, instance: str | None) -> None:
-    """A static member (KIP-345) is back under a new id: the one it had before is fenced."""
+    """Fence the former id of a static member that is back under a new one (KIP-345)."""
     for old in [m for m in group.members.values() if instance and m.instance == instance]:
         del group.members[old.id]
         for waiting in (old.joining, old.syncing):
@@ -402,7 +402,7 @@ def _joined(error: int, member_id: str) -> Body:
 
 
 def _common(group: Group) -> str | None:
-    """The first protocol that all members have; None when there is none."""
+    """The first protocol that all members support; None when there is none."""
     members = list(group.members.values())
     if not members:
         return None

@@ -1,7 +1,7 @@
-"""Memory that clients may fill: one account for the state of all groups, offsets and producers.
+"""Limits the memory that clients may fill: one account for all groups, offsets and producers.
 
-Sizes are estimates. What goes is not paid back one by one: when the account seems full, everybody
-who holds something counts anew.
+Sizes are estimates. What is freed is not paid back one by one: when the account seems full,
+everybody who holds something counts anew.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class MemoryBudget:
         """How often there was no room."""
 
     def holds(self, holder: Callable[[], int]) -> None:
-        """Name somebody who can say how many bytes it holds."""
+        """Register a function that says how many bytes somebody holds."""
         self._holders.append(holder)
 
     def admit(self, size: int) -> bool:
-        """Whether so many bytes more may be kept; then they are accounted for."""
+        """Whether so many bytes more may be kept; if so they are accounted for."""
         if self._taken + size > self._limit and not self._recounted(size):
             self.refusals += 1
             return False

@@ -1,5 +1,5 @@
-"""Committed offsets of groups, before the capture and since: OffsetCommit, OffsetFetch,
-TxnOffsetCommit. Sans-I/O."""
+"""Committed offsets, from before the capture and since: OffsetCommit, OffsetFetch, TxnOffsetCommit.
+Sans-I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METADATA_LIMIT: Final = 4096
 
 
 class Offsets:
-    """What groups have committed."""
+    """The committed offsets of all groups."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Offsets:
         self._budget.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
-        """By API."""
+        """The handlers, by API."""
         return {
             "OffsetCommit": self._commit,
             "OffsetFetch": self._fetch,
@@ -47,11 +47,11 @@ class Offsets:
         }
 
     def groups(self) -> list[str]:
-        """Groups with offsets."""
+        """The groups that have committed offsets."""
         return list(self._known)
 
     def end_transaction(self, producer: int, committed: bool) -> None:
-        """Offsets of the producer's transaction count from now on, or never."""
+        """Commit or discard the offsets of a producer's transaction."""
         for group, known in self._pending.pop(producer, {}).items():
             if committed:
                 self._known.setdefault(group, {}).update(known)
@@ -69,7 +69,7 @@ class Offsets:
         return result
 
     def _taken(self, body: Body, groups: dict[str, Committed]) -> Body:
-        """Keep what a request commits; an error for each partition."""
+        """Keep the offsets that a request commits. Returns an error for each partition."""
         error = self._groups.check_commit(body) or self._consumers.check_commit(body)
 
         def kept(topic: Body, part: Body) -> Body:
@@ -79,7 +79,7 @@ class Offsets:
         return {"topics": by_partition(body["topics"], kept)}
 
     def _keep(self, groups: dict[str, Committed], group: str, each: Body, part: Body) -> int:
-        """Keep an offset; the error when that is not possible."""
+        """Keep an offset. Returns the error; 0: none."""
         number, metadata = part["partition_index"], part.get("committed_metadata")
         if len(metadata or "") > METADATA_LIMIT:
             return Code.OFFSET_METADATA_TOO_LARGE
@@ -101,7 +101,7 @@ class Offsets:
         return 0
 
     def _held(self) -> int:
-        """Bytes of all that is committed, or will be."""
+        """Bytes that committed and pending offsets take."""
         return sum(
             size_of(group) + sum(ENTRY + size_of(metadata) for _, metadata in known.values())
             for groups in (self._known, *self._pending.values())

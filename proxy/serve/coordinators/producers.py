@@ -1,5 +1,5 @@
-"""Producers and their transactions: ids and epochs of our own; what a transaction writes is held
-back from readers of committed records until it ends. Sans-I/O."""
+"""Producers and their transactions, with ids and epochs of our own. What a transaction writes is
+held back from readers of committed records until it ends. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ before."""
 
 
 class Producers:
-    """Who writes."""
+    """The known transactional producers."""
 
     def __init__(
         self, partitions: Partitions, offsets: Offsets, budget: MemoryBudget | None = None
@@ -38,7 +38,7 @@ class Producers:
         self._budget.holds(lambda: sum(map(size_of, self._known)))
 
     def handlers(self) -> dict[str, Handler]:
-        """By API."""
+        """The handlers, by API."""
         return {
             "InitProducerId": self._init,
             "AddPartitionsToTxn": self._add_partitions,
@@ -135,7 +135,7 @@ class Producers:
 
 
 def _fenced(request: Request) -> Code:
-    """The error that an old epoch gets."""
+    """The error that a producer with an old epoch gets."""
     if request.version in PRODUCERS_FENCED:
         return Code.PRODUCER_FENCED
     return Code.INVALID_PRODUCER_EPOCH

@@ -1,5 +1,5 @@
-"""Share groups (KIP-932): members read the same partitions, each record goes to one of them. They
-start at the first captured record. Waits for records, else sans-I/O."""
+"""Share groups (KIP-932): members read the same partitions, and each record goes to one of them.
+They start at the first captured record. Waits for records, else sans-I/O."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ShareGroups:
         self._groups: dict[str, ShareGroup] = {}
 
     def handlers(self) -> dict[str, Handler]:
-        """By API."""
+        """The handlers, by API."""
         return {
             "ShareGroupHeartbeat": self._heartbeat,
             "ShareGroupDescribe": self._describe,
@@ -128,14 +128,14 @@ class ShareGroups:
         return result
 
     def _fits(self, name: str, member_id: str, size: int) -> bool:
-        """Whether there is room for what a heartbeat says; plain ones say nothing new."""
+        """Whether what a heartbeat says may be kept; plain heartbeats say nothing new."""
         if not has_place(self._groups, name):
             return False
         known = name in self._groups and member_id in self._groups[name].members
         return (known and not size) or self._budget.admit(max(size, size_of(name, member_id)))
 
     def _held(self) -> int:
-        """Bytes of all groups, members, sessions and deliveries."""
+        """Bytes that groups, members, sessions and deliveries take."""
         held = 0
         for name, group in self._groups.items():
             held += size_of(name)
@@ -155,7 +155,7 @@ class ShareGroups:
             self._partitions.wake()
 
     def listed(self) -> list[Body]:
-        """What ListGroups tells."""
+        """The groups as ListGroups lists them."""
         return [
             {
                 "group_id": name,
@@ -204,7 +204,7 @@ class ShareGroups:
     # --- records
 
     def _session(self, body: Body) -> tuple[ShareGroup, ShareMember] | int:
-        """The group and the member that ask, or the error."""
+        """The group and the member of a request, or the error."""
         group = self._groups.get(body["group_id"] or "")
         member = None if group is None else group.members.get(body["member_id"] or "")
         epoch = body["share_session_epoch"]
@@ -223,7 +223,7 @@ class ShareGroups:
         return group, member
 
     def _settled(self, group: ShareGroup, body: Body) -> dict[Place, int]:
-        """Take the acknowledgements in; their errors."""
+        """Apply the acknowledgements of a request. Returns their errors."""
         errors: dict[Place, int] = {}
         for topic in body["topics"]:
             for part in topic["partitions"]:
@@ -246,7 +246,7 @@ class ShareGroups:
         return errors
 
     def _ended(self, group: ShareGroup, member: ShareMember, body: Body) -> None:
-        """The session is closed: what the member did not settle is for others."""
+        """Close a session and release what the member did not acknowledge."""
         member.session = None
         for delivery in group.deliveries.values():
             delivery.leave(body["member_id"])
@@ -291,7 +291,7 @@ class ShareGroups:
     def _taken(
         self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[Place, Body]
     ) -> bool:
-        """Give the member what there is; whether there was something."""
+        """Acquire records for a member. Returns whether there were any."""
         left = min(body["max_bytes"], MOST_BYTES)
         records = body.get("max_records") or MOST_RECORDS
         some = False
@@ -322,7 +322,7 @@ class ShareGroups:
 
 
 def _change(session: dict[Place, None], body: Body, budget: MemoryBudget) -> None:
-    """What the request adds to its session, and what it takes out."""
+    """Add partitions to a session and remove others, as a request says."""
     for topic in body["topics"]:
         for part in topic["partitions"]:
             place = bytes(topic["topic_id"]), part["partition_index"]
