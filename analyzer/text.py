@@ -173,6 +173,11 @@ def filled(text: str, width: int, *, right: bool = False) -> str:
     return fill + text if right else text + fill
 
 
+def plural(count: int, noun: str, several: str = "") -> str:
+    """Return a number with its noun: `1 request`, `3 requests`."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
 def wrapped(
     text: str, width: int, *, indent: str = "", hanging: str | None = None, breaks: bool = False
 ) -> list[str]:

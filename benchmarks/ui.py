@@ -113,13 +113,13 @@ def told(name: str, found: list[float]) -> None:
 async def measure(path: Path, exchanges: int) -> None:
     """Open the file and use it."""
     from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.data.feed import ProcessFeed
+    from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.data.sorting import Order
     from kafkascope.tui.data.view import View
     from kafkascope.tui.process.tuning import OLD, YOUNG
 
     begun = time.perf_counter()
-    feed = ProcessFeed([str(path)])
+    feed = Feed([str(path)])
     app = ScopeApp(feed, path.name)
     async with app.run_test(size=SIZE) as pilot:
         gc.set_threshold(YOUNG, 20, OLD)  # as `tui.showing` does

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.data.feed import ProcessFeed
+from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.numbers import ProcessNumbers
 from kafkascope.tui.guide.demo import capture
 from tests.tui.pilots import idle
@@ -34,7 +34,7 @@ async def settled(app: ScopeApp, pilot: Any) -> None:
 async def take(name: str, keys: Sequence[str]) -> None:
     """One picture."""
     inputs = [str(capture())]
-    feed = ProcessFeed(inputs)
+    feed = Feed(inputs)
     counted = lambda text: ProcessNumbers(inputs, filter_text=text)  # noqa: E731
     try:
         app = ScopeApp(feed, "demo.pcap", counted=counted)

@@ -11,9 +11,8 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kafkascope.tui.controllers.table import KEYS
-from kafkascope.tui.keys import MOVES, Key
+from kafkascope.tui.keys import BOARD_KEYS, MOVES, Key
 from kafkascope.tui.screens import SCREENS, board_class
-from kafkascope.tui.screens.board import BOARD_KEYS
 
 TARGET: Final = Path(__file__).parent / "keys.md"
 WIDTH: Final = 130

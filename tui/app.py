@@ -8,15 +8,19 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from rich.style import Style
 from rich.text import Text
 from textual import events, on
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.markup import escape
+from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from kafkascope.tui.commands import GoTo, commands
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.controllers.filter import FilterController
 from kafkascope.tui.controllers.findings import FindingsController
 from kafkascope.tui.controllers.help import HelpController
@@ -29,31 +33,26 @@ from kafkascope.tui.controllers.prompt import PromptController
 from kafkascope.tui.controllers.reading import ReadingController
 from kafkascope.tui.controllers.search import JumpsController, SearchController
 from kafkascope.tui.controllers.sharing import CopyController, ExportController
-from kafkascope.tui.controllers.shell import Context, Controller
 from kafkascope.tui.controllers.status import StatusController
 from kafkascope.tui.controllers.table import BELOW, FIRST, KEYS, LIST_ONLY
 from kafkascope.tui.controllers.values import ValuesController
 from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.host import Counted, Host
+from kafkascope.tui.settings.config import Config
+from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.settings.palette import Glyphs, use
 from kafkascope.tui.settings.themes import register
 from kafkascope.tui.views.detail import DetailPane
 from kafkascope.tui.views.exchanges import ExchangeList
-from kafkascope.tui.views.heading import Heading
+from kafkascope.tui.views.heading import ListHeading
 from kafkascope.tui.views.hexpane import HexPane
 from kafkascope.tui.views.lines import Lines
+from kafkascope.tui.views.safe import SafeHighlighter
 from kafkascope.tui.views.splitter import Splitter
-from kafkascope.tui.views.typing import Shown
 
 if TYPE_CHECKING:
-    from rich.style import Style
-    from textual.screen import Screen
-    from textual.widget import Widget
-
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import Control
-    from kafkascope.tui.settings.config import Config
-    from kafkascope.tui.settings.notes import Notes
 
 TICK: Final = 0.1
 HELLO: Final = 30.0
@@ -110,11 +109,9 @@ class ScopeApp(App[None]):
         self.exports = ExportController(context)
         self.inputs = InputsController(context)
         self.findings = FindingsController(context)
-        self.reading = ReadingController(context, self.marks, self.order, self.inspector)
-        self.status = StatusController(
-            context, self.panes, self.filter, self.order, self.inspector, self.findings
-        )
-        # The rest of `controllers.shell.Shell` is below.
+        self.reading = ReadingController(context)
+        self.status = StatusController(context)
+        # The rest of what controllers call is at the end of the class.
         self.pick, self.ask, self.typed = self.prompt.pick, self.prompt.ask, self.prompt.typed
         self.look, self.look_again = self.inspector.look, self.inspector.look_again
         self.show_filter, self.prepare_filter = self.filter.show, self.filter.prepare
@@ -134,7 +131,7 @@ class ScopeApp(App[None]):
             JumpsController(context),
             CopyController(context),
             ComparisonController(context),
-            PortsController(context, self.inputs),
+            PortsController(context),
             ScreensController(context),
             HelpController(context, KEYS),
         )
@@ -265,7 +262,7 @@ class ScopeApp(App[None]):
     def palette_opened(self) -> None:
         """Let its input draw text as ours do."""
         for box in self.screen.query(Input):
-            box.highlighter = Shown(self.glyphs)
+            box.highlighter = SafeHighlighter(self.glyphs)
 
     @on(Input.Changed, "#filter")
     def filter_typed(self, event: Input.Changed) -> None:
@@ -301,8 +298,8 @@ class ScopeApp(App[None]):
         """Select the field of a byte."""
         self.inspector.pick_byte(event.at)
 
-    @on(Heading.Picked)
-    def title_clicked(self, event: Heading.Picked) -> None:
+    @on(ListHeading.Picked)
+    def title_clicked(self, event: ListHeading.Picked) -> None:
         """Sort by the column of the title."""
         self.order.order_by(event.name)
 
@@ -326,10 +323,10 @@ class ScopeApp(App[None]):
         """Resize the list."""
         self.panes.drag_tabs(event.x, event.y)
 
-    # --- what controllers ask for (`controllers.shell.Shell`) -------------------------------
+    # --- what controllers call --------------------------------------------------------------
 
     def tell(self, text: str, severity: Any = "information") -> None:
-        """Say a sentence."""
+        """Show a sentence for a while."""
         self.notify(self.glyphs.text(text), severity=severity, markup=False)
 
     def update_status(self) -> None:
@@ -355,10 +352,6 @@ class ScopeApp(App[None]):
         """Give a widget the focus before the next key is handled: `Widget.focus` does so later, and
         what is typed quickly would go astray."""
         self.screen_stack[0].set_focus(widget)
-
-    def open(self, screen: Screen[Any], done: Callable[[Any], None] | None = None) -> None:
-        """Show a screen over everything else."""
-        self.push_screen(screen, done)
 
     def take_choice(self) -> bool:
         """Complete what is typed into the filter."""

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, cast
 
 from textual.app import SystemCommand
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.dom import DOMNode
 
 from kafkascope.tui.controllers.table import KEYS, SILENT
-from kafkascope.tui.screens.scene import BOARD_KEYS
+from kafkascope.tui.keys import BOARD_KEYS, Key
 
 if TYPE_CHECKING:
-    from textual.dom import DOMNode
-
     from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.keys import Key
 
 
 def commands(app: ScopeApp) -> Iterable[SystemCommand]:

@@ -1,5 +1,4 @@
-"""Where boards live: shows them in the place of the list of exchanges, gives them their numbers,
-and takes what they ask for to the program around."""
+"""Keeps the boards: shows them in the place of the list of exchanges, and counts their numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from kafkascope.tui.views.exchanges import RELATIVE, ExchangeList
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Cause
-    from kafkascope.tui.controllers.shell import Shell
+    from kafkascope.tui.app import ScopeApp
     from kafkascope.tui.data.workspace import Workspace
     from kafkascope.tui.process.control import Control
     from kafkascope.tui.screens.board import Board
@@ -24,21 +23,21 @@ if TYPE_CHECKING:
 Counted = Callable[[str], Numbers]
 """Filter -> its numbers."""
 SHARE: Final = 5
-"""So many times longer than making a table took, the next one is away at least."""
+"""A table is made again at the earliest after this many times as long as making it took."""
 
 
 def _state(numbers: Numbers | None) -> int:
-    """Another one whenever a board may look different: its last words come with the end."""
+    """Return a number that changes when a board may look different, also at the end of counting."""
     return -1 if numbers is None else 2 * numbers.version + numbers.done
 
 
 class Host:
-    """The scene of all boards of a program."""
+    """Owns the boards of a program and what they count."""
 
     def __init__(
         self,
         workspace: Workspace,
-        shell: Shell,
+        shell: ScopeApp,
         exchanges: ExchangeList,
         counted: Counted | None = None,
         control: Control | None = None,
@@ -49,11 +48,13 @@ class Host:
         self.control = control
         self._counted = counted or (lambda text: StoreNumbers(self.store, text))
         self._all: Numbers | None = None
-        self._some: tuple[str, Numbers] | None = None
-        """Filter, and the numbers of what it shows."""
+        self._some: Numbers | None = None
+        """Numbers of what the filter selects."""
+        self._some_text = ""
+        """That filter."""
         self._boards: dict[int, Board] = {}
         self._seen: dict[int, tuple[int, int, bool]] = {}
-        """Versions of numbers that a board shows, and whether all rows were there."""
+        """By board, the state of the numbers that it shows, and whether all rows were there."""
         self._due = 0.0
         self.number = 1
 
@@ -63,27 +64,26 @@ class Host:
         return self._boards.get(self.number)
 
     def made(self, number: int) -> Board:
-        """A board; made when it is first wanted."""
+        """Return a board, which is made when it is first wanted."""
         found = self._boards.get(number)
         if found is None:
             found = self._boards[number] = board_class(number)(self)
         return found
 
     def show(self, number: int) -> Board | None:
-        """Another screen; the board, or None for the list."""
+        """Show another screen; return its board, None for the list."""
         self.number = number if number in SCREENS else 1
-        if self.number == 1:
-            return None
-        return self.made(self.number)
+        return None if self.number == 1 else self.made(self.number)
 
     # --- numbers ----------------------------------------------------------------------------
 
     def statistic(self, name: str, *, limited: bool) -> Any | None:
-        """An accumulator as it is by now, of everything or of what the filter shows."""
+        """Return an accumulator as it is by now, of everything or of what the filter selects; None
+        as long as it is not there."""
         return self._numbers(limited=limited).get(name)
 
     def so_far(self, *, limited: bool) -> str:
-        """How far counting is; empty when accumulators are of the whole input."""
+        """Return how far counting is; empty when accumulators are of the whole input."""
         numbers = self._numbers(limited=limited)
         if numbers.done:
             return numbers.failure
@@ -92,44 +92,42 @@ class Host:
         return "counting ..." if numbers.share is None else f"counting {numbers.share} %"
 
     def board_so_far(self) -> str:
-        """The same of the numbers that the board shows; empty without a board."""
+        """Return how far the numbers of the board are counted; empty without a board."""
         board = self.board
         return "" if board is None else self.so_far(limited=board.limited)
 
     @property
     def findings_version(self) -> int:
-        """Another one when findings are others; negative while nobody wanted any."""
+        """A number that changes with the findings; negative while nobody wanted any."""
         return -1 if self._all is None else self._all.version
 
     def findings_so_far(self) -> str:
-        """The same of the findings; empty, too, while nobody wanted any."""
+        """Return how far findings are counted; empty, too, while nobody wanted any."""
         return "" if self._all is None else self.so_far(limited=False)
 
     def _numbers(self, *, limited: bool) -> Numbers:
         text = self.workspace.view.wanted if limited else ""
         if not text:
-            if self._all is None:
-                self._all = self._counted("")
+            self._all = self._all or self._counted("")
             return self._all
-        if self._some is None or self._some[0] != text:
+        if self._some is None or self._some_text != text:
             if self._some is not None:
-                self._some[1].close()
-            self._some = text, self._limited(text)
-        return self._some[1]
+                self._some.close()
+            self._some, self._some_text = self._limited(text), text
+        return self._some
 
     def _limited(self, text: str) -> Numbers:
-        known = self.workspace.notes.known
         if fields_of(bind(text)) & NOTED:
-            # Marks, comments and what was found are known here alone.
-            return StoreNumbers(self.store, text, known)
+            # Only this process knows marks, comments and which exchanges findings are about.
+            return StoreNumbers(self.store, text, self.workspace.notes.known)
         return self._counted(text)
 
     def tick(self) -> None:
-        """Take in numbers, and show them."""
+        """Take in numbers and show them on the board; called ten times a second."""
         board = self.board
         if board is None:
             return
-        for numbers in (self._all, self._some[1] if self._some is not None else None):
+        for numbers in (self._all, self._some):
             if numbers is not None and not numbers.done:
                 self._advance(numbers)
         versions, now = self._versions(), monotonic()
@@ -137,7 +135,7 @@ class Host:
             self._seen[self.number] = versions
             board.refresh_numbers()
             self.shell.update_status()
-            # Large tables are made anew less often, so that keys are heard.
+            # Large tables are made again less often, so that keys are handled.
             self._due = now + SHARE * (monotonic() - now)
         board.tick()
 
@@ -148,12 +146,11 @@ class Host:
             numbers.settle()  # nobody follows the file any more
 
     def _versions(self) -> tuple[int, int, bool]:
-        some = None if self._some is None else self._some[1]
-        return _state(self._all), _state(some), self.store.progress.done
+        return _state(self._all), _state(self._some), self.store.progress.done
 
     def causes(self, known: int, *, final: bool = False) -> tuple[int, list[Cause]] | None:
-        """What is found by now, with its version; None when there is nothing but `known`, or, where
-        `final` is wanted, when more is to be counted."""
+        """Return the findings by now, with their version; None when that is `known` already, or,
+        where `final` is wanted, when more is to be counted."""
         numbers = self._numbers(limited=False)
         if self.board is None and not numbers.done:
             self._advance(numbers)
@@ -165,13 +162,12 @@ class Host:
         return numbers.version, found.causes(self.store.session.context.names)
 
     def filter_changed(self) -> None:
-        """What is limited shows other numbers."""
-        for board in self._boards.values():
-            if board.limited and board is self.board:
-                board.refresh_numbers()
+        """Show the numbers of another filter, where the board follows it."""
+        if self.board is not None and self.board.limited:
+            self.board.refresh_numbers()
 
     def counting(self) -> bool:
-        """Whether the board is to show other numbers than it does."""
+        """Return whether the board will show other numbers than it does."""
         board = self.board
         if board is None:
             return False
@@ -179,42 +175,16 @@ class Host:
         return not done or self._seen.get(self.number) != self._versions()
 
     def close(self) -> None:
-        """End what counts."""
-        for numbers in (self._all, self._some[1] if self._some is not None else None):
+        """End the processes that count."""
+        for numbers in (self._all, self._some):
             if numbers is not None:
                 numbers.close()
 
-    # --- the program around -----------------------------------------------------------------
-
     def times(self) -> Times:
-        """How times are written."""
+        """Return how boards write times: as the list, as far as that depends on no other row."""
         how = self.list.times
         times = Times("r" if how in RELATIVE else how)
         session = self.store.session
         if len(session):
             times.saw(session.columns["time_ns"][0])
         return times
-
-    def filter_text(self) -> str:
-        """The filter that is in use."""
-        return self.workspace.view.text
-
-    def input_name(self) -> str:
-        """The input, as a command line wants it."""
-        return self.workspace.input_name
-
-    def show_filter(self, text: str) -> None:
-        """The exchanges that a filter wants."""
-        self.shell.show_filter(text)
-
-    def prepare_filter(self, text: str) -> None:
-        """Put a filter into its box."""
-        self.shell.prepare_filter(text)
-
-    def show_exchange(self, number: int) -> None:
-        """One exchange among its neighbours."""
-        self.shell.show_exchange(number)
-
-    def tell(self, text: str, severity: Any = "information") -> None:
-        """Say a sentence."""
-        self.shell.tell(text, severity)

@@ -17,7 +17,7 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.tui.showing import check_terminal
 
 if TYPE_CHECKING:
-    from kafkascope.tui.data.feed import Feed, ProcessFeed
+    from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.showing import Shown
 
 TTY = "/dev/tty"
@@ -184,10 +184,10 @@ class Live(NamedTuple):
     save: str | None = None
 
 
-def _feed(wish: ReadOptions, live: Live, data: int | None) -> ProcessFeed:
-    from kafkascope.tui.data.feed import ProcessFeed
+def _feed(wish: ReadOptions, live: Live, data: int | None) -> Feed:
+    from kafkascope.tui.data.feed import Feed
 
-    return ProcessFeed(
+    return Feed(
         wish.inputs,
         ports=wish.ports,
         legs="both" if wish.both_legs else "client",

@@ -14,7 +14,7 @@ from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.mergeable import OTHERS
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
-from kafkascope.analyzer.text import Spelled, spelled
+from kafkascope.analyzer.text import Spelled, plural, spelled
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -299,11 +299,6 @@ def among(field: str, numbers: Iterable[int]) -> str:
 def ended_at(line: Line) -> int:
     """When the last packet of a connection came; 0 where nobody knows."""
     return int(line["opened"] or 0) + int(line["life"] or 0)
-
-
-def plural(count: int, noun: str, several: str = "") -> str:
-    """`1 request`, `3 requests`."""
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def listed(values: Iterable[Any], most: int = MOST_NAMED) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from textual.app import App, ComposeResult
@@ -71,11 +72,14 @@ class ReadScene:
     def times(self) -> Times:
         return Times("u")
 
-    def filter_text(self) -> str:
-        return self.filter
+    @property
+    def shell(self) -> ReadScene:
+        return self
 
-    def input_name(self) -> str:
-        return "libraries.pcap"
+    @property
+    def workspace(self) -> Any:
+        view = SimpleNamespace(text=self.filter)
+        return SimpleNamespace(view=view, input_name="libraries.pcap")
 
     def show_filter(self, text: str) -> None:
         self.shown.append(text)

@@ -11,10 +11,26 @@ from typing import Any
 from textual.command import CommandList
 
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.data.feed import StillFeed
 from kafkascope.tui.data.store import Store
 
 Steps = Callable[[ScopeApp, Any], Awaitable[None]]
+
+
+class StillFeed:
+    """A feed whose exchanges are all there already."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        store.progress.done = store.progress.indexed = True
+
+    def poll(self, seconds: float) -> bool:
+        return False
+
+    def stop(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 def text_of(app: ScopeApp) -> str:

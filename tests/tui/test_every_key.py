@@ -12,12 +12,11 @@ from textual import events
 
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.controllers.table import KEYS
-from kafkascope.tui.data.feed import StillFeed
 from kafkascope.tui.data.store import Store
+from kafkascope.tui.keys import BOARD_KEYS
 from kafkascope.tui.screens import SCREENS, board_class
-from kafkascope.tui.screens.board import BOARD_KEYS
 from kafkascope.tui.screens.picker import Picker
-from tests.tui.pilots import idle, run
+from tests.tui.pilots import StillFeed, idle, run
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "keys.md"

@@ -14,7 +14,6 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.statistics import Connections
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.data.feed import StillFeed
 from kafkascope.tui.data.numbers import ProcessNumbers, StoreNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.activity import Activity
@@ -22,7 +21,7 @@ from kafkascope.tui.screens.picker import Picker
 from kafkascope.tui.settings.config import Config, remember
 from kafkascope.tui.views.help import HelpScreen
 from tests.tui.boards import ReadScene, text_of
-from tests.tui.pilots import counted, found
+from tests.tui.pilots import StillFeed, counted, found
 
 DEMO = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 

@@ -6,8 +6,8 @@ import runpy
 from pathlib import Path
 
 from kafkascope.tui.controllers.table import KEYS, all_ids
+from kafkascope.tui.keys import BOARD_KEYS
 from kafkascope.tui.screens import SCREENS, board_class
-from kafkascope.tui.screens.board import BOARD_KEYS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -1,2 +1,2 @@
 """What the program does, one controller for each noun: it declares its keys, and is given the
-`Workspace` and the `Shell` around it. Controllers do not know each other, nor `tui.app`."""
+`Workspace`, the panes and the app. Controllers do not import each other, nor `tui.app`."""

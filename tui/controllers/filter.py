@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.app import ComposeResult, SystemCommand
 from textual.containers import Horizontal
+from textual.timer import Timer
 from textual.widgets import Static
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.language import bind, complete, seen_in
 from kafkascope.analyzer.filter.names import names_at, spelled_out, wants_keeping, without_names
 from kafkascope.analyzer.filter.saved import read_saved, saved_path, write_saved
-from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.keys import Key
 from kafkascope.tui.settings.config import filters_of, remember_filter
-from kafkascope.tui.views.box import Box
 from kafkascope.tui.views.choices import Choices
-
-if TYPE_CHECKING:
-    from textual.timer import Timer
-
+from kafkascope.tui.views.safe import SafeInput
 
 TYPING: Final = 0.15
 """Seconds without a key after which a filter that is typed applies."""
@@ -37,7 +34,7 @@ class FilterController(Controller):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.box = Box(id="filter", compact=True, placeholder="filter: api == Fetch")
+        self.box = SafeInput(id="filter", compact=True, placeholder="filter: api == Fetch")
         """The input in which filters are typed."""
         self.choices = Choices(self.shell.glyphs)
         """The completions below it."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kafkascope.tui.controllers.shell import Context, Controller
-
-if TYPE_CHECKING:
-    pass
+from kafkascope.tui.controllers.controller import Context, Controller
 
 AGAIN: Final = 3.0
 """Seconds between two looks at findings of what still grows; the last one comes at once."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.guide.about import PANES
 from kafkascope.tui.keys import Key, of_all_screens, of_list
-from kafkascope.tui.views.help import HelpScreen
-
-if TYPE_CHECKING:
-    pass
+from kafkascope.tui.views.help import HelpScreen, Row
 
 
 class HelpController(Controller):
@@ -31,22 +27,23 @@ class HelpController(Controller):
     def keys(self) -> None:
         """Show the keys of this screen."""
         if not self._of_board():
-            title = "Exchanges"
-            self.shell.open(HelpScreen(self.shell.glyphs, title, [(title, of_list(self.all_keys))]))
+            self._open("Exchanges", of_list(self.all_keys))
 
     def about(self) -> None:
         """Explain the pane with the focus."""
         focused = self.shell.focused
         name = focused.id if focused is not None else None
-        if name != "filter" and self._of_board():
-            return
-        about = PANES[name if name in PANES else "exchanges"]
-        sections = ((about.title, about.keys),)
-        self.shell.open(HelpScreen(self.shell.glyphs, about.title, sections, about=about.text))
+        if name == "filter" or not self._of_board():
+            about = PANES[name if name in PANES else "exchanges"]
+            self._open(about.title, about.keys, about=about.text)
+
+    def _open(self, title: str, rows: Sequence[Row], **options: str) -> None:
+        screen = HelpScreen(self.shell.glyphs, title, ((title, rows),), **options)
+        self.shell.push_screen(screen)
 
     def _of_board(self) -> bool:
-        """Show the help of a board, if one is shown."""
+        """Show the help of the board; return whether one is shown."""
         board = self.shell.host.board
         if board is not None:
-            self.shell.open(board.help(of_all_screens(self.all_keys)))
+            self.shell.push_screen(board.help(of_all_screens(self.all_keys)))
         return board is not None

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
-from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.document.values import ports
 from kafkascope.tui.keys import Key
-from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.settings.config import recent
-
-if TYPE_CHECKING:
-    pass
 
 
 class InputsController(Controller):
-    """Ends the program, and tells its caller what to show next."""
+    """Ends the program, and keeps for its caller what to show next."""
 
     KEYS = (
         Key("app.stop", "ctrl+c", "ctrl+c", "stop", "stop loading; what is there stays"),
@@ -31,9 +27,9 @@ class InputsController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.wanted: str | None = None
-        """A file to be shown in the place of this one, empty for the same again."""
+        """The file to show in the place of this one; empty: this one again."""
         self.ports: frozenset[int] | None = None
-        """Ports to be decoded as Kafka when it is shown again."""
+        """Ports to decode as Kafka when this one is shown again."""
         self.once = ""
         """Why this one cannot be shown again; empty when it can."""
 
@@ -82,16 +78,14 @@ class InputsController(Controller):
             return
         choices = [(name, name) for name in recent()]
 
-        def chosen(name: str | None) -> None:
-            if not name:
-                return
+        def chosen(name: str) -> None:
             path = Path(name).expanduser()
             if path.exists():
                 self.reopen(str(path))
             else:
                 self.shell.tell(f"{name}: no such file or folder", "warning")
 
-        self.shell.open(Picker("open a capture", choices, self.shell.glyphs, free=True), chosen)
+        pick(self.shell, "open a capture", choices, self.shell.glyphs, chosen, free=True)
 
 
 class PortsController(Controller):
@@ -99,19 +93,15 @@ class PortsController(Controller):
 
     KEYS = (Key("app.decode_as", "d", "d", "ask", "ports to decode as Kafka"),)
 
-    def __init__(self, context: Context, inputs: InputsController) -> None:
-        super().__init__(context)
-        self.inputs = inputs
-
     def ask(self) -> None:
         """Ask for ports to decode as Kafka, and read the input again."""
-        if not self.inputs.stays():
+        if not self.shell.inputs.stays():
             self.shell.ask("ports to decode as Kafka (9094, 9100-9110)", self._read)
 
     def _read(self, text: str) -> None:
         try:
-            self.inputs.ports = ports(text)
+            self.shell.inputs.ports = ports(text)
         except ValueError as error:
             self.shell.tell(str(error), "warning")
-            return
-        self.inputs.reopen("")
+        else:
+            self.shell.inputs.reopen("")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.tui.controllers.shell import Context, Controller
+from textual.timer import Timer
+
+from kafkascope.captures.inputs.spool import NotKept
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.data.around import around
 from kafkascope.tui.data.decoding import Decoder
-from kafkascope.tui.document.tree import TABS, Item, Tree
+from kafkascope.tui.document.tree import TABS, Item, Space, Tree
 from kafkascope.tui.keys import Key
+from kafkascope.tui.views.splitter import tab_at
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
     from kafkascope.tui.document.document import Document
-    from kafkascope.tui.document.tree import Space
 
 REST: Final = 0.03
 """Seconds that the cursor rests before a message is decoded."""
@@ -81,7 +82,6 @@ class InspectorController(Controller):
             return around(store, notes, number, mentions.of(number), pending())
 
         def make() -> Document:
-            from kafkascope.captures.inputs.spool import NotKept
             from kafkascope.tui.document.document import Document  # loads while the list is drawn
 
             exchange = store.exchange(number)
@@ -195,11 +195,9 @@ class InspectorController(Controller):
 
     def click_tabs(self, x: int) -> None:
         """Show the tab at a column of the line of tabs."""
-        left = 0
-        for tab in TABS:
-            if left <= x < left + len(tab) + 2:
-                self.show_tab(tab)
-            left += len(tab) + 4
+        tab = tab_at(TABS, x)
+        if tab is not None:
+            self.show_tab(tab)
 
     def side(self) -> None:
         """Switch between request and response."""

@@ -4,21 +4,20 @@ rules that colour rows. How two marked exchanges differ."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.text import plural
+from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.values import Uuid
-from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.document.values import joined, unnamed_ids
 from kafkascope.tui.keys import Key
 from kafkascope.tui.settings.colours import colours_path
 from kafkascope.tui.settings.palette import NORMAL, STYLES
+from kafkascope.tui.views.lines import Piece
 from kafkascope.tui.views.page import Page
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.tui.views.lines import Piece
 
 
 class MarksController(Controller):
@@ -73,8 +72,8 @@ class MarksController(Controller):
         self.list.changed()
         if colours.said:
             self.shell.tell(colours.said, "warning")
-        count, path = len(colours.rules), colours_path()
-        self.shell.tell(f"{count} colour {'rule' if count == 1 else 'rules'} from {path}")
+        count = plural(len(colours.rules), "colour rule")
+        self.shell.tell(f"{count} from {colours_path()}")
 
     def mark(self) -> None:
         """Mark the exchange under the cursor, or unmark it."""
@@ -187,7 +186,6 @@ class ComparisonController(Controller):
         if None in indexes:
             self.shell.tell("a marked exchange is not there any more", "warning")
             return
-        from kafkascope.captures.errors import CaptureError
 
         try:
             a, b = (session.exchange(index) for index in indexes if index is not None)
@@ -195,7 +193,7 @@ class ComparisonController(Controller):
             self.shell.tell(str(error), "warning")
             return
         lines = differences(a, b, numbers)
-        self.shell.open(Page(f"{numbers[0]} and {numbers[1]}", lines, self.shell.glyphs))
+        self.shell.push_screen(Page(f"{numbers[0]} and {numbers[1]}", lines, self.shell.glyphs))
 
 
 def differences(a: Exchange, b: Exchange, numbers: list[int]) -> list[list[Piece]]:

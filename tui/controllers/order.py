@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.render.times import TIME_FORMATS
-from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.keys import Key
 from kafkascope.tui.views.exchanges import SINCE_MARK
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
 
-from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.keys import Key
-from kafkascope.tui.views.heading import Heading
+from kafkascope.tui.views.heading import ListHeading
+from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Bar, Splitter
-
-if TYPE_CHECKING:
-    from textual.widget import Widget
-
-    from kafkascope.tui.views.lines import Lines
 
 WIDE: Final = 140
 MIDDLE: Final = 100
@@ -72,7 +69,7 @@ class PanesController(Controller):
         """Yield list, detail and bytes, and the place of the boards."""
         with self.main:
             with self.upper:
-                yield Heading(self.list)
+                yield ListHeading(self.list)
                 yield self.list
             with self.lower:
                 yield Splitter(id="tabs", markup=False)

@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from kafkascope.tui.controllers.shell import Context, Controller
-from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.settings.palette import NORMAL
-from kafkascope.tui.views.box import Box
+from kafkascope.tui.views.safe import SafeInput
 
 
 class PromptController(Controller):
@@ -20,7 +20,7 @@ class PromptController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.line = Horizontal(id="promptline")
-        self.box = Box(id="prompt", compact=True)
+        self.box = SafeInput(id="prompt", compact=True)
         self._answer: Callable[[str], object] | None = None
 
     def compose(self) -> ComposeResult:
@@ -62,10 +62,6 @@ class PromptController(Controller):
         chosen: Callable[[str], object],
         here: str | None = None,
     ) -> None:
-        """Let the user choose; nothing happens when there is no choice."""
-
-        def done(key: str | None) -> None:
-            if key is not None:
-                chosen(key)
-
-        self.shell.open(Picker(title, choices, self.shell.glyphs, here), done)
+        """Let the user choose one of (key, text); `chosen` gets its key, unless there was no
+        choice. `here` is the key of what is in use."""
+        pick(self.shell, title, choices, self.shell.glyphs, chosen, here)

@@ -1,29 +1,15 @@
-"""Takes in what is read: new rows, notes about them, how it ended."""
+"""Takes in what the reading process tells: new rows, and how reading ended."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kafkascope.tui.controllers.shell import Context, Controller
-
-if TYPE_CHECKING:
-    from kafkascope.tui.controllers.inspector import InspectorController
-    from kafkascope.tui.controllers.marks import MarksController
-    from kafkascope.tui.controllers.order import OrderController
+from kafkascope.tui.controllers.controller import Context, Controller
 
 
 class ReadingController(Controller):
-    """Keeps the list up to date while the input is read."""
+    """Keeps the list up to date while the input is read; it tells other controllers."""
 
-    def __init__(
-        self,
-        context: Context,
-        marks: MarksController,
-        order: OrderController,
-        inspector: InspectorController,
-    ) -> None:
+    def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.marks, self.order, self.inspector = marks, order, inspector
         self._ended = False
 
     def tick(self) -> None:
@@ -40,7 +26,7 @@ class ReadingController(Controller):
         if not grew and not workspace.unsettled:
             return
         workspace.unsettled = grew or not store.progress.done
-        self.marks.resolve()
+        self.shell.marks.resolve()
         moved = store.session.dropped != dropped or (view.order is not None and grew)
         if view.moved() or moved:
             self._stay_with(here)
@@ -48,9 +34,9 @@ class ReadingController(Controller):
             if before < rows.size.height:
                 rows.changed()
             rows.grown()
-        if self.order.following and len(view) != before:
-            self.order.follow(before)
-        if rows.number != self.inspector.shown:
+        if self.shell.order.following and len(view) != before:
+            self.shell.order.follow(before)
+        if rows.number != self.shell.inspector.shown:
             self.shell.look()
         self.shell.update_status()
         if store.progress.done and not self._ended:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
-from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.data import copies
 from kafkascope.tui.data.exports import FORMS, Job, default_name
 from kafkascope.tui.document.values import of_item, of_row
 from kafkascope.tui.keys import Key
-
-if TYPE_CHECKING:
-    pass
 
 TOLD: Final = 0.2
 """Seconds between two words about progress."""
@@ -124,14 +122,16 @@ class ExportController(Controller):
 
     def export(self) -> None:
         """Ask what to export and in which form."""
-        marked, shown = len(self.workspace.notes.marked), len(self.workspace.view)
-        choices = []
-        if marked:
-            noun = "exchange" if marked == 1 else "exchanges"
-            choices += [(f"marked {f}", f"{marked:,} marked {noun}: {t}") for f, t in FORMS]
-        noun = "exchange" if shown == 1 else "exchanges"
-        noun += self._more("shown")
-        choices += [(f"shown {f}", f"{shown:,} shown {noun}: {t}") for f, t in FORMS]
+        sets = [("marked", len(self.workspace.notes.marked)), ("shown", len(self.workspace.view))]
+        choices = [
+            (
+                f"{which} {form}",
+                f"{plural(count, f'{which} exchange')}{self._more(which)}: {text}",
+            )
+            for which, count in sets
+            if count or which == "shown"
+            for form, (text, _) in FORMS.items()
+        ]
 
         def chosen(key: str) -> None:
             which, _, form = key.partition(" ")
@@ -159,8 +159,8 @@ class ExportController(Controller):
             if text:
                 self._export(form, Path(text).expanduser(), numbers)
 
-        noun = "exchange" if len(numbers) == 1 else "exchanges"
-        self.shell.ask(f"write {len(numbers):,} {noun}{self._more(which)} to", answer, name)
+        noun = plural(len(numbers), "exchange")
+        self.shell.ask(f"write {noun}{self._more(which)} to", answer, name)
 
     def _more(self, which: str) -> str:
         """Return " so far" if more exchanges may still be shown."""

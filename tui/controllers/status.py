@@ -1,23 +1,17 @@
-"""The words around the panes: header, titles, tabs, the state of the filter, hints."""
+"""The lines around the panes: header, titles, tabs, the state of the filter, hints."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kafkascope.analyzer.text import padded
-from kafkascope.tui.controllers.shell import Context, Controller
+from rich.style import Style
+
+from kafkascope.analyzer.text import padded, plural
+from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.document.tree import TABS
 from kafkascope.tui.screens import SCREENS
 from kafkascope.tui.settings.palette import NORMAL, STYLES
-
-if TYPE_CHECKING:
-    from rich.style import Style
-
-    from kafkascope.tui.controllers.filter import FilterController
-    from kafkascope.tui.controllers.findings import FindingsController
-    from kafkascope.tui.controllers.inspector import InspectorController
-    from kafkascope.tui.controllers.order import OrderController
-    from kafkascope.tui.controllers.panes import PanesController
+from kafkascope.tui.views.splitter import tab_titles
 
 FOOTERS: Final = (
     " / filter   Enter open   f follow   e error   1-8 screens   ? keys   q quit",
@@ -26,36 +20,25 @@ FOOTERS: Final = (
     " Enter do it   Esc leave",
 )
 TITLE: Final = 30
-"""Columns of the header for what is shown."""
+"""Columns of the header that the name of the input and of the screen keep."""
 REMARK_S: Final = 30.0
 """Seconds that a remark about the capture stays."""
 
 
 class StatusController(Controller):
-    """Writes the lines around the panes; the one controller that asks most others."""
+    """Writes the lines around the panes; it asks the other controllers."""
 
-    def __init__(
-        self,
-        context: Context,
-        panes: PanesController,
-        filter_: FilterController,
-        order: OrderController,
-        inspector: InspectorController,
-        findings: FindingsController,
-    ) -> None:
+    def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.panes = panes
-        self.filter, self.order = filter_, order
-        self.inspector, self.findings = inspector, findings
         self._remark = ""
 
     def update(self) -> None:
         """Write header, heading, tabs, filter state and footer."""
-        write, panes = self.shell.write, self.panes
+        write = self.shell.write
         write("header", self.header(self.shell.size.width), NORMAL)
-        width = max(1, panes.list.scrollable_content_region.width)
-        write("heading", panes.list.heading(width), NORMAL)
-        write("tabs", self.tabs(panes.lower.size.width), NORMAL)
+        width = max(1, self.list.scrollable_content_region.width)
+        write("heading", self.list.heading(width), NORMAL)
+        write("tabs", self.tabs(self.shell.panes.lower.size.width), NORMAL)
         write("filterstate", *self.filter_state())
         write("footer", *self.footer())
 
@@ -70,18 +53,19 @@ class StatusController(Controller):
         """Return the input, the screen, how much is shown and what is going on."""
         workspace, host = self.workspace, self.shell.host
         total, shown = len(workspace.store), len(workspace.view)
-        noun = "exchange" if total == 1 else "exchanges"
-        count = f"{shown:,} of {total:,} shown" if workspace.view.wanted else f"{total:,} {noun}"
+        count = plural(total, "exchange")
+        if workspace.view.wanted:
+            count = f"{shown:,} of {total:,} shown"
         if workspace.notes.ignored:
             count += f", {len(workspace.notes.ignored):,} ignored"
         state = f"{workspace.activity}  ctrl+c stops" if workspace.activity else self._reading()
         endless = workspace.endless
-        tail = "newest row" if self.order.following else "End: newest" if endless else ""
+        order = self.shell.order
+        tail = "newest row" if order.following else "End: newest" if endless else ""
         screen = SCREENS[host.number][0] if host.number in SCREENS else ""
         title = f" kafkascope  {workspace.name}   {screen}".rstrip()
         counting = "" if endless else host.board_so_far()
-        clock = self.order.clock_words()
-        parts = [count, self.findings.words(), clock, tail, counting, state]
+        parts = [count, self.shell.findings.words(), order.clock_words(), tail, counting, state]
         # What matters least goes first when there is no room.
         for least in (2, 1, 0) if counting or state else (2, 1):
             if len("   ".join(filter(None, parts))) + 1 + TITLE > width:
@@ -114,9 +98,9 @@ class StatusController(Controller):
 
     def tabs(self, width: int) -> str:
         """Return the titles of the tabs and the range of bytes of the field."""
-        inspector = self.inspector
-        tabs = "  ".join(f"[{tab}]" if tab == inspector.tab else f" {tab} " for tab in TABS)
-        item, space = inspector.detail.item, inspector.hex.space
+        inspector = self.shell.inspector
+        tabs = tab_titles(TABS, inspector.tab)
+        item, space = self.detail.item, self.hex.space
         place = space.name if space is not None else ""
         if item is not None and item.end > item.start and space is inspector.space_of(item):
             place = f"{place}  {item.label}: bytes {item.start}-{item.end - 1}"
@@ -124,16 +108,16 @@ class StatusController(Controller):
 
     def filter_state(self) -> tuple[str, Style]:
         """Return the error of the filter, or how far it is, with its style."""
-        view, findings = self.workspace.view, self.findings
-        if self.filter.error:
-            return self.filter.error, STYLES["!"]
+        view, error = self.workspace.view, self.shell.filter.error
+        if error:
+            return error, STYLES["!"]
         if not view.text:
             return "", NORMAL
         if view.behind:
             if view.partial:
                 return f"bodies {self.workspace.store.share()} %: partial", STYLES["dim"]
             return f"scanning {int(100 * view.scanned)} %", STYLES["dim"]
-        if "finding" in view.text and (pending := findings.pending()):
+        if "finding" in view.text and (pending := self.shell.findings.pending()):
             return f"{pending}: partial", STYLES["dim"]
         return f"valid{', fast' if view.fast else ''}", STYLES["label"]
 

@@ -14,6 +14,8 @@ from kafkascope.tui.controllers.panes import PanesController, ScreensController
 from kafkascope.tui.controllers.search import JumpsController, SearchController
 from kafkascope.tui.controllers.sharing import CopyController, ExportController
 from kafkascope.tui.controllers.values import ValuesController
+from kafkascope.tui.keys import BOARD_KEYS
+from kafkascope.tui.screens import SCREENS, board_class
 
 KEYS: Final = tuple(
     key
@@ -59,8 +61,6 @@ LIST_ONLY: Final = (
 
 def all_ids() -> list[str]:
     """Return the ids of all keys, for the config file."""
-    from kafkascope.tui.screens import SCREENS, board_class
-    from kafkascope.tui.screens.board import BOARD_KEYS
 
     boards = [key for number in SCREENS for key in board_class(number).KEYS]
     return [key.id for key in (*KEYS, *BOARD_KEYS, *boards)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.tui.controllers.shell import Controller
+from kafkascope.tui.controllers.controller import Controller
 from kafkascope.tui.document import values
 from kafkascope.tui.keys import Key
 

@@ -3,6 +3,7 @@ the connection, the next of its kind. From columns alone; a bounded look in both
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.exchanges.column import NONE
@@ -10,8 +11,6 @@ from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from kafkascope.analyzer.findings import Finding
     from kafkascope.tui.data.store import Store
     from kafkascope.tui.settings.notes import Notes

@@ -7,38 +7,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.private import PrivateFile
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
     from kafkascope.tui.data.store import Store
     from kafkascope.tui.settings.notes import Notes
 
-FORMS: Final = (
-    ("pcapng", "capture (pcapng) with handshakes, comments in it"),
-    ("jsonl", "JSON Lines, a row each"),
-    ("full", "JSON Lines with bodies and records"),
-    ("csv", "CSV for spreadsheets"),
-    ("records", "records, CSV"),
-    ("fixture", "fixture folder for interop tests, values hidden"),
-)
-SUFFIXES: Final = {
-    "pcapng": "-cut.pcapng",
-    "jsonl": ".jsonl",
-    "full": "-full.jsonl",
-    "csv": ".csv",
-    "records": "-records.csv",
-    "fixture": "-fixtures",
+FORMS: Final = {
+    "pcapng": ("capture (pcapng) with handshakes, comments in it", "-cut.pcapng"),
+    "jsonl": ("JSON Lines, a row each", ".jsonl"),
+    "full": ("JSON Lines with bodies and records", "-full.jsonl"),
+    "csv": ("CSV for spreadsheets", ".csv"),
+    "records": ("records, CSV", "-records.csv"),
+    "fixture": ("fixture folder for interop tests, values hidden", "-fixtures"),
 }
+"""Form -> what it is, and how names of its files end."""
 
 
 def default_name(source: str, form: str) -> str:
-    """A name in the working directory."""
+    """Return the name of a file in the working directory, after the input."""
     stem = Path(source).name or "kafkascope"
     for suffix in (".gz", ".zst", ".pcapng", ".pcap"):
         stem = stem.removesuffix(suffix)
-    return (stem if stem not in ("", "-") else "kafkascope") + SUFFIXES[form]
+    return (stem if stem not in ("", "-") else "kafkascope") + FORMS[form][1]
 
 
 class Job:
@@ -66,8 +60,7 @@ class Job:
 
     def told(self) -> str:
         """What was done."""
-        noun = "exchange" if self.written == 1 else "exchanges"
-        text = f"{self.written:,} {noun} written to {self.path}"
+        text = f"{plural(self.written, 'exchange')} written to {self.path}"
         if self.stopped:
             text += ", stopped early"
         if self.missing:
@@ -76,13 +69,8 @@ class Job:
 
     def run(self) -> Iterator[int]:
         """Write; tells from time to time how many exchanges it has seen. `OSError`."""
-        match self.form:
-            case "pcapng":
-                yield from self._capture()
-            case "fixture":
-                yield from self._fixture()
-            case _:
-                yield from self._lines()
+        writers = {"pcapng": self._capture, "fixture": self._fixture}
+        return writers.get(self.form, self._lines)()
 
     def _exchanges(self) -> Iterator[tuple[int, Exchange]]:
         for seen, number in enumerate(self._numbers):

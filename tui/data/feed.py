@@ -1,4 +1,4 @@
-"""From the reading process to the store: starts it, receives its batches, stops it."""
+"""Starts the reading process, takes its batches into the store, and stops it."""
 
 from __future__ import annotations
 
@@ -11,67 +11,33 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.spans import spans
-from kafkascope.tui.data.indexer import SIZE, STOP
+from kafkascope.tui.data.indexer import STOP, messages
 from kafkascope.tui.process.tuning import grow_in_place
 
 if TYPE_CHECKING:
+    from kafkascope.captures import Source
     from kafkascope.captures.inputs.spool import Spool
-    from kafkascope.captures.model import Packet
     from kafkascope.tui.data.store import Store
 
 MARGIN: Final = 64 << 20
 """Bytes of a live capture that may arrive between two batches."""
 LIVE_ROWS: Final = 1_000_000
-"""Of input that has no end; then the oldest quarter goes."""
+"""Rows that are kept of input without end; then the oldest quarter goes."""
 QUEUE: Final = 8
 """Batches in hand; more of them stay in the pipe, and the reader waits."""
 
 PLACES: Final = 1 << 29
-"""Bytes for where frames of endless input are: each takes 37, and 22 for each of its packets."""
+"""Bytes for the places of frames of endless input: each takes 37, and 22 for each packet."""
 ENDLESS: Final = 1 << 62
-"""Files are not longer."""
+"""More bytes than the places of any file take."""
 
 
-class Feed(Protocol):
-    """Where rows come from."""
-
-    @property
-    def store(self) -> Store:
-        """Where the rows are."""
-
-    def poll(self, seconds: float) -> bool:
-        """Take in what has arrived, for so long at most; whether anything has."""
-
-    def stop(self) -> None:
-        """Read no more; what was read stays."""
-
-    def close(self) -> None:
-        """End it all."""
-
-
-class StillFeed:
-    """All exchanges are there already."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        store.progress.done = store.progress.indexed = True
-
-    def poll(self, seconds: float) -> bool:
-        """Nothing arrives."""
-        return False
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-class ProcessFeed:
-    """A reading process. Make it before the UI starts: it reads while Textual loads."""
+class Feed:
+    """A reading process and what it has told. Make it before the UI starts: it reads while Textual
+    loads."""
 
     def __init__(
         self,
@@ -86,8 +52,8 @@ class ProcessFeed:
         limit: int = LIVE_ROWS,
     ) -> None:
         """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
-        capture there, with a BPF filter; `output`: what is read without end goes there, too.
-        `limit`: rows that are kept of what has no end."""
+        capture there, with a BPF filter; `output`: a file for what is read without end.
+        `limit`: rows that are kept of input without end."""
         from tempfile import TemporaryFile
 
         self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
@@ -123,10 +89,11 @@ class ProcessFeed:
         self._store: Store | None = None
         self._places: Spool | None = None
         self._source: Any = None
+        """The input once more, from when the reader has opened it."""
 
     @property
     def store(self) -> Store:
-        """Where the rows are."""
+        """The rows that were told."""
         if self._store is None:
             # Not before the reader was started: it reads while this process loads.
             from kafkascope.captures.inputs.spool import Spool
@@ -134,41 +101,33 @@ class ProcessFeed:
 
             # On disk: the places of a million frames would be half of this process.
             self._places = Spool(PLACES if self._ring else ENDLESS)
-            self._store = Store(self._read, None, self._find, self._places)
+            self._store = Store(
+                lambda *place: self._opened.read(*place),
+                None,
+                lambda numbers: self._opened.find(numbers),
+                self._places,
+            )
             self._store.progress.ring = self._ring
         return self._store
 
-    def _find(self, numbers: set[int]) -> list[Packet]:
-        from kafkascope.captures.inputs.spool import NotKept
-
-        if self._source is None:
-            raise NotKept("packets not kept")
-        found: list[Packet] = self._source.find(numbers)
-        return found
-
-    def _read(self, file: int, at: int, size: int) -> bytes:
+    @property
+    def _opened(self) -> Source:
         from kafkascope.captures.inputs.spool import NotKept
 
         if self._source is None:
             raise NotKept("bytes not kept")
-        data: bytes = self._source.read(file, at, size)
-        return data
+        found: Source = self._source
+        return found
 
     def _receive(self) -> None:
-        with os.fdopen(self._results, "rb") as pipe:
-            while not self._closing:
-                head = pipe.read(SIZE.size)
-                if len(head) < SIZE.size:
-                    break
-                size = SIZE.unpack(head)[0]
-                data = pipe.read(size)
-                if len(data) < size:
-                    break  # it ended in the middle
-                self._queue.put(data)
+        for data in messages(self._results):
+            self._queue.put(data)
+            if self._closing:
+                break
         self._queue.put(None)
 
     def poll(self, seconds: float) -> bool:
-        """Take in what has arrived, for so long at most; whether anything has."""
+        """Take in what has arrived, for `seconds` at most; return whether anything has."""
         until = time.monotonic() + seconds
         found = False
         while True:
@@ -226,7 +185,7 @@ class ProcessFeed:
             progress.failure = f"the reader ended early (exit code {code}): rows are missing"
 
     def stop(self) -> None:
-        """Read no more; what was read stays."""
+        """Let the reader stop; what was read stays."""
         try:
             os.write(self._commands, STOP)
         except OSError:

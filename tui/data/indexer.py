@@ -22,6 +22,7 @@ import threading
 import time
 from array import array
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.spans import within
@@ -336,6 +337,17 @@ def send(results: int, message: dict[str, Any]) -> None:
             view = view[os.write(results, view) :]
     except OSError:
         os._exit(0)  # the UI is gone
+
+
+def messages(results: int) -> Iterator[bytes]:
+    """Yield the pickles that `send` wrote, until the other process ends, be it in the middle."""
+    with os.fdopen(results, "rb") as pipe:
+        while len(head := pipe.read(SIZE.size)) == SIZE.size:
+            size = SIZE.unpack(head)[0]
+            data = pipe.read(size)
+            if len(data) < size:
+                return
+            yield data
 
 
 def _spool(options: dict[str, Any]) -> Spool:

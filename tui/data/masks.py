@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kafkascope.analyzer.filter.language import compile_query
-from kafkascope.tui.data.store import BAD_STATES
+from kafkascope.analyzer.session.session import Session
+from kafkascope.tui.data.store import BAD_STATES, Store
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from kafkascope.analyzer.session.session import Session
-    from kafkascope.tui.data.store import Store
 
     Bools = NDArray[np.bool_]
 
@@ -32,22 +30,24 @@ def bad(store: Store) -> Bools:
 
 
 def probes(session: Session) -> Bools:
-    """ApiVersions that were too new for the broker, which says what it knows: how clients begin
-    (KIP-511), and no trouble."""
-    usual = np.array([codes == (35,) for codes in session.tables["errors"].values] or [False])
-    errors = column(session, "errors")
-    found: Bools = np.zeros(len(session), dtype=np.bool_)
-    found[: len(errors)] = usual[errors]
+    """Select ApiVersions that were too new for the broker, which says what it knows: clients begin
+    so (KIP-511), and nothing is wrong."""
+    found = _with_errors(session, lambda codes: codes == (35,))
     found &= column(session, "api_key") == 18
     return found
 
 
 def failed(session: Session) -> Bools:
-    """Answers with an error, as far as bodies were read."""
-    wrong = np.array([bool(codes) for codes in session.tables["errors"].values] or [False])
+    """Select responses with an error, as far as bodies were read."""
+    return _with_errors(session, bool)
+
+
+def _with_errors(session: Session, wanted: Callable[[tuple[int, ...]], bool]) -> Bools:
+    """Select rows by their error codes, as far as bodies were read."""
+    lists = np.array([wanted(codes) for codes in session.tables["errors"].values] or [False])
     errors = column(session, "errors")
     found: Bools = np.zeros(len(session), dtype=np.bool_)
-    found[: len(errors)] = wrong[errors]
+    found[: len(errors)] = lists[errors]
     return found
 
 

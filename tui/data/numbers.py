@@ -9,12 +9,13 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.spans import spans
-from kafkascope.tui.data.indexer import SIZE
+from kafkascope.tui.data.indexer import messages
 
 if TYPE_CHECKING:
     from kafkascope.tui.data.store import Store
@@ -24,35 +25,37 @@ SLICE: Final = 0.02
 FAILED: Final = "counting failed"
 
 
-class Numbers(Protocol):
+class Numbers:
     """The accumulators of one filter."""
 
-    version: int
-    """Another one when there are new numbers."""
-    done: bool
-    """Nothing more is counted."""
-    share: int | None
+    version = 0
+    """Changes when there are new numbers."""
+    done = False
+    """Whether nothing more is counted."""
+    share: int | None = None
     """How many percent of the input were counted, while that is known."""
-    following: bool
-    """All that there is was counted, and more may come."""
-    failure: str
+    following = False
+    """Whether all that there is was counted, and more may come."""
+    failure = ""
     """Why not all was counted; empty when all is well."""
 
     def get(self, name: str) -> Any | None:
-        """An accumulator as it is by now; None as long as it is not there."""
+        """Return an accumulator as it is by now; None as long as it is not there."""
+        raise NotImplementedError
 
     def advance(self) -> None:
         """Take in what there is, for a moment."""
+        raise NotImplementedError
 
     def settle(self) -> None:
-        """Wait for no more."""
+        """Take what was counted for all; called when nobody follows the input any more."""
 
     def close(self) -> None:
-        """End it."""
+        """End what counts."""
 
 
-class ProcessNumbers:
-    """Counted by a child, which reads the inputs from their beginning."""
+class ProcessNumbers(Numbers):
+    """Numbers that a child process counts, which reads the inputs from their beginning."""
 
     def __init__(
         self,
@@ -78,10 +81,6 @@ class ProcessNumbers:
             pass_fds=(theirs,),
         )
         os.close(theirs)
-        self.version = 0
-        self.done = self.following = False
-        self.share: int | None = None
-        self.failure = ""
         self._states: dict[str, bytes] = {}
         self._loaded: dict[str, Any] = {}
         self._newest: dict[str, Any] | None = None
@@ -89,14 +88,8 @@ class ProcessNumbers:
         threading.Thread(target=self._receive, args=(results,), daemon=True).start()
 
     def _receive(self, results: int) -> None:
-        with os.fdopen(results, "rb") as pipe:
-            while len(head := pipe.read(SIZE.size)) == SIZE.size:
-                data = pipe.read(SIZE.unpack(head)[0])
-                try:
-                    # Older ones that nobody took are of no use.
-                    self._newest = pickle.loads(data)
-                except (pickle.UnpicklingError, EOFError):
-                    break  # it ended in the middle
+        for data in messages(results):
+            self._newest = pickle.loads(data)  # older states that nobody took are of no use
         self._ended = True
 
     def advance(self) -> None:
@@ -109,17 +102,15 @@ class ProcessNumbers:
             self.share = newest["share"]
             self.version += 1
         elif ended and not self.done:
-            # It died: what it had counted stays.
+            # The child died: what it had counted stays.
             self.done, self.following, self.failure = True, False, FAILED
             self.version += 1
 
     def get(self, name: str) -> Any | None:
-        """An accumulator as it is by now; None as long as it is not there."""
-        found = self._loaded.get(name)
-        if found is None and name in self._states:
-            found = self._load(name)
-            self._loaded[name] = found
-        return found
+        """Return an accumulator as it is by now, loaded from its state when it is first wanted."""
+        if name in self._states and name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded.get(name)
 
     def _load(self, name: str) -> Any:
         from kafkascope.analyzer.findings import Findings
@@ -132,7 +123,7 @@ class ProcessNumbers:
         return STATISTICS[name]().load(state)
 
     def settle(self) -> None:
-        """What was counted is all that is wanted."""
+        """Take what was counted for all, and end the child."""
         self.close()
         self.done, self.following = True, False
         self.version += 1
@@ -144,8 +135,9 @@ class ProcessNumbers:
         self._process.wait()
 
 
-class StoreNumbers:
-    """Counted in this process from the store, in slices: for inputs that cannot be read twice."""
+class StoreNumbers(Numbers):
+    """Numbers counted in this process from the store, in slices: for inputs that cannot be read
+    twice."""
 
     def __init__(self, store: Store, filter_text: str = "", known: Known = NOTHING) -> None:
         from kafkascope.analyzer.filter.language import compile_filter
@@ -155,17 +147,12 @@ class StoreNumbers:
         self._wanted = compile_filter(filter_text, known)
         self._counted = accumulators()
         self._next = 0
-        """The next row; counts those that were dropped, too."""
+        """The next row, counted from the first one that ever came."""
         self._told = 0
-        self.version = 0
-        self.done = self.following = False
-        self.share: int | None = None
-        self.failure = ""
+        """The row at which the version changed last."""
 
     def advance(self) -> None:
         """Count for a moment."""
-        import time
-
         from kafkascope.analyzer.exchanges.rows import row_of
         from kafkascope.captures.errors import CaptureError
 
@@ -204,11 +191,5 @@ class StoreNumbers:
         return min(99, int(100 * counted * read))
 
     def get(self, name: str) -> Any | None:
-        """An accumulator as it is by now."""
+        """Return an accumulator as it is by now; None as long as nothing was counted."""
         return self._counted.get(name) if self.version or self.done else None
-
-    def settle(self) -> None:
-        """It ends with the store."""
-
-    def close(self) -> None:
-        """Nothing to end."""

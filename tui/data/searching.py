@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
     from kafkascope.tui.data.store import Store
 
 _HEX: Final = re.compile(r"(0x)?[0-9a-f]{2}([: ]?[0-9a-f]{2})*\Z", re.IGNORECASE)
@@ -54,7 +55,6 @@ def _octets(text: str) -> list[bytes]:
 
 def _json(text: str) -> list[bytes]:
     """As it stands in JSON."""
-    import json
 
     wanted = text.lower()
     return [

@@ -7,22 +7,20 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.columns import grown
+from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.exchanges.columns import Kept, Read, grown
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import nameless
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kafkascope.analyzer.exchanges.columns import Kept, Read
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Packet
+from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.inputs.spool import NotKept
+from kafkascope.captures.model import Packet
 
 BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
@@ -117,23 +115,25 @@ class Progress:
 
     def rate(self) -> str:
         """Exchanges a second of late, for the header; empty while nothing can be said."""
-        if len(self.recent) < 2:
+        seconds, rows, _ = self._lately()
+        if seconds < 0.5:
             return ""
-        (begun, first, _), (end, last, _) = self.recent[0], self.recent[-1]
-        if end - begun < 0.5:
-            return ""
-        rate = (last - first) / (end - begun)
+        rate = rows / seconds
         return f" {rate / 1000:.0f}k/s" if rate >= 10_000 else f" {rate:,.0f}/s"
 
     def left(self) -> str:
-        """Rate, and how long it will take."""
-        if len(self.recent) < 2:
+        """Return the rate, and the seconds that are left; empty while nothing can be said."""
+        seconds, _, octets = self._lately()
+        if seconds < 0.5 or octets <= 0:
             return ""
-        (begun, _, first), (end, _, last) = self.recent[0], self.recent[-1]
-        if end - begun < 0.5 or last <= first:
-            return ""
-        seconds = (self.size - self.read) * (end - begun) / (last - first)
-        return f"{self.rate()}  {seconds:.0f} s left"
+        return f"{self.rate()}  {(self.size - self.read) * seconds / octets:.0f} s left"
+
+    def _lately(self) -> tuple[float, int, int]:
+        """Return seconds, rows and bytes between the first and the last of the recent batches."""
+        if not self.recent:
+            return 0.0, 0, 0
+        (begun, rows, octets), (end, more, further) = self.recent[0], self.recent[-1]
+        return end - begun, more - rows, further - octets
 
 
 class Budget:
@@ -164,7 +164,7 @@ class Store:
         find: Callable[[set[int]], list[Packet]] | None = None,
         places: Kept | None = None,
     ) -> None:
-        """`read` gives bytes of the input once more, `find` packets by their numbers; `places` is
+        """`read` reads bytes of the input again, `find` packets by their numbers; `places` is
         as in `Session`."""
         self.session = Session(context or Context(), read or _nothing, places)
         self.texts = Texts()
@@ -180,7 +180,7 @@ class Store:
         """(connection, side, how, when) of those that ended."""
         self.progress = Progress()
         self.read = read or _nothing
-        self.find = find or _no_packets
+        self.find = find
 
     def __len__(self) -> int:
         return len(self.session)
@@ -192,8 +192,6 @@ class Store:
 
     def add(self, exchange: Exchange) -> None:
         """Take in one exchange of this process."""
-        from kafkascope.analyzer.exchanges import rows
-
         row = rows.row_of(exchange, self.session.context.names)
         self.session.add(exchange, row)
         self.texts.extend([rows.result(row)])
@@ -241,9 +239,6 @@ class Store:
             return self._early(index)
         names = session.tables["topics"].values[session.columns["topics"][index]]
         if any(map(nameless, names)):
-            from kafkascope.analyzer.exchanges import rows
-            from kafkascope.captures.errors import CaptureError
-
             try:
                 return rows.result(session.row(index))
             except CaptureError:
@@ -257,8 +252,6 @@ class Store:
         if not self.budget.left():
             self.waiting = True
             return LATER
-        from kafkascope.analyzer.exchanges import rows
-        from kafkascope.captures.errors import CaptureError
 
         begun = time.monotonic()
         try:
@@ -291,13 +284,6 @@ class Store:
         return bool(session.tables["errors"].values[session.columns["errors"][index]])
 
 
-def _no_packets(numbers: set[int]) -> list[Packet]:
-    from kafkascope.captures.inputs.spool import NotKept
-
-    raise NotKept("packets not kept")
-
-
 def _nothing(file: int, at: int, size: int) -> bytes:
-    from kafkascope.captures.inputs.spool import NotKept
 
     raise NotKept("bytes not kept")

@@ -6,12 +6,12 @@ Lines are made when their parent is opened; arrays show a hundred elements and c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.model import Request, Response
+from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.analyzer.render.exchange import exchange_lines
 from kafkascope.analyzer.render.labels import Labels
 from kafkascope.analyzer.render.records import lines_inside
@@ -24,9 +24,13 @@ from kafkascope.analyzer.render.tree import (
     shown,
 )
 from kafkascope.analyzer.render.values import embedded_lines
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.model import Packet
 from kafkascope.dissectors.codec.tree import Node, annotate
+from kafkascope.dissectors.embedded import Embedded
 from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout, Slot
 from kafkascope.dissectors.records.tree import record_nodes
 from kafkascope.dissectors.registry import (
     layout_of,
@@ -34,13 +38,6 @@ from kafkascope.dissectors.registry import (
     response_header_version,
 )
 from kafkascope.tui.document.tree import Item, Space, Tree
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.captures.model import Packet
-    from kafkascope.dissectors.embedded import Embedded
-    from kafkascope.dissectors.layout import Layout, Slot
 
 SHOWN: Final = 100
 """Elements of an array that have lines at first."""

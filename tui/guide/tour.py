@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["STEPS", "Step"]
-
 
 class Step(NamedTuple):
     """A stop of the tour. It is reached when the screen of that number is there."""

@@ -12,8 +12,6 @@ from textual.widgets import Static
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.guide.tour import STEPS
 
-__all__ = ["TourApp"]
-
 
 class TourApp(ScopeApp):
     """Knows at which step the user is; decides nothing else."""

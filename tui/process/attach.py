@@ -42,7 +42,7 @@ def stream(path: Path) -> socket.socket:
 
 def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int:
     """Show the proxy behind a control socket until the user leaves; the exit code."""
-    from kafkascope.tui.data.feed import ProcessFeed
+    from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import SocketControl
     from kafkascope.tui.showing import check_terminal, show
 
@@ -51,7 +51,7 @@ def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int
         data = stream(path)
     except OSError as error:
         raise click.ClickException(str(error)) from error
-    feed = ProcessFeed(["-"], stdin=data.fileno())
+    feed = Feed(["-"], stdin=data.fileno())
     data.close()
     control = SocketControl(path)
     try:

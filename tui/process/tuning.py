@@ -38,6 +38,3 @@ def grow_in_place() -> None:
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, APART)
     except (OSError, AttributeError, TypeError):
         pass  # another C library
-
-
-__all__ = ["OLD", "YOUNG", "calm", "grow_in_place"]

@@ -37,6 +37,3 @@ def board_class(number: int) -> type[Board]:
     found: Any = getattr(import_module(module), name)
     kind: type[Board] = found
     return kind
-
-
-__all__ = ["SCREENS", "board_class"]

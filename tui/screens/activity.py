@@ -4,6 +4,7 @@ slices, so that the keyboard never waits."""
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
@@ -13,10 +14,8 @@ from kafkascope.tui.screens.charts import MARGIN, USUAL, WAITED, WRONG, columns_
 from kafkascope.tui.screens.sheet import Spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kafkascope.tui.data.store import Store
-    from kafkascope.tui.screens.dots import Connects
+    from kafkascope.tui.screens.dots import FailedConnects
 
 LEAST_NS: Final = 1_000_000
 """Shortest stretch of time that a chart shows."""
@@ -36,7 +35,7 @@ class Activity:
             self.problem = error.reason
         self._taken = 0
         self._dropped = store.session.dropped
-        self.connects: Connects | None = None
+        self.connects: FailedConnects | None = None
         """Failed connects that are drawn below."""
         self.times = array("q")
         self.latencies = array("q")
@@ -120,7 +119,9 @@ class Activity:
         out.append([(" " * MARGIN, ""), (text, "dim")])
         return out
 
-    def _below(self, dots: Connects | None, inner: int, clock: Callable[[int], str]) -> list[Spans]:
+    def _below(
+        self, dots: FailedConnects | None, inner: int, clock: Callable[[int], str]
+    ) -> list[Spans]:
         """The dots of failed connects, times, and what dots are."""
         axis = self.clock_axis(inner, clock)
         return axis if dots is None else [dots.lane(self.span, inner), *axis, dots.legend()]

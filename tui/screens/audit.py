@@ -17,14 +17,14 @@ from kafkascope.tui.screens.charts import spark
 from kafkascope.tui.screens.sheet import Sheet
 
 WIDTH: Final = 16
-"""Of the lag over time."""
+"""Columns of the lag over time."""
 LAG: Final = Column("lag_line", "lag over time")
 BAD: Final = {"beyond": "!", "back": "!", "skipped": "!", "twice": "!", "again": "?", "none": "?"}
-"""Kind of what happened -> its role."""
+"""Kind of an event -> its role."""
 
 
 def audited(audit: Audit, tab: str, group: str, times: Times) -> tuple[Sheet, str]:
-    """The table of a tab, and what to say when it is empty."""
+    """Return the table of a tab, and the sentence to show when it is empty."""
     if audit.groups is not None and "share" in audit.groups.protocols(group):
         return Sheet(()), unaudited(group)
     if tab == "Audit":
@@ -52,12 +52,11 @@ def _partitions(audit: Audit, group: str, times: Times) -> Sheet:
     lines = audit.partitions(group)
     for line in lines:
         line[LAG.name] = lag_line(lags.get((line["topic"], line["partition"]), []))
-    sheet.fill(lines, times)
-    return sheet
+    return sheet.fill(lines, times)
 
 
 def lag_line(points: list[tuple[int, int]]) -> str:
-    """The largest lag in each slice of the time in which it is known."""
+    """Draw the largest lag in each slice of the time in which it is known."""
     if len(points) < 2:
         return ""
     first, last = points[0][0], points[-1][0]
@@ -79,8 +78,7 @@ def _events(audit: Audit, group: str, times: Times) -> Sheet:
         tones={"kind": lambda value: BAD.get(value, "label")},
         keep=("kind", "text", "topic", "partition"),
     )
-    sheet.fill(audit.events(group), times)
-    return sheet
+    return sheet.fill(audit.events(group), times)
 
 
 def _plans(audit: Audit, group: str, times: Times) -> Sheet:
@@ -90,5 +88,4 @@ def _plans(audit: Audit, group: str, times: Times) -> Sheet:
         tones={"unassigned": lambda value: "!", "twice": lambda value: "!"},
         keep=("generation", "assignor", "members", "like", "moved"),
     )
-    sheet.fill(audit.plans(group), times)
-    return sheet
+    return sheet.fill(audit.plans(group), times)

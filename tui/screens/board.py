@@ -1,5 +1,5 @@
-"""What screens 2 to 8 have in common: a table above, and below it, by tabs, what there is to say
-about the line under the cursor."""
+"""What screens 2 to 8 have in common: a table, and below it tabs that describe the line under the
+cursor."""
 
 from __future__ import annotations
 
@@ -8,63 +8,63 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from kafkascope.tui.keys import Key
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.keys import BOARD_KEYS, Key, bindings
 from kafkascope.tui.screens import evidence
-from kafkascope.tui.screens.ladder import Told
-from kafkascope.tui.screens.panes import Heading, Table, TablePane, Text
-from kafkascope.tui.screens.picker import Picker
-from kafkascope.tui.screens.scene import BOARD_KEYS, Scene
-from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.screens.panes import StaticLines, Table, TableHeading, TablePane, TextLines
+from kafkascope.tui.screens.picker import pick
+from kafkascope.tui.screens.sheet import Sheet, TextLine
 from kafkascope.tui.settings.palette import STYLES
 from kafkascope.tui.views.help import HelpScreen, Row
 from kafkascope.tui.views.lines import Lines
-from kafkascope.tui.views.splitter import Splitter
+from kafkascope.tui.views.splitter import Splitter, tab_at, tab_titles
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.tui.host import Host
 
 REST: Final = 0.03
-"""Seconds that the cursor rests before the lower part follows."""
+"""Seconds that the cursor rests before the tab follows it."""
 SLICE: Final = 0.02
 """Seconds of work on charts at a time."""
 NOT_FINAL: Final = ": numbers so far, not final"
 WIDE: Final = 100
 HIGH: Final = 20
-"""Columns and lines (of a board) below which one part has the place of both."""
+"""Columns and lines (of a board) below which either the table or the tab is shown."""
+SHARE: Final = 0.45
+"""The usual share of the board's height that the table takes at most."""
 
 
 class Board(Vertical):
-    """A screen. Subclasses say what is in the table, in the tabs, and behind a line."""
+    """A screen. Subclasses define the table, the tabs, and the filter behind a line."""
 
     NUMBER: ClassVar[int]
     TITLE: ClassVar[str]
     STATISTICS: ClassVar[tuple[str, ...]] = ()
-    """What it shows, by the names of `analyzer.statistics.STATISTICS`."""
+    """Names in `analyzer.statistics.STATISTICS` of what is shown, that of the table first."""
     COMMAND: ClassVar[str]
     """The command that prints the same; `{}` stands for the input."""
     TABS: ClassVar[tuple[str, ...]] = ()
     LINES_MATTER: ClassVar[bool] = True
-    """Whether the tabs are about the line under the cursor."""
+    """Whether the tabs describe the line under the cursor."""
     EMPTY: ClassVar[str] = "nothing of this kind in the capture"
-    """Said when all is counted; until then it is `EARLY`."""
+    """Text of an empty table when all is counted; until then it is `EARLY`."""
     EARLY: ClassVar[str] = "nothing yet ..."
     TABLE: ClassVar[type[Table]] = Table
     """The widget of the table."""
     KEYS: ClassVar[tuple[Key, ...]] = ()
-    """Besides those of every board."""
+    """Keys besides those of every board."""
     NOTED: ClassVar[bool] = True
-    """Whether a line says that numbers are not final."""
+    """Whether a line warns that numbers are not final."""
     HELP: ClassVar[str] = ""
-    """F1: what this screen is good for."""
+    """What F1 says about this screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in BOARD_KEYS
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BOARD_KEYS)
     DEFAULT_CSS = """
     Board { height: 1fr; }
     Board .board-tabs { height: 1; background: $surface; }
@@ -73,102 +73,119 @@ class Board(Vertical):
     Board Lines { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; overflow-x: hidden; }
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, host: Host) -> None:
         super().__init__(id=f"board-{self.NUMBER}")
-        self.scene = scene
+        self.host = host
         self.limited = False
+        """Whether only exchanges are counted that the filter of the list selects."""
         self.tab = self.TABS[0] if self.TABS else ""
         name = type(self).__name__.lower()
         self.sheet = self.make_sheet()
-        self.table = self.TABLE(self.sheet, scene.glyphs, id=f"{name}-table")
+        self.table = self.TABLE(self.sheet, host.glyphs, id=f"{name}-table")
         self.table.identity = self.identity
         self.upper = TablePane(self.table, id=f"{name}-upper")
-        self.low_table = Table(Sheet(()), scene.glyphs, id=f"{name}-low-table")
-        self.low_sheet = TablePane(self.low_table, id=f"{name}-low-sheet")
-        self.low_text = Text(scene.glyphs, id=f"{name}-low-text")
+        self.low_table = Table(Sheet(()), host.glyphs, id=f"{name}-low-table")
+        self.low_sheet = TablePane(self.low_table, id=f"{name}-low-sheet", classes="lower")
+        self.low_text = TextLines(host.glyphs, id=f"{name}-low-text", classes="lower")
+        self.low_text.display = False
         self.tabs = Splitter(classes="board-tabs", markup=False)
+        self.above_tab: StaticLines | None = None
+        """Lines between the titles of the tabs and the tab, where a board has some."""
         self.note = Static(classes="board-note", markup=False)
-        """Says that numbers are not final."""
         self.note.display = False
         self.so_far = ""
-        """How far counting is; empty when what is shown is final."""
+        """How far counting is; empty when the numbers are final."""
         self.zoomed = False
         self._rest: Timer | None = None
+        self._content: Sheet | Sequence[TextLine] = ()
+        """What the tab shows."""
+        self._share = SHARE
 
-    # --- what subclasses say ----------------------------------------------------------------
+    # --- what subclasses define -------------------------------------------------------------
 
     def make_sheet(self) -> Sheet:
-        """The table, still empty."""
+        """Return the table without lines."""
         raise NotImplementedError
 
     def identity(self, line: Line) -> Any:
-        """What makes a line the same one when there are new numbers."""
+        """Return what identifies a line among those of newer numbers."""
         return line.get(self.sheet.columns[0].name)
 
     def lines(self) -> Sequence[Line] | None:
-        """The lines of the table by now; None while nothing is known."""
-        raise NotImplementedError
+        """Return the lines of the table by now; None while nothing is known."""
+        found = self.statistic(self.STATISTICS[0])
+        return None if found is None else self.lines_of(found)
+
+    def lines_of(self, found: Any) -> Sequence[Line]:
+        """Return the lines of the table from the first of `STATISTICS`."""
+        lines: Sequence[Line] = found.rows(self.names)
+        return lines
 
     def evidence(self, line: Line) -> str:
-        """The filter for the exchanges behind a line."""
+        """Return the filter for the exchanges behind a line."""
         return ""
 
-    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
-        """What a tab says about a line."""
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
+        """Return what a tab shows for a line of the table."""
         return []
 
     def low_evidence(self, tab: str, line: Line) -> str:
-        """The filter for a line of a table in a tab."""
+        """Return the filter for a line of a table in a tab."""
         return ""
 
     def work(self) -> bool:
-        """Do some work that takes longer, for `SLICE` at most; whether that changed the tab."""
+        """Work for `SLICE` seconds at most; return whether that changed the tab."""
         return False
 
     def said(self) -> str:
-        """What stands at the right of the tabs."""
+        """Return the text at the right of the titles of the tabs."""
         return ""
 
     def command(self) -> str:
-        """The command that prints the table as it is; `{}` stands for the input."""
+        """Return the command that prints the table as it is; `{}` stands for the input."""
         return self.COMMAND
-
-    def full_command(self) -> str:
-        """The same for a command line, with the input."""
-        return self.command().replace("{}", self.scene.input_name(), 1)
-
-    def help(self, everywhere: Sequence[Row]) -> HelpScreen:
-        """The keys of this screen and those of all screens, and what it is good for."""
-        mine = [(key.shown, key.help) for key in (*self.KEYS, *BOARD_KEYS)]
-        sections = ((self.TITLE, mine), ("Everywhere", everywhere))
-        command = self.full_command()
-        return HelpScreen(self.scene.glyphs, self.TITLE, sections, about=self.HELP, command=command)
 
     # --- parts ------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """Table, tabs, what the tab says."""
+        """Yield the table, the titles of the tabs and the tab."""
         yield self.note
         yield self.upper
         if self.TABS:
             yield self.tabs
-            self.low_sheet.add_class("lower")
-            self.low_text.add_class("lower")
+            if self.above_tab is not None:
+                yield self.above_tab
             yield self.low_sheet
             yield self.low_text
 
+    def full_command(self) -> str:
+        """Return the command that prints the table, with the input."""
+        return self.command().replace("{}", self.host.workspace.input_name, 1)
+
+    def help(self, everywhere: Sequence[Row]) -> HelpScreen:
+        """Return the help screen; `everywhere` are keys that work on all screens."""
+        mine = [(key.shown, key.help) for key in (*self.KEYS, *BOARD_KEYS)]
+        sections = ((self.TITLE, mine), ("Everywhere", everywhere))
+        command = self.full_command()
+        return HelpScreen(self.host.glyphs, self.TITLE, sections, about=self.HELP, command=command)
+
     def statistic(self, name: str) -> Any | None:
-        """An accumulator, limited to the filter when that is wanted."""
-        return self.scene.statistic(name, limited=self.limited)
+        """Return an accumulator as it is by now; None as long as it is not there."""
+        return self.host.statistic(name, limited=self.limited)
+
+    @property
+    def names(self) -> TopicNames:
+        """The names of topics that are known by their ids."""
+        return self.host.store.session.context.names
 
     @property
     def lower(self) -> Lines:
-        """What the tab shows: a table or text."""
+        """The widget of the tab, for a table or for text."""
         return self.low_table if isinstance(self._content, Sheet) else self.low_text
 
     @property
     def below(self) -> bool:
-        """Whether the lower part has the focus."""
+        """Whether the tab has the focus."""
         return self.low_table.has_focus or self.low_text.has_focus
 
     @property
@@ -176,21 +193,16 @@ class Board(Vertical):
         """The line under the cursor of the table."""
         return self.table.line
 
-    def on_mount(self) -> None:
-        """The lower part is filled when the table is."""
-        self.low_text.display = False
-
     def on_resize(self, event: events.Resize) -> None:
-        """Charts are as wide as the screen."""
+        """Draw charts again, as wide as the screen."""
         self.place()
         self.refill_lower()
 
     def place(self) -> None:
-        """Which parts have a place, and how much of it."""
+        """Show and hide table and tab, and share the height between them."""
         if not self.TABS:
             return
-        alone = self.alone
-        below = self.below
+        alone, below = self.alone, self.below
         self.upper.display = not alone or not below
         shown = not alone or below
         self.tabs.display = shown
@@ -200,56 +212,50 @@ class Board(Vertical):
         self.upper.styles.height = "1fr" if alone else self.upper_height()
 
     def upper_height(self) -> int:
-        """Lines of the table when there is room for both parts: what it has, or its share."""
+        """Return the lines of the table beside a tab: as many as it has, within its share."""
         wanted = max(1, len(self.sheet.lines)) + 1
         return max(3, min(wanted, int(self.size.height * self._share)))
 
     @property
     def alone(self) -> bool:
-        """Whether one part has the place of both."""
+        """Whether there is room for the table or the tab only."""
         return self.zoomed or self.size.width < WIDE or self.size.height < HIGH
 
-    _content: Sheet | Sequence[Told] = ()
-    _share = 0.45
+    # --- numbers ----------------------------------------------------------------------------
 
     def refresh_numbers(self) -> None:
-        """There are new numbers, or another filter."""
-        self.so_far = self.scene.so_far(limited=self.limited)
-        self._note()
+        """Show new numbers, or those of another filter."""
+        self.so_far = self.host.so_far(limited=self.limited)
+        self.note.display = bool(self.so_far) and self.NOTED
+        self.note.update(self.host.glyphs.rich(f" {self.so_far}{NOT_FINAL}", STYLES["?"]))
         found = self.lines()
+        self.table.empty = self.EARLY if self.so_far else self.EMPTY
         if found is None:
             self.table.empty = "counting ..."
-        elif self.so_far:
-            self.table.empty = self.EARLY
-        else:
-            self.table.empty = self.EMPTY
-
-        def change() -> None:
-            self.sheet.fill(found or (), self.scene.times())
-
-        self.upper.refilled(change)
+        self.upper.refilled(lambda: self.sheet.fill(found or (), self.host.times()))
         self.refill_lower()
         self.place()
 
-    def _note(self) -> None:
-        self.note.display = bool(self.so_far) and self.NOTED
-        self.note.update(self.scene.glyphs.rich(f" {self.so_far}{NOT_FINAL}", STYLES["?"]))
+    def remake(self) -> None:
+        """Show another table, after what `make_sheet` depends on has changed."""
+        self.sheet = self.make_sheet()
+        self.upper.refilled(lambda: setattr(self.table, "sheet", self.sheet))
+        self.refresh_numbers()
 
     def worded(self, text: str) -> str:
-        """A sentence about the whole capture, as it may be said by now."""
+        """Return a sentence about the whole capture as it holds by now."""
         return said_so_far(text) if self.so_far else text
 
     def refill_lower(self) -> None:
-        """What the tab says about the line under the cursor."""
+        """Fill the tab for the line under the cursor."""
         if not self.TABS or not self.is_mounted:
             return
         line = self.line
         width = max(20, self.size.width - 3)
         height = max(3, self.size.height - (0 if self.alone else self.upper_height()) - 1)
         about = line if line is not None or self.LINES_MATTER else {}
-        self._content = [] if about is None else self.show_tab(self.tab, about, width, height)
-        content = self._content
-        focused = self.below
+        content = [] if about is None else self.show_tab(self.tab, about, width, height)
+        focused, self._content = self.below, content
         if isinstance(content, Sheet):
             names = [column.name for column in content.columns[:3]]
             self.low_table.identity = lambda each: [each.get(name) for name in names]
@@ -259,17 +265,12 @@ class Board(Vertical):
         self.place()
         if focused and not self.lower.has_focus:
             self.lower.focus()
-        self.say_tabs()
-
-    def say_tabs(self) -> None:
-        """The titles of the tabs, and a word at the right."""
-        tabs = "  ".join(f"[{tab}]" if tab == self.tab else f" {tab} " for tab in self.TABS)
-        right = self.said()
+        tabs, right = tab_titles(self.TABS, self.tab), self.said()
         room = max(1, self.size.width - len(tabs) - len(right) - 2)
-        self.tabs.update(self.scene.glyphs.rich(f" {tabs}{' ' * room}{right}", STYLES["label"]))
+        self.tabs.update(self.host.glyphs.rich(f" {tabs}{' ' * room}{right}", STYLES["label"]))
 
     def tick(self) -> None:
-        """Ten times a second while the board is seen."""
+        """Continue work that takes longer; called ten times a second while the board is shown."""
         if self.TABS and self.work():
             self.refill_lower()
 
@@ -277,7 +278,7 @@ class Board(Vertical):
 
     @on(Lines.Moved)
     def moved(self, event: Lines.Moved) -> None:
-        """The lower part follows when the cursor rests."""
+        """Let the tab follow when the cursor rests."""
         event.stop()
         if event.lines is self.table:
             if self._rest is not None:
@@ -287,66 +288,55 @@ class Board(Vertical):
             self.low_moved()
 
     def low_moved(self) -> None:
-        """The cursor of the lower part is elsewhere."""
-
-    def panes(self) -> list[Lines]:
-        """What can have the focus."""
-        return [self.table, self.lower] if self.TABS else [self.table]
+        """Follow the cursor of the tab; for subclasses."""
 
     def enter_pane(self, by: int = 1) -> None:
-        """The other part."""
-        panes = self.panes()
-        here = int(self.below)
-        wanted = panes[(here + by) % len(panes)]
-        # What has no place gets one first, so that no key is lost.
-        if wanted is self.table:
-            self.upper.display = True
-        elif isinstance(self._content, Sheet):
-            self.low_sheet.display = True
-        else:
-            self.low_text.display = True
+        """Give the focus to the table or to the tab, whichever has it not."""
+        panes = [self.table, self.lower] if self.TABS else [self.table]
+        wanted = panes[(int(self.below) + by) % len(panes)]
+        # It gets its place before the focus, so that no key is lost.
+        pane = self.low_sheet if isinstance(self._content, Sheet) else self.low_text
+        (self.upper if wanted is self.table else pane).display = True
         wanted.focus()
         self.call_after_refresh(self.rearrange)
 
     def rearrange(self) -> None:
-        """After the focus moved."""
+        """Place and fill the parts again after the focus or their sizes changed."""
         self.place()
         self.call_after_refresh(self.refill_lower)
 
     def zoom(self) -> None:
-        """This part alone, and back."""
+        """Show the part with the focus alone, or both again."""
         self.zoomed = not self.zoomed
         self.rearrange()
 
     def resize(self, by: int) -> None:
-        """More room for the table, or less; 0: as usual."""
-        step = 1.25 if by > 0 else 0.8
-        self._share = 0.45 if not by else min(0.85, max(0.15, self._share * step))
+        """Give the table more room, or less; 0: as usual."""
+        self._share_table(self._share * (1.25 if by > 0 else 0.8) if by else SHARE)
+
+    def _share_table(self, share: float) -> None:
+        self._share = min(0.85, max(0.15, share))
         self.rearrange()
 
     @on(Splitter.Dragged)
     def dragged(self, event: Splitter.Dragged) -> None:
-        """The table ends there."""
+        """Let the table end where the mouse is."""
         event.stop()
         if not self.alone:
-            share = (event.y - self.region.y) / max(1, self.size.height)
-            self._share = min(0.85, max(0.15, share))
-            self.rearrange()
+            self._share_table((event.y - self.region.y) / max(1, self.size.height))
 
     @on(events.Click, ".board-tabs")
     def tab_clicked(self, event: events.Click) -> None:
-        """The tab under the mouse."""
-        left = 1
-        for tab in self.TABS:
-            if left <= event.x < left + len(tab) + 2:
-                self.tab = tab
-                self.refill_lower()
-            left += len(tab) + 4
+        """Show the tab under the mouse."""
+        tab = tab_at(self.TABS, event.x - 1)
+        if tab is not None:
+            self.tab = tab
+            self.refill_lower()
 
     # --- actions ----------------------------------------------------------------------------
 
     def action_tab(self, by: int) -> None:
-        """Another tab."""
+        """Show the next tab."""
         if self.TABS:
             self.tab = self.TABS[(self.TABS.index(self.tab) + by) % len(self.TABS)]
             self.refill_lower()
@@ -354,112 +344,105 @@ class Board(Vertical):
 
     @on(Table.Opened)
     def opened(self, event: Table.Opened) -> None:
-        """A double click."""
+        """Open the line of a double click."""
         event.stop()
         self.action_open_line()
 
     def wanted(self) -> tuple[str, int | None]:
-        """The filter, or the number of the exchange, behind the line with the focus."""
+        """Return the filter, or the number of the exchange, behind the line with the focus."""
         if self.low_text.has_focus:
             return "", self.low_text.number
         if self.low_table.has_focus and self.low_table.line is not None:
             text = self.low_evidence(self.tab, self.low_table.line)
         else:
             text = "" if self.line is None else self.evidence(self.line)
-        if self.limited and text:
-            text = evidence.both(self.scene.filter_text(), text)
-        return text, None
+        return self.limited_to_filter(text) if text else "", None
+
+    def limited_to_filter(self, text: str) -> str:
+        """Return a filter of evidence, joined with that of the list where the board follows it."""
+        return evidence.both(self.host.workspace.view.text, text) if self.limited else text
 
     def action_open_line(self) -> None:
-        """The exchanges behind the line."""
+        """Show the exchanges behind the line."""
         text, number = self.wanted()
         if number is not None:
-            self.scene.show_exchange(number)
+            self.host.shell.show_exchange(number)
         elif text:
-            self.scene.show_filter(text)
+            self.host.shell.show_filter(text)
         else:
-            self.scene.tell("no exchanges stand behind this line alone")
+            self.host.shell.tell("no exchanges stand behind this line alone")
 
     def action_prepare(self) -> None:
-        """Put the filter of the line into the box."""
+        """Put the filter of the line into the filter box."""
         text, number = self.wanted()
         if number is not None:
             text = f"number == {number}"
         if text:
-            self.scene.prepare_filter(text)
+            self.host.shell.prepare_filter(text)
 
     def action_limit(self) -> None:
-        """Only what the filter shows, or everything."""
+        """Count only what the filter selects, or everything again."""
         self.limited = not self.limited
-        if self.limited and not self.scene.filter_text():
-            self.scene.tell("there is no filter yet: / sets one, and this table follows it")
+        if self.limited and not self.host.workspace.view.text:
+            self.host.shell.tell("there is no filter yet: / sets one, and this table follows it")
         self.refresh_numbers()
 
     def focused_table(self) -> TablePane:
-        """The table that sorting is about."""
+        """Return the table that is sorted by the keys for that."""
         return self.low_sheet if self.low_table.has_focus else self.upper
 
     def action_sort(self) -> None:
-        """Ask for a column."""
+        """Ask for a column to sort by."""
         pane = self.focused_table()
         sheet = pane.table.sheet
         choices = [("", "usual order")]
         choices += [(slot.column.name, slot.column.title) for slot in sheet.slots(pane.table.room)]
 
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                pane.refilled(lambda: sheet.sort_by(name) if name else sheet.unsort())
+        def chosen(name: str) -> None:
+            pane.refilled(lambda: sheet.sort_by(name) if name else sheet.unsort())
 
         here = sheet.sort.name if sheet.sort else ""
-        self.app.push_screen(Picker("order by", choices, self.scene.glyphs, here), chosen)
+        pick(self.app, "order by", choices, self.host.glyphs, chosen, here)
 
     def order(self, name: str) -> None:
-        """Order the table by a column; by the same one again, the other way round."""
+        """Sort the table by a column; by the same one again, the other way round."""
         self.upper.refilled(lambda: self.sheet.sort_by(name))
 
     def action_reverse(self) -> None:
-        """The other way round."""
+        """Sort the other way round."""
         pane = self.focused_table()
         if pane.table.sheet.sort is None:
             self.action_sort()
         else:
             pane.refilled(pane.table.sheet.reverse)
 
-    @on(Heading.Picked)
-    def title_clicked(self, event: Heading.Picked) -> None:
-        """Order by the column."""
+    @on(TableHeading.Picked)
+    def title_clicked(self, event: TableHeading.Picked) -> None:
+        """Sort by the column of a title."""
         event.stop()
         pane = self.upper if event.heading is self.upper.heading else self.low_sheet
         pane.refilled(lambda: pane.table.sheet.sort_by(event.name))
 
     def action_copy_line(self) -> None:
-        """The line, to the terminal's clipboard."""
+        """Copy the line under the cursor to the terminal's clipboard."""
         pane = self.lower if self.below else self.table
         if pane.cursor >= pane.count():
             return
         pieces = pane.pieces(pane.cursor, max(80, self.size.width))[1:]  # not its edge
-        text = self.scene.glyphs.text("".join(piece for piece, _ in pieces)).strip()
+        text = self.host.glyphs.text("".join(piece for piece, _ in pieces)).strip()
         text += f"   ({self.so_far}{NOT_FINAL})" if self.so_far else ""
         self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-        self.scene.tell(f"copied {len(text)} characters")
+        self.host.shell.tell(f"copied {len(text)} characters")
 
     def action_copy_command(self) -> None:
-        """The command that prints the same table."""
+        """Copy the command that prints the same table."""
         text = self.full_command().encode("utf-8", "replace").decode()
         self.app.copy_to_clipboard(text)
-        self.scene.tell(f"copied: {text}")
+        self.host.shell.tell(f"copied: {text}")
 
 
 def said_so_far(text: str) -> str:
-    """A sentence about the whole capture, made one about what was counted."""
+    """Return a sentence about the whole capture as one about what was counted."""
     for whole in ("in the capture", "as far as seen"):
         text = text.replace(whole, "so far")
     return text
-
-
-def told(lines: Sequence[Spans]) -> list[Told]:
-    """Lines that are about no exchange."""
-    return [Told(line) for line in lines]
-
-
-__all__ = ["BOARD_KEYS", "SLICE", "Board", "Scene", "told"]

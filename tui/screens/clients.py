@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from textual.binding import Binding
+from typing import TYPE_CHECKING, Any
 
 from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
 from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.identity import Identity
-from kafkascope.analyzer.statistics.clients import Clients
+from kafkascope.analyzer.statistics.clients import Clients, Usage
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.verdict import breaks_at
 from kafkascope.analyzer.text import safe, wrapped
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
 from kafkascope.tui.data.store import LATER
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens import evidence
-from kafkascope.tui.screens.board import told
 from kafkascope.tui.screens.charted import ChartedBoard
-from kafkascope.tui.screens.ladder import Told
 from kafkascope.tui.screens.matrix import ROLES, everybody, matrix, summary
-from kafkascope.tui.screens.picker import Picker
-from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.screens.picker import pick
+from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
-    from kafkascope.analyzer.statistics.clients import Usage
-    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.tui.host import Host
 
 
 ENDS = {"kept out": "!", "stuck": "!", "gone": "?", "open": "dim"}
 
 
 class ClientsBoard(ChartedBoard):
-    """Clients with a verdict."""
+    """Shows clients with a verdict."""
 
     NUMBER = 3
     TITLE = "Clients"
@@ -44,26 +38,22 @@ class ClientsBoard(ChartedBoard):
     COMMAND = "kafkascope clients {}"
     TABS = ("Versions", "All clients", "Over time")
     EMPTY = "no client in the capture"
-    KEYS: ClassVar[tuple[Key, ...]] = (
-        Key("clients.release", "K", "K", "release", "judge for another Kafka release"),
-    )
+    KEYS = (Key("clients.release", "K", "K", "release", "judge for another Kafka release"),)
+    BINDINGS = bindings(KEYS)
     HELP = (
         "Who talks to the cluster: client id, address, library, user, what it does, and what "
         "became of it: worked, gone, stuck, kept out, or open at the end, with the reason below. "
         "Versions shows each API with the versions it used (full) of those it was offered (dots). "
         "The verdict says whether a Kafka release still has them; only APIs that were used count."
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
-    ]
 
-    def __init__(self, scene: Any) -> None:
+    def __init__(self, host: Host) -> None:
         self.release: str | None = RELEASES[-1]
-        super().__init__(scene)
+        super().__init__(host)
         self._usages: dict[Identity, Usage] = {}
 
     def make_sheet(self) -> Sheet:
-        """As `clients --for`."""
+        """Return the columns of `clients --for`."""
         columns = tuple(column for column in Clients.COLUMNS if not column.wide)
         return Sheet(
             (*columns, *((BREAKS,) if self.release is None else VERDICT), *OUTCOME[:1]),
@@ -78,23 +68,20 @@ class ClientsBoard(ChartedBoard):
         )
 
     def identity(self, line: Line) -> Any:
-        """All that tells clients apart."""
+        """Return all that tells clients apart."""
         return line.get("client"), line.get("host"), line.get("software"), line.get("user")
 
-    def lines(self) -> Sequence[Line] | None:
-        """As `clients`."""
-        found = self.statistic("clients")
-        if found is None:
-            return None
+    def lines_of(self, found: Any) -> Sequence[Line]:
+        """Return the lines of `clients`."""
         self._usages = {usage.identity: usage for usage in found.usages()}
         # What becomes of whom is known at the end only.
         findings = None if self.so_far or self.limited else self.statistic("findings")
-        names = self.scene.store.session.context.names
-        lines = judged(found, self.release, findings and outcomes(findings, names))
+        lines = judged(found, self.release, findings and outcomes(findings, self.names))
         return [unjudged(line) for line in lines] if self.so_far else lines
 
     def evidence(self, line: Line) -> str:
-        """Everything of a client; of one without requests, what shows why."""
+        """Return the filter for all exchanges of a client; of one without requests, for what shows
+        why there are none."""
         if not line.get("requests") and line.get("outcome_filter"):
             return str(line["outcome_filter"])
         parts = [evidence.of_client(line)]
@@ -103,72 +90,62 @@ class ClientsBoard(ChartedBoard):
         return evidence.both(*parts)
 
     def command(self) -> str:
-        """With the release."""
+        """Return the command with the release."""
         return self.COMMAND + (f" --for {self.release}" if self.release else "")
 
     def said(self) -> str:
-        """The release."""
+        """Return the release that is judged for."""
         return f"for Kafka {self.release}   K another" if self.release else "K chooses a release"
 
     def action_release(self) -> None:
-        """Ask for a release."""
+        """Ask for the release to judge for."""
         choices = [("", "none: only where each client breaks")]
         choices += [(release, f"Kafka {release}") for release in reversed(RELEASES)]
 
-        def chosen(release: str | None) -> None:
-            if release is None:
-                return
+        def chosen(release: str) -> None:
             try:
                 if release:
                     release_key(release)
             except ValueError as error:
-                self.scene.tell(str(error), "warning")
+                self.host.shell.tell(str(error), "warning")
                 return
             self.release = release or None
-            self.sheet = self.make_sheet()
-            self.upper.refilled(lambda: setattr(self.table, "sheet", self.sheet))
-            self.refresh_numbers()
+            self.remake()
 
-        self.app.push_screen(
-            Picker(
-                "which Kafka release?", choices, self.scene.glyphs, self.release or "", free=True
-            ),
-            chosen,
-        )
+        title, glyphs = "which Kafka release?", self.host.glyphs
+        pick(self.app, title, choices, glyphs, chosen, self.release or "", free=True)
 
-    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
-        """A client's versions, everybody's, or the time."""
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
+        """Return the versions of the client, those of all clients, or the chart over time."""
         if tab == "Over time":
             return self.chart_tab(line, width, height)
         if tab == "All clients":
             columns, lines = everybody(list(self._usages.values()))
-            sheet = Sheet(columns, keep=("software",))
-            sheet.fill(lines)
-            return sheet
+            return Sheet(columns, keep=("software",)).fill(lines)
         identity = Identity(line["client"], line["host"], line["software"], line["user"])
         usage = self._usages.get(identity)
         if usage is None and line.get("outcome") is not None:
-            return told(became(line, width))
+            return text_lines(became(line, width))
         if usage is None:
-            return told([[("these are many clients", "dim")]])
+            return text_lines([[("these are many clients", "dim")]])
         head = summary(usage, self.release, breaks_at(usage), so_far=bool(self.so_far))
         end = [] if line.get("outcome") is None else became(line, width)
-        return told([*head, *end, *matrix(usage, self.release, width)])
+        return text_lines([*head, *end, *matrix(usage, self.release, width)])
 
     def low_evidence(self, tab: str, line: Line) -> str:
-        """A client of the table of all."""
+        """Return the filter for a client of the table of all."""
         return evidence.of_client(line)
 
 
 def became(line: Line, width: int) -> list[Spans]:
-    """What became of a client, with the reason."""
+    """Return what became of a client, with the reason."""
     text = f"{line['outcome']}: {line['outcome_reason']}"
     role = ENDS.get(line["outcome"], "")
     return [*([(part, role)] for part in wrapped(safe(text), width, breaks=True)), []]
 
 
 def unjudged(line: Line) -> Line:
-    """A client while more may come: what it used already may break, all else is not known yet."""
+    """Return a client as it is shown while more may come: only what breaks is judged by then."""
     if line.get("verdict") == "breaks":
         return line
     return {**line, "verdict": LATER, "why": [], "breaks_at": line.get("breaks_at") or LATER}

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from textual.binding import Binding
+from typing import TYPE_CHECKING, Any
 
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.connections import Connections
-from kafkascope.tui.keys import Key
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens import dots, evidence
-from kafkascope.tui.screens.board import told
 from kafkascope.tui.screens.charted import ChartedBoard
-from kafkascope.tui.screens.ladder import Told, ladder
-from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.screens.ladder import ladder
+from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
-    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.tui.host import Host
 
 
 PHASES = {"work": "", "sasl": "?", "versions": "?", "opaque": "~"}
@@ -39,7 +35,7 @@ KEEP = (
 
 
 class ConnectionsBoard(ChartedBoard):
-    """Connections, or the clients that made them."""
+    """Shows connections, or the clients that made them."""
 
     NUMBER = 2
     TITLE = "Connections"
@@ -47,9 +43,8 @@ class ConnectionsBoard(ChartedBoard):
     COMMAND = "kafkascope stats connections {}"
     TABS = ("Ladder", "Network", "Over time")
     EMPTY = "no connection in the capture"
-    KEYS: ClassVar[tuple[Key, ...]] = (
-        Key("connections.by", "B", "B", "by", "one line per connection, or per client"),
-    )
+    KEYS = (Key("connections.by", "B", "B", "by", "one line per connection, or per client"),)
+    BINDINGS = bindings(KEYS)
     HELP = (
         "Each TCP connection: how far it came (phase), how long it lived, who ended it and how, "
         "what was left without an answer, how well the network did. The ladder shows one from the "
@@ -57,21 +52,18 @@ class ConnectionsBoard(ChartedBoard):
         "Over time are connects that were refused (●) or not answered (○): to the broker of the "
         "connection, from anybody, or of the client."
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
-    ]
 
-    def __init__(self, scene: Any) -> None:
+    def __init__(self, host: Host) -> None:
         self.by_client = False
         self._rows: list[Line] = []
-        """All connections, and connects that came to none."""
+        """Connections, and attempts to connect that failed."""
         self._failed: list[Line] = []
         self._drawn: tuple[Any, ...] = ()
-        self._ladder: list[Told] = []
-        super().__init__(scene)
+        self._ladder: list[TextLine] = []
+        super().__init__(host)
 
     def make_sheet(self) -> Sheet:
-        """Connections or clients."""
+        """Return the columns of connections or of clients."""
         return Sheet(
             Connections.CLIENT_COLUMNS
             if self.by_client
@@ -85,28 +77,25 @@ class ConnectionsBoard(ChartedBoard):
         )
 
     def identity(self, line: Line) -> Any:
-        """The number of a connection, or the client."""
+        """Return the number of a connection, or the client."""
         return line.get("connection", line.get("client"))
 
-    def lines(self) -> Sequence[Line] | None:
-        """As `stats connections`."""
-        found = self.statistic("connections")
-        if found is None:
-            return None
-        names = self.scene.store.session.context.names
+    def lines_of(self, found: Any) -> Sequence[Line]:
+        """Return the lines of `stats connections`."""
+        names = self.names
         self._rows = found.rows(names)
         self._failed = dots.failed(self._rows)
         lines: list[Line] = found.by_client(names, self._rows) if self.by_client else self._rows
         return lines
 
     def evidence(self, line: Line) -> str:
-        """A connection, or all of a client."""
+        """Return the filter for a connection, or for all of a client."""
         if self.by_client:
             return evidence.of_titled_client(line["client"])
         return evidence.of_connection(line)
 
     def command(self) -> str:
-        """With --by where it is by client."""
+        """Return the command, with --by where the table is by client."""
         return self.COMMAND + (" --by client" if self.by_client else "")
 
     def select(self, number: int) -> bool:
@@ -122,14 +111,12 @@ class ConnectionsBoard(ChartedBoard):
         return True
 
     def action_by(self) -> None:
-        """Connections, or clients."""
+        """Switch between connections and clients."""
         self.by_client = not self.by_client
-        self.sheet = self.make_sheet()
-        self.upper.refilled(lambda: setattr(self.table, "sheet", self.sheet))
-        self.refresh_numbers()
+        self.remake()
 
-    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
-        """The ladder, the network, or the time."""
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
+        """Return the ladder, the facts about the network, or the chart over time."""
         if tab == "Over time":
             self.activity(line).connects = (
                 dots.of_client(self._failed, self._rows, line["client"])
@@ -138,10 +125,10 @@ class ConnectionsBoard(ChartedBoard):
             )
             return self.chart_tab(line, width, height)
         if self.by_client:
-            return told([[("B shows connections, which have a ladder", "dim")]])
+            return text_lines([[("B shows connections, which have a ladder", "dim")]])
         if tab == "Network":
-            return told(network(line, self.scene.times().text, so_far=bool(self.so_far)))
-        times, store = self.scene.times(), self.scene.store
+            return text_lines(network(line, self.host.times().text, so_far=bool(self.so_far)))
+        times, store = self.host.times(), self.host.store
         so_far = bool(self.so_far) or not store.progress.done
         rows = (so_far, len(store), store.whole)
         key = (line["connection"], line["requests"], line["end"], times.how, line["idle"], *rows)
@@ -152,7 +139,7 @@ class ConnectionsBoard(ChartedBoard):
 
 
 def network(line: Line, clock: Any, *, so_far: bool = False) -> list[Spans]:
-    """What TCP tells about a connection; `so_far`: more may come."""
+    """Return the facts of TCP about a connection; `so_far`: more may come."""
 
     def fact(name: str, value: Any, role: str = "") -> Spans:
         text = "-" if value in (None, "") else str(value)

@@ -1,4 +1,4 @@
-"""A held body as JSON in a text area: change it and send it on."""
+"""An editor for the body of a held frame, as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from textual.widgets import Static, TextArea
 from kafkascope.analyzer.text import json_safe
 from kafkascope.dissectors.codec.jsonform import dumps_indented
 from kafkascope.tui.settings.palette import STYLES, Glyphs
-from kafkascope.tui.views.typing import ShownArea
+from kafkascope.tui.views.safe import SafeTextArea
 
 
 class Editor(ModalScreen[Any]):
-    """Ends with the body to be sent on; None when it is to wait further."""
+    """Edits a body; the result is the body to send on, None to hold it further."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f2", "send", "send it on", id="editor.send", show=False, priority=True),
@@ -38,14 +38,14 @@ class Editor(ModalScreen[Any]):
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
-        """Title, text, what is wrong with it."""
+        """Yield the title, the text, and a line for what is wrong with it."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading, STYLES["header"]), markup=False)
-            yield ShownArea(json_safe(dumps_indented(self.body)).decode(), self.glyphs)
+            yield SafeTextArea(json_safe(dumps_indented(self.body)).decode(), self.glyphs)
             yield Static(id="editor-state", markup=False)
 
     def on_mount(self) -> None:
-        """The keys, as long as nothing is wrong."""
+        """Show the keys and give the text the focus."""
         self._say("ctrl+s sends it on   Esc leaves it held", "dim")
         self.query_one(TextArea).focus()
 
@@ -53,18 +53,17 @@ class Editor(ModalScreen[Any]):
         self.query_one("#editor-state", Static).update(self.glyphs.rich(text, STYLES[role]))
 
     def action_send(self) -> None:
-        """Send it, if it is JSON."""
+        """Send the body on, if it is a JSON object."""
         area = self.query_one(TextArea)
         try:
             body = json.loads(area.text)
         except json.JSONDecodeError as error:
             self._say(f"line {error.lineno}, column {error.colno}: {error.msg}", "!")
             area.move_cursor((error.lineno - 1, error.colno - 1))
-            return
         except RecursionError:
             self._say("nested too deeply", "!")
-            return
-        if not isinstance(body, dict):
-            self._say("an object is wanted: { ... }", "!")
-            return
-        self.dismiss(body)
+        else:
+            if isinstance(body, dict):
+                self.dismiss(body)
+            else:
+                self._say("an object is wanted: { ... }", "!")

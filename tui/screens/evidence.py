@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Any, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
@@ -13,14 +13,14 @@ PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 
 def word(value: Any) -> str:
-    """A value as it stands in a filter: in quotes unless it is a plain word."""
+    """Return a value as filters spell it: in quotes unless it is a plain word."""
     text = str(value)
     plain = text and text[0].isalpha() and all(char in PLAIN for char in text)
     return text if plain and text not in ("and", "or", "not", "in", "any", "all") else quoted(text)
 
 
 def both(*filters: str) -> str:
-    """All of them at once; empty ones want nothing."""
+    """Return the filter that wants all of these at once; empty ones want nothing."""
     given = [each for each in filters if each]
     if len(given) < 2:
         return "".join(given)
@@ -28,13 +28,13 @@ def both(*filters: str) -> str:
 
 
 def of_connection(line: Line) -> str:
-    """`conn == 17`"""
+    """Return the filter for a connection: `conn == 17`."""
     number = line.get("connection")
     return f"conn == {number}" if isinstance(number, int) else ""
 
 
 def of_client(line: Line) -> str:
-    """A line that names a client, its host, its library and user, as far as they are told."""
+    """Return the filter for a line that names a client and its host, as far as they are known."""
     parts = []
     if line.get("client") and line["client"] != OTHERS:
         parts.append(f"client == {word(line['client'])}")
@@ -44,7 +44,7 @@ def of_client(line: Line) -> str:
 
 
 def of_titled_client(title: str) -> str:
-    """What tables call a client: its id, `id@host`, or its host."""
+    """Return the filter for a client as tables call it: its id, `id@host`, or its host."""
     if not title or title == OTHERS:
         return ""
     name, at, host = title.rpartition("@")
@@ -54,7 +54,6 @@ def of_titled_client(title: str) -> str:
 
 
 def _is_host(text: str) -> bool:
-    from ipaddress import ip_address
 
     try:
         ip_address(text)
@@ -64,7 +63,7 @@ def _is_host(text: str) -> bool:
 
 
 def of_api(line: Line) -> str:
-    """`api == Fetch`, with version, client and broker where the line tells them."""
+    """Return the filter for an API, with version, client and broker where the line names them."""
     parts = []
     api = line.get("api")
     if api and api != OTHERS:
@@ -79,7 +78,7 @@ def of_api(line: Line) -> str:
 
 
 def of_topic(line: Line) -> str:
-    """A topic, or a partition of it."""
+    """Return the filter for a topic, or for a partition of it."""
     topic = line.get("topic")
     if not topic or topic == OTHERS:
         return ""
@@ -90,19 +89,19 @@ def of_topic(line: Line) -> str:
 
 
 def of_group(line: Line) -> str:
-    """A group."""
+    """Return the filter for a group."""
     group = line.get("group")
     return f"group == {word(group)}" if group and group != OTHERS else ""
 
 
 def of_member(line: Line) -> str:
-    """A member of a group."""
+    """Return the filter for a member of a group."""
     member = line.get("member")
     return both(of_group(line), f"member == {word(member)}" if member else "")
 
 
 def of_span(begin_ns: int, end_ns: int | None) -> str:
-    """A stretch of time, both ends included."""
+    """Return the filter for a stretch of time, both ends included."""
     ends = ((">=", begin_ns), ("<=", end_ns))
     told = [(sign, iso_ns(time_ns)) for sign, time_ns in ends if time_ns is not None]
     # Years that have more than four digits have no text.
@@ -110,9 +109,6 @@ def of_span(begin_ns: int, end_ns: int | None) -> str:
 
 
 def of_rebalance(line: Line) -> str:
-    """What a group did while it rebalanced."""
+    """Return the filter for what a group did while it rebalanced."""
     begin, spent = line["time"], line.get("duration")
     return both(of_group(line), of_span(begin, None if spent is None else begin + spent))
-
-
-Evidence = Callable[[Line], str]

@@ -4,29 +4,25 @@ opens a cause, then goes to the evidence."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual import on
 
 from kafkascope.analyzer.findings.causes import Cause, apart, counted, names_of, unfolded
-from kafkascope.analyzer.findings.model import RANK
-from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.findings.model import RANK, Finding
+from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.text import wrapped
-from kafkascope.tui.screens.board import told
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.folds import CLOSED, FOLD_KEYS, LEVEL, OPEN, FoldTable
-from kafkascope.tui.screens.ladder import Told
-from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.findings.model import Finding
-    from kafkascope.analyzer.statistics.model import Line
-    from kafkascope.tui.keys import Key
+    from kafkascope.tui.host import Host
 
 ROLES: Final = {"error": "!", "warning": "?", "note": "label", "chat": "dim"}
 SIGNS: Final = {"error": "!", "warning": "?", "note": "·", "chat": " "}
 CHATS: Final = "chat"
-"""The name of the line that has all chats below it; no rule is called so."""
+"""The name of the line that has all chats below it; no rule has that name."""
 WIDEST: Final = max(len(f"{sign} {word}") for word, sign in SIGNS.items())
 COLUMNS: Final = (
     Column("shown", "severity", by="rank"),
@@ -39,7 +35,7 @@ COLUMNS: Final = (
 
 
 class FindingsBoard(ChartedBoard):
-    """Observations about the traffic."""
+    """Shows causes with what followed from them."""
 
     NUMBER = 7
     TITLE = "Findings"
@@ -48,7 +44,7 @@ class FindingsBoard(ChartedBoard):
     TABS = ("About", "Over time")
     TABLE = FoldTable
     EMPTY = "nothing to object to"
-    KEYS: ClassVar[tuple[Key, ...]] = FOLD_KEYS
+    KEYS = FOLD_KEYS
     HELP = (
         "What is worth knowing about this traffic: causes, the worst first, each with how often, "
         "since when, and what to do. Where ▸ stands, other findings followed: Enter or space opens "
@@ -57,14 +53,14 @@ class FindingsBoard(ChartedBoard):
         "and ends with an exit code for CI."
     )
 
-    def __init__(self, scene: Any) -> None:
-        super().__init__(scene)
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self._causes: list[Cause] = []
         self._open: set[str] = set()
-        """Keys of the causes that stand open."""
+        """Keys of the causes that are unfolded."""
 
     def make_sheet(self) -> Sheet:
-        """As `check`."""
+        """Return the columns of `check`."""
         return Sheet(
             COLUMNS,
             tones={"shown": tone},
@@ -74,23 +70,20 @@ class FindingsBoard(ChartedBoard):
         )
 
     def identity(self, line: Line) -> Any:
-        """What was found, about whom."""
+        """Return the rule and the sentence of a finding."""
         return line.get("name"), line.get("text")
 
-    def lines(self) -> Sequence[Line] | None:
-        """As `check`."""
-        found = self.statistic("findings")
-        if found is None:
-            return None
-        self._causes = found.causes(self.scene.store.session.context.names)
+    def lines_of(self, found: Any) -> Sequence[Line]:
+        """Return the lines of `check`, as far as they are unfolded."""
+        self._causes = found.causes(self.names)
         return list(lines_of(self._causes, self._open))
 
     def evidence(self, line: Line) -> str:
-        """The exchanges that it is about."""
+        """Return the filter for the exchanges that a finding is about."""
         return str(line.get("filter") or "")
 
     def said(self) -> str:
-        """How many causes of each severity, and how many consequences."""
+        """Count causes by severity, and consequences."""
         counts = counted(self._causes)
         followed = counts.pop("consequence")
         words = [
@@ -102,16 +95,16 @@ class FindingsBoard(ChartedBoard):
         more += ["so far"] if self.so_far else []
         return "   ".join([*words, *more])
 
-    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
-        """The whole of a finding."""
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
+        """Return the finding in full, or its chart over time."""
         if tab == "Over time":
             if not self.evidence(line):
-                return told([[("it is about the capture as a whole", "dim")]])
+                return text_lines([[("it is about the capture as a whole", "dim")]])
             return self.chart_tab(line, width, height)
-        return told(about(line, min(width, 100), self.scene.times().text))
+        return text_lines(about(line, min(width, 100), self.host.times().text))
 
     def action_open_line(self) -> None:
-        """What followed from a cause; the exchanges behind what is open or has no consequence."""
+        """Unfold a cause; show the exchanges behind one that is unfolded or has no consequence."""
         line = self.line
         heads = line is not None and line["followed"] and not self.below
         if line and heads and (line["name"] == CHATS or line["key"] not in self._open):
@@ -121,7 +114,7 @@ class FindingsBoard(ChartedBoard):
 
     @on(FoldTable.Folded)
     def folded(self, event: FoldTable.Folded) -> None:
-        """A key of the table."""
+        """Fold or unfold what the table asks for."""
         event.stop()
         if event.every:
             heads = lines_of(self._causes, set())
@@ -133,7 +126,7 @@ class FindingsBoard(ChartedBoard):
             self._fold(event.opens)
 
     def _fold(self, opens: bool | None) -> None:
-        """What is below the line under the cursor is seen, or not."""
+        """Unfold the cause under the cursor, or fold it; None: the other of the two."""
         line = self.line
         if line is None or not line["followed"]:
             return
@@ -145,13 +138,14 @@ class FindingsBoard(ChartedBoard):
 
     def _shown(self) -> None:
         lines = list(lines_of(self._causes, self._open))
-        self.upper.refilled(lambda: self.sheet.fill(lines, self.scene.times()))
+        self.upper.refilled(lambda: self.sheet.fill(lines, self.host.times()))
         self.refill_lower()
         self.place()
 
 
 def lines_of(causes: Sequence[Cause], opened: set[str]) -> Iterator[Line]:
-    """The causes, those of `opened` with what followed; all chats are below one line at the end."""
+    """Yield the causes, those of `opened` with what followed; one line at the end has all chats
+    below it."""
     told_of = {finding.id: finding.text for finding in unfolded(causes)}
     trouble, chats = apart(causes)
     for cause in trouble:
@@ -179,12 +173,12 @@ def lines_of(causes: Sequence[Cause], opened: set[str]) -> Iterator[Line]:
 
 
 def _line(finding: Finding, told_of: dict[str, str]) -> Line:
-    """With the sentences of what explains it."""
+    """Return a finding with the sentences of what explains it."""
     return finding.line() | {"causes": [told_of[one] for one in finding.because if one in told_of]}
 
 
 def _head(line: Line, followed: int, opened: set[str]) -> Line:
-    """A cause: a sign before the severity, and how many are below it."""
+    """Return a cause, with a sign behind the severity that says whether it is unfolded."""
     mark = (OPEN if line["key"] in opened else CLOSED) if followed else ""
     return line | {
         "shown": f"{_severity(line):<{WIDEST}} {mark}".rstrip(),
@@ -195,7 +189,7 @@ def _head(line: Line, followed: int, opened: set[str]) -> Line:
 
 
 def _below(line: Line) -> Line:
-    """A consequence, or a chat: further to the right."""
+    """Return a consequence, or a chat, indented."""
     return line | {
         "shown": _severity(line),
         "followed": None,
@@ -209,12 +203,12 @@ def _severity(line: Line) -> str:
 
 
 def tone(shown: object) -> str:
-    """The role of a severity with its sign and mark."""
+    """Return the role of a severity with its sign and mark."""
     return next((ROLES[word] for word in str(shown).split() if word in ROLES), "")
 
 
 def about(line: Line, width: int, clock: Any) -> list[Spans]:
-    """A finding in full."""
+    """Return a finding in full."""
     role = ROLES.get(line["severity"], "")
     out: list[Spans] = [[(_severity(line), role)], []]
     out += [[(part, "header")] for part in wrapped(str(line.get("text", "")), width, breaks=True)]

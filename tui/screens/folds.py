@@ -1,17 +1,17 @@
-"""Lines of a table that stand below others: the keys that open and close them, and their order.
+"""A table with lines below others, and the keys that open and close these.
 
-A line whose `level` is 0 is a head; those behind it with a level above 0 are its own. Knows no
-statistics: what is below a head, and which heads are open, is the board's.
+A line whose `level` is 0 is a head; those behind it with a level above 0 belong to it. Knows no
+statistics: the board decides what is below a head, and which heads are open.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from dataclasses import dataclass
+from typing import Final
 
-from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens.panes import Table
 
 LEVEL: Final = "level"
@@ -29,37 +29,35 @@ FOLD_KEYS: Final = (
 class FoldTable(Table):
     """A table whose lines open and close."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in FOLD_KEYS
-    ]
+    BINDINGS = bindings(FOLD_KEYS)
 
+    @dataclass
     class Folded(Message):
-        """What is below a head, or below all of them, is to be seen or not; None: the other."""
+        """The user wants to see what is below a head, or below every one."""
 
-        def __init__(self, opens: bool | None, *, every: bool = False) -> None:
-            super().__init__()
-            self.opens = opens
-            self.every = every
+        opens: bool | None
+        """Whether to open or to close; None: whichever it is not."""
+        every: bool = False
 
     def action_turn(self) -> None:
-        """Open what is closed, close what is open."""
+        """Open the head if it is closed, else close it."""
         self._to_head()
         self.post_message(self.Folded(None))
 
     def action_unfold(self) -> None:
-        """Open."""
+        """Open the head under the cursor."""
         if not self._level():
             self.post_message(self.Folded(opens=True))
 
     def action_fold(self) -> None:
-        """Close; below a head, go to it."""
+        """Close the head under the cursor; from a line below one, go to its head."""
         if self._level():
             self._to_head()
         else:
             self.post_message(self.Folded(opens=False))
 
     def action_every(self, opens: bool) -> None:
-        """Open or close all."""
+        """Open or close every head."""
         self._to_head()
         self.post_message(self.Folded(opens, every=True))
 

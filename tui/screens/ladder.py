@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.render.cells import duration, size
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.connections import API_VERSIONS, SASL
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import padded
-from kafkascope.tui.screens.sheet import Spans
+from kafkascope.tui.screens.sheet import Spans, TextLine
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.render.times import Times
-    from kafkascope.analyzer.statistics.model import Line
     from kafkascope.tui.data.store import Store
 
 MOST: Final = 2_000
@@ -24,13 +24,6 @@ SILENCE_NS: Final = 1_000_000_000
 PHASE: Final = 10
 RAILS: Final = 3
 WORK: Final = 27
-
-
-class Told(NamedTuple):
-    """A line of text, and the exchange that it is about."""
-
-    spans: Spans
-    number: int | None = None
 
 
 def indexes_of(store: Store, connection: int) -> Sequence[int]:
@@ -52,20 +45,20 @@ def indexes_of(store: Store, connection: int) -> Sequence[int]:
     return array("L", sorted(found, key=times.__getitem__))
 
 
-def ladder(store: Store, line: Line, times: Times, *, so_far: bool = False) -> list[Told]:
+def ladder(store: Store, line: Line, times: Times, *, so_far: bool = False) -> list[TextLine]:
     """The lines of a connection, which is a line of the statistic of connections; `so_far`: more
     may come."""
     number = line["connection"]
     if not isinstance(number, int):
-        return [Told([("these are many connections", "dim")])]
+        return [TextLine([("these are many connections", "dim")])]
     found = list(_told(store, indexes_of(store, number), line, times))
     if not line["end"]:
         text = "still open so far" if so_far else "still open when the capture ends"
-        found.append(Told(_event("", "end", text, "dim")))
+        found.append(TextLine(_event("", "end", text, "dim")))
     return found
 
 
-def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Iterator[Told]:
+def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Iterator[TextLine]:
     session = store.session
     opened = line["opened"]
     if opened is not None:
@@ -73,27 +66,31 @@ def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Ite
         text = (
             "its beginning is not in the capture" if took is None else f"handshake {duration(took)}"
         )
-        yield Told(_event(times.text(opened), "tcp", text, "dim"))
+        yield TextLine(_event(times.text(opened), "tcp", text, "dim"))
     busy = opened
     ends: list[int] = []
     before = ""
     for index in indexes[:MOST]:
         begin = session.columns["time_ns"][index]
         if busy is not None and begin - busy >= SILENCE_NS:
-            yield Told([(f"{'':14}{'':{PHASE}}··· {duration(begin - busy)} of silence ···", "dim")])
+            yield TextLine(
+                [(f"{'':14}{'':{PHASE}}··· {duration(begin - busy)} of silence ···", "dim")]
+            )
         latency = session.columns["latency_ns"][index]
         ends = [end for end in ends if end > begin]
         depth = len(ends)
         ends.append(begin + max(0, latency))
         busy = max(busy or 0, *ends)
         phase = phase_of(store, index)
-        yield Told(
+        yield TextLine(
             _exchange(store, index, times, "" if phase == before else phase, depth),
             session.columns["number"][index],
         )
         before = phase
     if len(indexes) > MOST:
-        yield Told([(f"{len(indexes) - MOST:,} more: Enter in the table shows them all", "dim")])
+        yield TextLine(
+            [(f"{len(indexes) - MOST:,} more: Enter in the table shows them all", "dim")]
+        )
     if line["end"]:
         idle = line.get("idle")
         words = [f"closed: {line['end']}"]
@@ -103,7 +100,7 @@ def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Ite
             words.append(f"{line['unanswered']} unanswered")
         last = opened + line["life"] if opened is not None and line["life"] is not None else None
         clock = "" if last is None else times.text(last)
-        yield Told(_event(clock, "end", ", ".join(words), "?" if line["unanswered"] else "dim"))
+        yield TextLine(_event(clock, "end", ", ".join(words), "?" if line["unanswered"] else "dim"))
 
 
 def phase_of(store: Store, index: int) -> str:

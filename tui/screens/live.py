@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 
-from kafkascope.tui.keys import Key
-from kafkascope.tui.process.control import ControlError
-from kafkascope.tui.screens.board import Board, told
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.keys import Key, bindings
+from kafkascope.tui.process.control import Control, ControlError
+from kafkascope.tui.screens.board import Board
 from kafkascope.tui.screens.editor import Editor
-from kafkascope.tui.screens.ladder import Told
-from kafkascope.tui.screens.panes import Still
-from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.screens.panes import StaticLines
+from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.screens.proxied import (
     CONNECTIONS,
     COUNTERS,
@@ -30,20 +29,18 @@ from kafkascope.tui.screens.proxied import (
     proxy_of,
     rates_of,
 )
-from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
+    from kafkascope.tui.host import Host
 
-    from kafkascope.analyzer.statistics.model import Line
-    from kafkascope.tui.process.control import Control
-
-AGAIN_S: Final = 2.0
-"""Until a proxy that does not answer is tried once more."""
+RETRY_S: Final = 2.0
+"""Seconds until a proxy that does not respond is asked again."""
+NO_PROXY: Final = "no proxy here: kafkascope proxy --upstream HOST:PORT --open"
 
 
 class LiveBoard(Board):
-    """Rates above, held frames, rules."""
+    """Shows rates, held frames and rules."""
 
     NUMBER = 8
     TITLE = "Live"
@@ -54,25 +51,24 @@ class LiveBoard(Board):
     NOTED = False  # rates are of now
     EMPTY = "nothing is held   (i holds what a filter matches, e.g.  api == Produce)"
     EARLY = EMPTY
-    KEYS: ClassVar[tuple[Key, ...]] = (
+    KEYS = (
         Key("live.hold", "i", "i", "hold", "hold what a filter matches; an empty one ends it"),
         Key("live.release", "u", "u", "release", "let the held frame go on"),
         Key("live.release_all", "U", "U", "release_all", "let all of them go on"),
         Key("live.drop", "d,delete", "d", "drop", "drop the held frame; in the rules: remove one"),
         Key("live.add_rule", "I", "I", "add_rule", "add a rule: FILTER -> ACTION"),
     )
+    BINDINGS = bindings(KEYS)
     HELP = (
         "With a proxy: frames that a rule holds wait here until they are released (u), edited "
         "(Enter) or dropped (d); other rules delay, drop, break or replace what matches their "
         "filter. I adds one, such as: api == Produce -> error NOT_LEADER_OR_FOLLOWER first 3"
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
-    ]
 
-    def __init__(self, scene: Any) -> None:
-        super().__init__(scene)
-        self.head = Still(scene.glyphs, id="liveboard-head")
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.head = StaticLines(host.glyphs, id="liveboard-head")
+        self.head.styles.height = 3
         self._watching = False
         self.held: list[Line] = []
         self.rules: list[Line] = []
@@ -80,60 +76,50 @@ class LiveBoard(Board):
         self.status: dict[str, Any] = {}
         self.metrics: dict[str, dict[str, int]] = {}
         self.problem = ""
-        self.hold_filter = ""
+        """Why the proxy cannot be watched."""
 
     @property
     def control(self) -> Control | None:
-        """The proxy, where there is one."""
-        found: Control | None = getattr(self.scene, "control", None)
-        return found
+        """The connection to the proxy, where there is one."""
+        return self.host.control
 
     def compose(self) -> ComposeResult:
-        """Rates above the board."""
+        """Yield the rates above the board."""
         yield self.head
         yield from super().compose()
 
-    def on_mount(self) -> None:
-        """Ask at once."""
-        super().on_mount()
-        self.head.styles.height = 3
-
     def make_sheet(self) -> Sheet:
-        """What is held."""
+        """Return the columns of held frames."""
         return Sheet(HELD, keep=("kind", "api", "waits", "client_id"))
 
     def lines(self) -> Sequence[Line] | None:
-        """What is held."""
-        if self.control is None:
-            self.table.empty = ""
+        """Return the held frames."""
         return self.held
 
     def refresh_numbers(self) -> None:
-        """Rates, and what is held."""
+        """Show the rates and the held frames."""
         super().refresh_numbers()
-        if self.control is None:
-            self.table.empty = "no proxy here: kafkascope proxy --upstream HOST:PORT --open"
+        problem = NO_PROXY if self.control is None else self.problem
+        if problem:
+            self.table.empty = problem
             self.table.changed()
-        elif self.problem:
-            self.table.empty = self.problem
-            self.table.changed()
-        self.head.show(told(self._head()))
+        self.head.show(text_lines(self._head()))
 
     def _head(self) -> list[Spans]:
         rates = self.statistic("rates")
         lines = [] if rates is None else rates.rows()[-SECONDS:]
-        progress = self.scene.store.progress
+        progress = self.host.store.progress
         if not lines:
             return [[("no traffic yet" if not progress.done else "no traffic", "dim")]]
         head = rates_of(lines)
-        kept = f"{len(self.scene.store):,} exchanges kept"
+        kept = f"{len(self.host.store):,} exchanges kept"
         if progress.ring:
             kept += ", the oldest go when there are too many"
         head[-1].append((kept, "dim"))
         return head
 
     def tick(self) -> None:
-        """Watch the proxy, from the first time that the board is seen."""
+        """Watch the proxy, from the first time that the board is shown."""
         super().tick()
         if self.control is not None and not self._watching:
             self._watching = True
@@ -150,7 +136,7 @@ class LiveBoard(Board):
                 self.problem = str(error)
                 self.held, self.rules, self.connections = [], [], []
                 self.refresh_numbers()
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
 
     def _take(self, state: dict[str, Any], connections: list[dict[str, Any]]) -> None:
         now = state.get("at_ns") or time.time_ns()
@@ -160,129 +146,95 @@ class LiveBoard(Board):
         self.connections = [connection_line(each, now) for each in connections]
         self.refresh_numbers()
 
-    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
-        """Rules, the proxy itself, its counters."""
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
+        """Return the rules, the connections, the state of the proxy, or its counters."""
         if self.control is None:
-            return told([[("rules, held frames and counters are a proxy's", "dim")]])
+            return text_lines([[("rules, held frames and counters are a proxy's", "dim")]])
         if tab == "Proxy":
-            return told(proxy_of(self.status))
+            return text_lines(proxy_of(self.status))
         if tab == "Rules" and not self.rules:
-            return told([[("no rule: all passes as it is   (I adds one)", "dim")]])
+            return text_lines([[("no rule: all passes as it is   (I adds one)", "dim")]])
         if tab == "Connections" and not self.connections:
-            return told([[("nobody is connected", "dim")]])
+            return text_lines([[("nobody is connected", "dim")]])
         sheets = {
             "Rules": (RULES, ("rule", "fired"), self.rules),
             "Connections": (CONNECTIONS, ("client", "broker", "in_flight"), self.connections),
             "Counters": (COUNTERS, ("value",), counters_of(self.metrics)),
         }
         columns, keep, lines = sheets[tab]
-        sheet = Sheet(columns, keep=keep, alarms={"fired": "?", "unsent": "?"})
-        sheet.fill(lines)
-        return sheet
+        return Sheet(columns, keep=keep, alarms={"fired": "?", "unsent": "?"}).fill(lines)
 
     # --- actions ----------------------------------------------------------------------------
 
-    def _do(self, what: Callable[[Control], Awaitable[str]]) -> None:
-        """Ask for something, say what came of it, look again."""
-        control = self.control
-        if control is None:
-            self.scene.tell("there is no proxy to steer")
-            return
+    def _steer(self, work: Coroutine[Any, Any, str], group: str = "steer") -> None:
+        """Run what steers the proxy, and tell the sentence that comes of it."""
 
         async def run() -> None:
             try:
-                said = await what(control)
+                said = await work
             except ControlError as error:
-                self.scene.tell(str(error), "warning")
+                self.host.shell.tell(str(error), "warning")
             else:
                 if said:
-                    self.scene.tell(said)
+                    self.host.shell.tell(said)
 
-        self.run_worker(run(), group="steer", exit_on_error=False)
+        self.run_worker(run(), group=group, exit_on_error=False)
+
+    def _ask(self, said: Callable[[dict[str, Any]], str], do: str, **words: Any) -> None:
+        """Ask the proxy to do something; `said` makes a sentence of its response."""
+        control = self.control
+        if control is None:
+            self.host.shell.tell("there is no proxy to steer")
+            return
+
+        async def ask(control: Control = control) -> str:
+            return said(await control.ask(do, **words))
+
+        self._steer(ask())
 
     def action_open_line(self) -> None:
-        """Edit the held frame."""
-        line = self.line
-        control = self.control
-        if line is None or control is None or self.below:
-            return
+        """Edit the held frame under the cursor."""
+        line, control = self.line, self.control
+        if line is not None and control is not None and not self.below:
+            self._steer(self._edit(control, line), "edit")
+
+    async def _edit(self, control: Control, line: Line) -> str:
         number = line["number"]
-
-        async def edit() -> None:
-            try:
-                body = (await control.ask("show", number=number))["body"]
-            except ControlError as error:
-                self.scene.tell(str(error), "warning")
-                return
-            if body is None:
-                self.scene.tell("its body cannot be decoded: u releases it, d drops it", "warning")
-                return
-            title = f"{line['kind']} {line['api']} of {line['client_id'] or line['client']}, held"
-            changed = await self.app.push_screen_wait(Editor(title, body, self.scene.glyphs))
-            if changed is None:
-                return
-            await control.ask("edit", number=number, body=changed)
-            self.scene.tell(f"frame {number} was sent on")
-
-        async def run() -> None:
-            try:
-                await edit()
-            except ControlError as error:
-                self.scene.tell(str(error), "warning")
-
-        self.run_worker(run(), group="edit", exit_on_error=False)
+        body = (await control.ask("show", number=number))["body"]
+        if body is None:
+            raise ControlError("its body cannot be decoded: u releases it, d drops it")
+        title = f"{line['kind']} {line['api']} of {line['client_id'] or line['client']}, held"
+        changed = await self.app.push_screen_wait(Editor(title, body, self.host.glyphs))
+        if changed is None:
+            return ""
+        await control.ask("edit", number=number, body=changed)
+        return f"frame {number} was sent on"
 
     def action_release(self) -> None:
-        """Let the frame under the cursor go on."""
-        line = self.line
-        if line is None:
-            self.scene.tell("nothing is held")
-            return
-        number = line["number"]
-
-        async def release(control: Control) -> str:
-            await control.ask("release", number=number)
-            return ""
-
-        self._do(release)
+        """Release the frame under the cursor."""
+        if self.line is None:
+            self.host.shell.tell("nothing is held")
+        else:
+            self._ask(lambda _: "", "release", number=self.line["number"])
 
     def action_release_all(self) -> None:
-        """Let all go on."""
-
-        async def release(control: Control) -> str:
-            told = await control.ask("release", number="all")
-            return f"{told['released']} released"
-
-        self._do(release)
+        """Release all held frames."""
+        self._ask(lambda response: f"{response['released']} released", "release", number="all")
 
     def action_drop(self) -> None:
         """Drop the frame, or remove the rule, under the cursor."""
         if self.low_table.has_focus and self.tab == "Rules":
-            line = self.low_table.line
-            if line is None:
-                return
-            name = line["name"]
-
-            async def remove(control: Control) -> str:
-                told = await control.ask("remove", name=name)
-                return f"{told['removed']} removed"
-
-            self._do(remove)
-            return
-        line = self.line
-        if line is None:
-            self.scene.tell("nothing is held")
-            return
-        number = line["number"]
-
-        async def drop(control: Control) -> str:
-            await control.ask("drop", number=number)
-            return f"frame {number} was dropped"
-
-        self._do(drop)
+            rule = self.low_table.line
+            if rule is not None:
+                self._ask(lambda gone: f"{gone['removed']} removed", "remove", name=rule["name"])
+        elif self.line is None:
+            self.host.shell.tell("nothing is held")
+        else:
+            number = self.line["number"]
+            self._ask(lambda _: f"frame {number} was dropped", "drop", number=number)
 
     def action_hold(self) -> None:
-        """Ask for the filter of what is to be held."""
+        """Ask for the filter of the frames to hold."""
         suggestions = [
             ("api == Produce", "api == Produce"),
             ("api == Fetch", "api == Fetch"),
@@ -291,24 +243,15 @@ class LiveBoard(Board):
             ("", "hold nothing any longer"),
         ]
 
-        def chosen(text: str | None) -> None:
-            if text is None:
-                return
-
-            async def hold(control: Control) -> str:
-                await control.ask("hold", filter=text or None)
-                self.hold_filter = text
-                return f"holding {text}" if text else "holding nothing any longer"
-
-            self._do(hold)
+        def chosen(text: str) -> None:
+            said = f"holding {text}" if text else "holding nothing any longer"
+            self._ask(lambda _: said, "hold", filter=text or None)
 
         title = "hold what matches (a filter; empty: nothing)"
-        self.app.push_screen(
-            Picker(title, suggestions, self.scene.glyphs, free=True, empty=""), chosen
-        )
+        pick(self.app, title, suggestions, self.host.glyphs, chosen, free=True, empty="")
 
     def action_add_rule(self) -> None:
-        """Ask for a rule."""
+        """Ask for a rule and add it."""
         suggestions = [
             (text, text)
             for text in (
@@ -321,17 +264,8 @@ class LiveBoard(Board):
             )
         ]
 
-        def chosen(text: str | None) -> None:
-            if not text:
-                return
+        def chosen(text: str) -> None:
+            self._ask(lambda response: f"added: {response['rule']['rule']}", "fault", rule=text)
 
-            async def add(control: Control) -> str:
-                told = await control.ask("fault", rule=text)
-                return f"added: {told['rule']['rule']}"
-
-            self._do(add)
-
-        self.app.push_screen(
-            Picker("add a rule: FILTER -> ACTION", suggestions, self.scene.glyphs, free=True),
-            chosen,
-        )
+        title = "add a rule: FILTER -> ACTION"
+        pick(self.app, title, suggestions, self.host.glyphs, chosen, free=True)

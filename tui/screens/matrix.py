@@ -4,16 +4,14 @@ the same of all clients at once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.verdict import ReleaseVerdict, verdict_of
 from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.reference import releases
 from kafkascope.tui.screens.sheet import Spans
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.clients import Usage
 
 ROLES: Final = {"breaks": "!", "unclear": "?", "ok": "good", "broker": "dim", "": "dim"}
 LEGEND: Final = (

@@ -1,9 +1,10 @@
-"""The two things a screen consists of: a table of a statistic, and lines of text."""
+"""The two things that a screen consists of: a table of a statistic, and lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from rich.segment import Segment
 from textual.app import ComposeResult
@@ -13,77 +14,72 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kafkascope.tui.screens.ladder import Told
-from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.model import Line
 
 EDGE = 1
 """Columns at the left of a table."""
 
 
 def styled(spans: Spans) -> list[Piece]:
-    """Roles to styles."""
+    """Return texts with the styles of their roles."""
     return [(text, STYLES.get(role, NORMAL)) for text, role in spans]
 
 
-class Heading(Widget):
-    """The titles of a table; a click on one orders by it."""
+class TableHeading(Widget):
+    """Draws the titles of a table; a click on one sorts by it."""
 
-    DEFAULT_CSS = "Heading { height: 1; text-style: bold; background: $surface; }"
+    DEFAULT_CSS = "TableHeading { height: 1; text-style: bold; background: $surface; }"
 
+    @dataclass
     class Picked(Message):
         """A title was clicked."""
 
-        def __init__(self, heading: Heading, name: str) -> None:
-            super().__init__()
-            self.heading = heading
-            self.name = name
+        heading: TableHeading
+        name: str
 
     def __init__(self, table: Table) -> None:
         super().__init__()
         self.table = table
 
     def render_line(self, y: int) -> Strip:
-        """Textual's way to draw."""
+        """Draw the titles."""
         width = self.size.width
         text = self.table.glyphs.text(" " * EDGE + self.table.sheet.heading(self.table.room))
         segments = [Segment(text, STYLES["header"])]
         return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
 
     def on_click(self, event: Click) -> None:
-        """Order by the column under the mouse."""
+        """Tell which column is under the mouse."""
         column = self.table.sheet.column_at(event.x - EDGE, self.table.room)
         if column is not None:
             self.post_message(self.Picked(self, column.name))
 
 
 class Table(Lines):
-    """The lines of a sheet."""
+    """Draws the lines of a sheet."""
 
+    @dataclass
     class Opened(Message):
-        """A line is wanted: Enter, or a double click."""
+        """Enter or a double click on a line."""
 
-        def __init__(self, table: Lines) -> None:
-            super().__init__()
-            self.table = table
+        table: Lines
 
     def __init__(self, sheet: Sheet, glyphs: Glyphs, *, id: str) -> None:
         super().__init__(glyphs, id=id)
         self.sheet = sheet
         self.empty = ""
-        """A sentence for when there are no lines."""
+        """The sentence that stands in the place of lines."""
         self.chosen = False
-        """Whether the cursor was moved."""
+        """Whether the user moved the cursor."""
         self.identity: Callable[[Line], Any] = lambda line: next(iter(line.values()), None)
-        """What makes a line the same one when there are new numbers."""
+        """Tells what identifies a line among those of newer numbers."""
 
     @property
     def room(self) -> int:
-        """Columns for the cells."""
+        """Columns of the terminal for the cells."""
         return max(1, self.scrollable_content_region.width - EDGE)
 
     @property
@@ -92,18 +88,18 @@ class Table(Lines):
         return self.sheet.lines[self.cursor] if self.cursor < len(self.sheet.lines) else None
 
     def count(self) -> int:
-        """Lines there are; one when there are none, to say so."""
+        """Return how many lines there are, one of them for the sentence when there is none."""
         return len(self.sheet.lines) or bool(self.empty)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """The cells of a line."""
+        """Return the cells of a line."""
         if not self.sheet.lines:
             return [(f" {self.empty}", STYLES["dim"])]
         edge = "▶" if line == self.cursor else " "
         return [(edge, STYLES["label"]), *styled(self.sheet.row(line, max(1, width - EDGE)))]
 
     def move_to(self, line: int, *, tell: bool = True) -> None:
-        """The cursor was moved: from now on it belongs to its line."""
+        """Put the cursor on a line, to which it belongs from now on."""
         self.chosen = line > 0
         super().move_to(line, tell=tell)
 
@@ -114,67 +110,62 @@ class Table(Lines):
         key = None if here is None else self.identity(here)
         change()
         if key is not None:
-            self.cursor = next(
-                (
-                    index
-                    for index, each in enumerate(self.sheet.lines)
-                    if self.identity(each) == key
-                ),
-                min(self.cursor, max(0, len(self.sheet.lines) - 1)),
-            )
+            lines = self.sheet.lines
+            places = (place for place, each in enumerate(lines) if self.identity(each) == key)
+            self.cursor = next(places, min(self.cursor, max(0, len(lines) - 1)))
         self.changed()
         self.show_line(self.cursor)
 
     def on_click(self, event: Click) -> None:
-        """The cursor goes there; twice opens."""
+        """Put the cursor on a line; open it on a double click."""
         super().on_click(event)
         if event.chain > 1:
             self.post_message(self.Opened(self))
 
 
-class Text(Lines):
-    """Lines of text; those about an exchange open it."""
+class TextLines(Lines):
+    """Draws lines of text; those about an exchange open it."""
 
-    def __init__(self, glyphs: Glyphs, *, id: str) -> None:
-        super().__init__(glyphs, id=id)
-        self.told: Sequence[Told] = []
+    def __init__(self, glyphs: Glyphs, *, id: str, classes: str = "") -> None:
+        super().__init__(glyphs, id=id, classes=classes)
+        self.content: Sequence[TextLine] = []
 
     def ground(self, line: int) -> str:
-        """Text has a cursor only where the keys go."""
+        """Return the role behind a line: text has a cursor only while it has the focus."""
         return super().ground(line) if self.has_focus else ""
 
     @property
     def number(self) -> int | None:
         """The exchange that the line under the cursor is about."""
-        return self.told[self.cursor].number if self.cursor < len(self.told) else None
+        return self.content[self.cursor].number if self.cursor < len(self.content) else None
 
     def count(self) -> int:
-        """Lines there are."""
-        return len(self.told)
+        """Return how many lines there are."""
+        return len(self.content)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """A line, a little away from the edge."""
-        return [(" " * EDGE, NORMAL), *styled(self.told[line].spans)]
+        """Return a line, away from the edge."""
+        return [(" " * EDGE, NORMAL), *styled(self.content[line].spans)]
 
-    def show(self, told: Sequence[Told]) -> None:
-        """Other lines."""
-        self.told = told
+    def show(self, content: Sequence[TextLine]) -> None:
+        """Show other lines."""
+        self.content = content
         self.changed()
 
     def on_click(self, event: Click) -> None:
-        """The cursor goes there; twice opens."""
+        """Put the cursor on a line; open it on a double click."""
         super().on_click(event)
         if event.chain > 1:
             self.post_message(Table.Opened(self))
 
 
-class Still(Text, can_focus=False):
-    """Lines of text without a cursor."""
+class StaticLines(TextLines, can_focus=False):
+    """Draws lines of text without a cursor."""
 
     WHOLE = False
 
     def show_line(self, line: int) -> None:
-        """Nobody is there."""
+        """Stay where the mouse has scrolled to: there is no cursor to follow."""
 
 
 class TablePane(Vertical):
@@ -182,17 +173,17 @@ class TablePane(Vertical):
 
     DEFAULT_CSS = "TablePane { height: 1fr; } TablePane > Lines { height: 1fr; }"
 
-    def __init__(self, table: Table, *, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self, table: Table, *, id: str, classes: str = "") -> None:
+        super().__init__(id=id, classes=classes)
         self.table = table
-        self.heading = Heading(table)
+        self.heading = TableHeading(table)
 
     def compose(self) -> ComposeResult:
-        """Titles, lines."""
+        """Yield the titles and the lines."""
         yield self.heading
         yield self.table
 
     def refilled(self, change: Callable[[], object]) -> None:
-        """Change the sheet, and draw it."""
+        """Change the sheet and draw it."""
         self.table.refilled(change)
         self.heading.refresh()

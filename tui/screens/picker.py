@@ -3,11 +3,11 @@ suggestions instead: Enter takes what is typed, unless the cursor was moved onto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -15,11 +15,30 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from kafkascope.tui.settings.palette import STYLES, Glyphs
-from kafkascope.tui.views.box import Box
+from kafkascope.tui.views.safe import SafeInput
+
+
+def pick(
+    app: App[Any],
+    title: str,
+    choices: Sequence[tuple[str, str]],
+    glyphs: Glyphs,
+    chosen: Callable[[str], object],
+    here: str | None = None,
+    **options: Any,
+) -> None:
+    """Let the user choose one of (key, text); `chosen` gets its key, unless there was no choice.
+    `here` is the key of what is in use; `options` are those of `Picker`."""
+
+    def done(key: str | None) -> None:
+        if key is not None:
+            chosen(key)
+
+    app.push_screen(Picker(title, choices, glyphs, here, **options), done)
 
 
 class Picker(ModalScreen[str | None]):
-    """Ends with the key of a choice; None when there was none."""
+    """Asks for one of several things; the result is the key of the choice, None without one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "back", show=False),
@@ -59,15 +78,15 @@ class Picker(ModalScreen[str | None]):
         self._typed = ""
 
     def compose(self) -> ComposeResult:
-        """Title, what is typed, choices."""
+        """Yield the title, the box and the choices."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading), markup=False)
             hint = "type, or Down to choose" if self.free else "type to narrow"
-            yield Box(compact=True, placeholder=hint)
+            yield SafeInput(compact=True, placeholder=hint)
             yield OptionList()
 
     def on_mount(self) -> None:
-        """All choices, the one that is in use under the cursor."""
+        """Show all choices, with the cursor on the one that is in use."""
         self._fill("")
         keys = [key for key, _ in self._shown]
         if not self.free:
@@ -92,14 +111,14 @@ class Picker(ModalScreen[str | None]):
 
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
-        """Narrow the choices."""
+        """Show the choices that contain what is typed."""
         event.stop()
         if event.value != self._typed:
             self._fill(event.value)
 
     @on(Input.Submitted)
     def entered(self, event: Input.Submitted) -> None:
-        """Take the one under the cursor, else what is typed."""
+        """Take the choice under the cursor, else what is typed."""
         event.stop()
         at = self.query_one(OptionList).highlighted
         if at is not None and at < len(self._shown):
@@ -109,17 +128,16 @@ class Picker(ModalScreen[str | None]):
 
     @on(OptionList.OptionSelected)
     def picked(self, event: OptionList.OptionSelected) -> None:
-        """Take the one that was clicked."""
+        """Take the choice that was clicked."""
         event.stop()
         self.dismiss(self._shown[event.option_index][0])
 
     def action_step(self, by: int) -> None:
-        """The next choice."""
+        """Put the cursor on the next choice."""
         options = self.query_one(OptionList)
         if self._shown:
-            at = options.highlighted
-            if at is None:
-                at = -1 if by > 0 else 0
+            before = -1 if by > 0 else 0
+            at = before if options.highlighted is None else options.highlighted
             options.highlighted = (at + by) % len(self._shown)
 
     def action_complete(self) -> None:

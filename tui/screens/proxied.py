@@ -4,15 +4,12 @@ counters."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.render.cells import duration, size
-from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.tui.screens.charts import spark
 from kafkascope.tui.screens.sheet import Spans
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.model import Line
 
 SECONDS: Final = 60
 """Of rates that are shown."""

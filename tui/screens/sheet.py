@@ -1,5 +1,5 @@
 """A table of statistics on a screen: which columns fit, how wide they are, in which order the lines
-stand, and what each cell says. Knows no terminal: cells are texts with roles.
+stand, and the text of each cell. Knows no terminal: cells are texts with roles.
 """
 
 from __future__ import annotations
@@ -13,19 +13,32 @@ from kafkascope.analyzer.statistics.table import DOWNWARDS, RIGHT, cell, sorted_
 from kafkascope.analyzer.text import columns_taken, padded
 
 Span: TypeAlias = tuple[str, str]
-"""Text and its role, a key of `palette.STYLES`, or nothing for the usual one."""
+"""Text and its role, a key of `palette.STYLES`; empty: the usual one."""
 Spans: TypeAlias = list[Span]
+
+
+class TextLine(NamedTuple):
+    """A line of text, and the exchange that it is about."""
+
+    spans: Spans
+    number: int | None = None
+
+
+def text_lines(lines: Sequence[Spans]) -> list[TextLine]:
+    """Return lines that are about no exchange."""
+    return [TextLine(line) for line in lines]
+
 
 GAP: Final = "  "
 MEASURED: Final = 400
 """Lines that are looked at for the width of columns."""
 WIDEST: Final = 40
-"""Of a column of text that is not the last one."""
+"""Largest width of a column of text that is not the last one."""
 NARROW: Final = 16
 NARROWEST: Final = 9
-"""To which columns of text shrink before others go, and when no other can go any more."""
+"""Widths to which columns of text shrink before others go, and when no other can go any more."""
 LEAST_LAST: Final = 16
-"""What a last column of text needs to be of use."""
+"""Least width of a last column of text."""
 
 
 class Slot(NamedTuple):
@@ -37,7 +50,7 @@ class Slot(NamedTuple):
 
 
 class Sheet:
-    """Lines of a statistic in an order of their own."""
+    """Sorts the lines of a statistic and lays out their cells."""
 
     def __init__(
         self,
@@ -66,16 +79,17 @@ class Sheet:
         self._given: list[Line] = []
         self._natural: dict[str, int] = {}
 
-    def fill(self, lines: Sequence[Line], times: Times | None = None) -> None:
-        """Other lines, in the order that is usual for them."""
+    def fill(self, lines: Sequence[Line], times: Times | None = None) -> Sheet:
+        """Take lines in their usual order, in the place of those that there are."""
         if times is not None:
             self.times = times
         self._given = list(lines)
         self._order()
         self._measure()
+        return self
 
     def sort_by(self, name: str, *, down: bool | None = None) -> None:
-        """Order by a column; by the same one again, the other way round."""
+        """Sort by a column; by the same one again, the other way round."""
         column = next(each for each in self.columns if each.name == name)
         if down is None:
             same = self.sort is not None and self.sort.name == name
@@ -85,12 +99,12 @@ class Sheet:
         self._measure()
 
     def unsort(self) -> None:
-        """The usual order again."""
+        """Restore the usual order."""
         self.sort = None
         self._order()
 
     def reverse(self) -> None:
-        """The other way round."""
+        """Sort the other way round."""
         self.down = not self.down
         self._order()
 
@@ -120,13 +134,13 @@ class Sheet:
         self._natural = found
 
     def text(self, column: Column, line: Line) -> str:
-        """What a cell says."""
+        """Return the text of a cell."""
         return cell(column, line, self.times)
 
     # --- places ---------------------------------------------------------------------------------
 
     def slots(self, width: int) -> list[Slot]:
-        """The columns that fit into so many of a terminal; empty ones are left out."""
+        """Return the columns that fit into `width` columns of the terminal, without empty ones."""
         shown = [
             column
             for index, column in enumerate(self.columns)
@@ -153,19 +167,18 @@ class Sheet:
         )
 
     def _least(self, shown: list[Column]) -> Column:
-        """The column that can go."""
+        """Return the column that goes first when there is no room."""
         rest = [column for column in shown[1:] if column.name not in self.keep]
         if rest:
             # A sentence at the end says more than the numbers before it.
             sentence = rest[-1].kind in ("list", "text") and len(rest) > 1
             return rest[-2] if sentence else rest[-1]
-        kept = sorted(shown[1:], key=lambda column: self.keep.index(column.name))
-        return kept[-1]
+        return max(shown[1:], key=lambda column: self.keep.index(column.name))
 
     def _shared(
         self, shown: list[Column], width: int, least: int, roomy: Mapping[str, int]
     ) -> list[int] | None:
-        """The widths of columns; None when there is no room for all."""
+        """Return the widths of columns; None when there is no room for all."""
         widths = []
         for index, column in enumerate(shown):
             natural = self._natural.get(column.name, len(column.title))
@@ -200,7 +213,7 @@ class Sheet:
         return widths
 
     def column_at(self, x: int, width: int) -> Column | None:
-        """The column whose title is there."""
+        """Return the column whose title is at a column of the terminal."""
         for column, left, size in self.slots(width):
             if left <= x < left + size + len(GAP):
                 return column
@@ -209,7 +222,7 @@ class Sheet:
     # --- texts ----------------------------------------------------------------------------------
 
     def heading(self, width: int) -> str:
-        """The titles, with an arrow beside the one of the order."""
+        """Return the titles, with an arrow beside that of the column that sorts."""
         parts = []
         for column, _, size in self.slots(width):
             title = column.title
@@ -219,7 +232,7 @@ class Sheet:
         return GAP.join(parts)
 
     def row(self, index: int, width: int) -> Spans:
-        """The cells of a line."""
+        """Return the cells of a line."""
         line = self.lines[index]
         out: Spans = []
         for column, _, size in self.slots(width):
@@ -230,7 +243,7 @@ class Sheet:
         return out
 
     def role(self, column: Column, line: Line) -> str:
-        """How a cell is to look."""
+        """Return the role of a cell."""
         value = line.get(column.name)
         if column.name in self.tones:
             return self.tones[column.name](value)

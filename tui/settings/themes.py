@@ -3,6 +3,7 @@ green, and have a contrast of 4.5 to 1 at least."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.theme import Theme
@@ -54,8 +55,6 @@ def register(app: App[Any], wanted: str = "") -> str:
         app.register_theme(theme)
     told = ""
     if wanted and wanted not in app.available_themes:
-        from difflib import get_close_matches
-
         near = get_close_matches(wanted, app.available_themes, n=1)
         told = f'no theme "{wanted}"' + (f"; did you mean {near[0]}?" if near else "")
         wanted = ""

@@ -1,3 +1,1 @@
 """The parts of the screens."""
-
-__all__: list[str] = []

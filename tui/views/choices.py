@@ -1,4 +1,4 @@
-"""What may stand at the cursor of the filter, in lines below it; or where it is wrong."""
+"""Completions of the filter in lines below it, or where it is wrong."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 MOST: Final = 8
 INDENT: Final = 3
-"""Where the text of the filter begins."""
+"""The column where the text of the filter begins."""
 
 
 class Choices(Static):
-    """Over the list, as high as it must be."""
+    """Draws completions over the list, in as many lines as they take."""
 
     DEFAULT_CSS = """
     Choices { display: none; overlay: screen; height: auto; width: auto; max-width: 100%;
@@ -32,7 +32,7 @@ class Choices(Static):
         self.found: Completion | None = None
         self.at = 0
         self.moved = False
-        """Whether the user went to an item: Enter takes it then."""
+        """Whether the user moved to an item: Enter takes it then."""
 
     @property
     def item(self) -> Item | None:
@@ -42,12 +42,12 @@ class Choices(Static):
         return self.found.items[self.at]
 
     def show(self, found: Completion | None) -> None:
-        """What was found for the text; nothing hides it."""
+        """Show the completions that were found; None hides the widget."""
         self.found, self.at, self.moved = found, 0, False
         self._draw()
 
     def step(self, by: int) -> None:
-        """Another item."""
+        """Put the cursor on the next item."""
         if self.found is not None and self.found.items:
             self.at = (self.at + by) % len(self.found.items) if self.moved or by < 0 else 0
             self.moved = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -14,7 +15,7 @@ from kafkascope.tui.views.lines import Lines, Piece
 
 
 class DetailPane(Lines):
-    """Lines of a tree that fold."""
+    """Draws a tree whose lines fold."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "turn", "open or close", show=False),
@@ -24,19 +25,18 @@ class DetailPane(Lines):
         Binding("Z", "all(True)", "open all", show=False),
     ]
 
+    @dataclass
     class Wanted(Message):
-        """What is below a line, or below all, is to be made first, and takes its time."""
+        """The user opens a line, or all of them (None), and what is below takes long to make."""
 
-        def __init__(self, item: Item | None) -> None:
-            super().__init__()
-            self.item = item
+        item: Item | None
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(glyphs, id="detail")
         self.tree_ = Tree([], [])
 
     def show(self, tree: Tree) -> None:
-        """Another tree."""
+        """Show another tree."""
         self.tree_ = tree
         self.cursor = 0
         self.scroll_to(y=0, animate=False, immediate=True, force=True)
@@ -48,11 +48,11 @@ class DetailPane(Lines):
         return self.tree_.lines[self.cursor] if self.cursor < len(self.tree_.lines) else None
 
     def count(self) -> int:
-        """Visible lines."""
+        """Return how many lines are not folded away."""
         return len(self.tree_.lines)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Fold mark, name, value."""
+        """Return the fold mark, the name and the value of a line."""
         item = self.tree_.lines[line]
         fold = ("▼ " if item.open else "▶ ") if item.foldable else "  "
         out: list[Piece] = [("  " * item.depth + fold, NORMAL)]
@@ -67,12 +67,12 @@ class DetailPane(Lines):
         self.move_to(self.tree_.lines.index(item), tell=False)
 
     def action_turn(self) -> None:
-        """Open what is closed, close what is open."""
+        """Open the line if it is closed, else close it."""
         if self.item is not None:
             self._set(self.item, not self.item.open)
 
     def action_unfold(self) -> None:
-        """Open; what is open already: its first line."""
+        """Open the line; if it is open, go to the first line below it."""
         item = self.item
         if item is not None and item.foldable and item.open:
             self.action_move(1)
@@ -80,17 +80,15 @@ class DetailPane(Lines):
             self._set(item, True)
 
     def action_fold(self) -> None:
-        """Close; what is closed already: its parent."""
+        """Close the line; if it is closed, go to its parent."""
         item = self.item
-        if item is None:
-            return
-        if item.open and item.foldable:
+        if item is not None and item.open and item.foldable:
             self._set(item, False)
-        elif item.parent is not None:
+        elif item is not None and item.parent is not None:
             self.move_to(self.tree_.lines.index(item.parent))
 
     def action_all(self, wanted: bool) -> None:
-        """Open or close everything."""
+        """Open or close every line."""
         if wanted and self.tree_.any_heavy():
             self.post_message(self.Wanted(None))
             return
@@ -98,7 +96,7 @@ class DetailPane(Lines):
         self.changed()
 
     def on_click(self, event: Click) -> None:
-        """A click on the line under the cursor folds."""
+        """Put the cursor on a line; fold it on a double click."""
         line = event.y + self.scroll_offset.y
         again = line == self.cursor
         super().on_click(event)

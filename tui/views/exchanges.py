@@ -11,6 +11,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.render.listing import ListColumn, columns_of, fitted
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.session.rows import ColumnRow
@@ -21,14 +22,13 @@ from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.tui.data.view import View
     from kafkascope.tui.data.workspace import Workspace
 
 EDGE: Final = 2
 GAP: Final = 2
 LEFT_OVER: Final = 400
-"""Columns that the last title may take for a click."""
+"""Columns of the terminal in which a click is one on the last title."""
 DROPPED: Final = ("broker", "response.bytes", "request.bytes", "latency", "time", "client")
 """Columns that go first when a terminal is narrow: who asked matters more than how long it took."""
 SINCE_MARK: Final = "m"
@@ -40,19 +40,19 @@ EVERY: Final = 1.0
 
 
 class ExchangeList(Lines):
-    """One line per exchange of a view."""
+    """Draws one line per exchange of the workspace's view."""
 
     class Opened(Message):
-        """A double click."""
+        """A double click on an exchange."""
 
     def __init__(self, workspace: Workspace, glyphs: Glyphs, times: str) -> None:
         super().__init__(glyphs, id="exchanges")
         self.workspace = workspace
         self.times = times
         self.reference_ns: int | None = None
-        """What times count from, when they count from a mark."""
+        """The time of the exchange from which times count, in one of the time formats."""
         self.extra: list[str] = []
-        """Columns that were added: fields of the filter language."""
+        """Columns that the user added: fields of the filter language."""
         self._columns: list[ListColumn] = []
         self._for: tuple[object, ...] = ()
         self._overview = ""
@@ -61,11 +61,11 @@ class ExchangeList(Lines):
 
     @property
     def view(self) -> View:
-        """The rows."""
+        """The rows that are shown."""
         return self.workspace.view
 
     def count(self) -> int:
-        """Exchanges in the view."""
+        """Return how many exchanges are shown."""
         return len(self.view)
 
     @property
@@ -80,7 +80,7 @@ class ExchangeList(Lines):
         return None if index is None else self.view.store.session.columns["number"][index]
 
     def columns(self, width: int) -> list[ListColumn]:
-        """The columns that fit."""
+        """Return the columns that fit into a width."""
         key = (width, self.times, tuple(self.extra), self.reference_ns)
         if self._for != key:
             times = Times("r" if self.times in RELATIVE else self.times)
@@ -98,7 +98,7 @@ class ExchangeList(Lines):
         return self._columns
 
     def heading(self, width: int) -> str:
-        """The titles, as wide as the list."""
+        """Return the titles, as wide as the list."""
         order = self.view.order
         cells = []
         for column in self.columns(width):
@@ -109,7 +109,7 @@ class ExchangeList(Lines):
         return " " * EDGE + (" " * GAP).join(cells)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """The cells of a row."""
+        """Return the cells of a row."""
         index = self.view[line]
         store = self.view.store
         row = ColumnRow(store.session, index)
@@ -141,7 +141,7 @@ class ExchangeList(Lines):
         return out
 
     def text(self, width: int) -> str:
-        """The row under the cursor as text."""
+        """Return the row under the cursor as text."""
         pieces = self.pieces(self.cursor, width)
         return self.glyphs.text("".join(piece for piece, _ in pieces)).strip()
 
@@ -155,12 +155,10 @@ class ExchangeList(Lines):
             return "?"  # its bytes are gone
 
     def _relative(self, time_ns: int, line: int) -> str:
-        if self.times == SINCE_MARK:
-            since = self.reference_ns
-        else:
-            since = (
-                self.view.store.session.columns["time_ns"][self.view[line - 1]] if line else None
-            )
+        since = self.reference_ns
+        if self.times != SINCE_MARK:
+            times = self.view.store.session.columns["time_ns"]
+            since = times[self.view[line - 1]] if line else None
         delta = 0 if since is None else time_ns - since
         seconds, rest = divmod(abs(delta), 1_000_000_000)
         return f"{'-' if delta < 0 else ''}{seconds}.{rest // 1000:06d}"
@@ -172,7 +170,7 @@ class ExchangeList(Lines):
     # --- the overview -----------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        """The row, and what its share of all rows looks like."""
+        """Draw a row, and at its edge the sign of the line's share of all rows."""
         strip = super().render_line(y)
         signs = self.overview()
         if not signs or y >= len(signs) or strip.cell_length < 2:
@@ -183,8 +181,8 @@ class ExchangeList(Lines):
         return Strip([*head, *Strip([last]).apply_style(self.behind)], strip.cell_length)
 
     def overview(self) -> str:
-        """For each line of the screen the worst that is in its share of the view; empty when all
-        rows are on the screen."""
+        """Return for each line of the screen the worst sign in its share of the view; an empty
+        string when all rows are on the screen."""
         height, size = self.scrollable_content_region.height, len(self.view)
         if size <= height or height < 3 or not self._counts():
             return ""
@@ -197,7 +195,7 @@ class ExchangeList(Lines):
         return self._overview
 
     def _counts(self) -> bool:
-        """Whether numpy is there: the first rows do not wait for it."""
+        """Return whether numpy is loaded: the first rows do not wait for it."""
         if not self._numpy and not self._asked:
             self._asked = True
             self.run_worker(self._load, thread=True)
@@ -230,12 +228,13 @@ class ExchangeList(Lines):
         )
 
     def action_go(self, line: int) -> None:
-        """The first line, or the last one: to be there already is worth a word, too."""
+        """Go to a line; -1: the last one. That is told even where the cursor was there already,
+        which begins to follow the end."""
         super().action_go(line)
         self.post_message(self.Moved(self))
 
     def on_click(self, event: Click) -> None:
-        """The cursor goes there; twice opens; the edge is a map of all rows."""
+        """Put the cursor on a row, and open it on a double click; the edge is a map of all rows."""
         width = self.scrollable_content_region.width
         if event.x == width - 1 and self.overview():
             height = max(1, self.scrollable_content_region.height)

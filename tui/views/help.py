@@ -1,4 +1,4 @@
-"""The keys of a screen, searchable, and what a pane is good for; over everything else."""
+"""The help of a screen or a pane, with a search among its keys, over everything else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from kafkascope.analyzer.text import columns_taken, padded, wrapped
 from kafkascope.tui.settings.palette import STYLES, Glyphs
-from kafkascope.tui.views.box import Box
+from kafkascope.tui.views.safe import SafeInput
 
 WIDTH: Final = 73
 """Columns of text where there is room: those of the box without its edges and its scroll bar."""
@@ -25,7 +25,7 @@ MARGIN: Final = 16
 LEAVE: Final = frozenset({"q", "question_mark"})
 
 Row = tuple[str, str]
-"""Keys for people, and what they do."""
+"""Keys as people read them, and what they do."""
 Section = tuple[str, Sequence[Row]]
 
 COMMAND: Final = "kafkascope ls FILE -Y FILTER"
@@ -36,11 +36,11 @@ EXCHANGES: Final = (
 )
 
 
-class Search(Box):
-    """What is typed narrows the keys; keys that leave do so while nothing is typed."""
+class HelpSearch(SafeInput):
+    """Takes the search among keys; while it is empty, keys that leave the help do so."""
 
     def on_key(self, event: events.Key) -> None:
-        """Leave, or type."""
+        """Leave the help, or type."""
         if event.key in LEAVE and not self.value:
             event.stop()
             event.prevent_default()
@@ -48,7 +48,7 @@ class Search(Box):
 
 
 class HelpScreen(ModalScreen[None]):
-    """Esc, Enter and F1 leave it."""
+    """Shows keys and what a screen is for."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f1,enter", "dismiss", "back", show=False),
@@ -75,7 +75,7 @@ class HelpScreen(ModalScreen[None]):
         about: str = EXCHANGES,
         command: str = COMMAND,
     ) -> None:
-        """`about`: what the screen is good for; `command`: which command prints the same."""
+        """`about`: what the screen is for; `command`: which command prints the same."""
         super().__init__()
         self.glyphs = glyphs
         self.heading = title
@@ -84,20 +84,20 @@ class HelpScreen(ModalScreen[None]):
         self.command = command
 
     def compose(self) -> ComposeResult:
-        """Title, search, keys, where the same is printed."""
+        """Yield the title, the search and the keys."""
         with Vertical():
             title = self.glyphs.rich(f"{self.heading}: keys", STYLES["header"])
             yield Static(title, id="help-title", markup=False)
-            yield Search(compact=True, placeholder="type to search", id="help-search")
+            yield HelpSearch(compact=True, placeholder="type to search", id="help-search")
             with VerticalScroll(can_focus=False):
                 yield Static(id="help-keys", markup=False)
             foot = self.glyphs.rich("Esc back   F1 what this is   : commands", STYLES["dim"])
             yield Static(foot, id="help-foot", markup=False)
 
     def on_mount(self) -> None:
-        """All keys."""
+        """Show all keys."""
         self._show("")
-        self.query_one(Search).focus()
+        self.query_one(HelpSearch).focus()
 
     def _show(self, wanted: str) -> None:
         width = min(WIDTH, max(MARGIN + 8, self.size.width - EDGES))
@@ -106,15 +106,15 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#help-keys", Static).update(text)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lines are broken where the box ends."""
-        self._show(self.query_one(Search).value)
+        """Wrap the lines again where the box ends."""
+        self._show(self.query_one(HelpSearch).value)
 
     def lines(self, wanted: str = "", width: int = WIDTH) -> list[str]:
-        """What is shown when that is searched for, in lines of at most so many columns."""
+        """Return the lines that are shown for a search, of `width` columns at most."""
         words = wanted.lower().split()
         out: list[str] = []
-        if not words:
-            out += [*wrapped(self.about, width, breaks=True), ""] if self.about else []
+        if self.about and not words:
+            out += [*wrapped(self.about, width, breaks=True), ""]
         for heading, rows in self.sections:
             found = [row for row in rows if all(word in " ".join(row).lower() for word in words)]
             if not found:
@@ -139,16 +139,16 @@ class HelpScreen(ModalScreen[None]):
 
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
-        """Narrow the keys."""
+        """Show the keys that the search finds."""
         event.stop()
         self._show(event.value)
 
     @on(Input.Submitted)
     def entered(self, event: Input.Submitted) -> None:
-        """Back."""
+        """Leave the help."""
         event.stop()
         self.dismiss()
 
     def action_scroll(self, by: int) -> None:
-        """Lines up or down."""
+        """Scroll by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)

@@ -1,12 +1,14 @@
-"""The bytes pane: offsets, hexadecimal, text; the bytes of a field stand out."""
+"""The bytes pane: offsets, hexadecimal and text, with the bytes of a field highlighted."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.style import Style
+from textual import on
 from textual.binding import Binding, BindingType
-from textual.events import Click
+from textual.events import Blur, Click, Focus
 from textual.message import Message
 
 from kafkascope.tui.document.tree import Space
@@ -15,7 +17,7 @@ from kafkascope.tui.views.lines import Lines, Piece
 
 
 class HexPane(Lines):
-    """One space of bytes; left and right go byte by byte and tell which field that is."""
+    """Shows one space of bytes; left and right go byte by byte, and tell which field that is."""
 
     WHOLE = False
 
@@ -24,12 +26,11 @@ class HexPane(Lines):
         Binding("right,l", "byte(1)", "byte on", show=False),
     ]
 
+    @dataclass
     class Picked(Message):
-        """The user is on a byte."""
+        """The user went to a byte."""
 
-        def __init__(self, at: int) -> None:
-            super().__init__()
-            self.at = at
+        at: int
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(glyphs, id="hex")
@@ -39,23 +40,23 @@ class HexPane(Lines):
 
     @property
     def wide(self) -> int:
-        """Bytes a line."""
+        """How many bytes a line has."""
         width = self.scrollable_content_region.width
         return 16 if width >= 76 else 8 if width >= 43 else 4
 
     def count(self) -> int:
-        """Lines of bytes."""
+        """Return how many lines the bytes take."""
         return 0 if self.space is None else -(-len(self.space.data) // self.wide)
 
     def show(self, space: Space | None, start: int, end: int) -> None:
-        """Show bytes with a range of them marked."""
+        """Show bytes with a range of them highlighted."""
         self.space, self.span, self.at = space, (start, end), start
         self.cursor = start // self.wide
         self.changed()
         self.show_line(self.cursor)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Offset, bytes, text."""
+        """Return the offset, the bytes and the text of a line."""
         assert self.space is not None
         wide, (start, end) = self.wide, self.span
         at = line * wide
@@ -73,19 +74,19 @@ class HexPane(Lines):
         return out + texts
 
     def move_to(self, line: int, *, tell: bool = True) -> None:
-        """The byte below or above."""
+        """Go to the byte of a line in the column of the cursor."""
         if self.space is None or not self.space.data:
             return
         line = max(0, min(line, self.count() - 1))
         self._pick(line * self.wide + self.at % self.wide)
 
     def action_byte(self, by: int) -> None:
-        """The byte beside."""
+        """Go to the byte beside."""
         if self.space is not None and self.space.data:
             self._pick(self.at + by)
 
     def on_click(self, event: Click) -> None:
-        """The byte under the mouse."""
+        """Go to the byte under the mouse."""
         if self.space is not None and self.space.data:
             column = max(0, min((event.x - 10) // 3, self.wide - 1))
             self._pick((event.y + self.scroll_offset.y) * self.wide + column)
@@ -98,10 +99,8 @@ class HexPane(Lines):
         self.show_line(self.cursor)
         self.post_message(self.Picked(self.at))
 
-    def on_focus(self) -> None:
-        """The byte under the cursor shows."""
-        self.changed()
-
-    def on_blur(self) -> None:
-        """As above."""
+    @on(Focus)
+    @on(Blur)
+    def show_byte(self) -> None:
+        """Draw the byte under the cursor, which only shows with the focus."""
         self.changed()

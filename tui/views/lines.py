@@ -1,14 +1,16 @@
-"""A virtual list drawn line by line: of however many lines, only the visible ones cost."""
+"""A list that is drawn line by line: only the visible lines cost time."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
-from textual.events import Click, Resize
+from textual.events import Blur, Click, Focus, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -22,7 +24,7 @@ Piece = tuple[str, Style]
 
 
 class Lines(ScrollView, can_focus=True):
-    """Subclasses tell `count` and the `pieces` of a line."""
+    """A list with a cursor. Subclasses define `count` and the `pieces` of a line."""
 
     WHOLE: ClassVar[bool] = True
     """Whether the cursor is a whole line."""
@@ -36,43 +38,37 @@ class Lines(ScrollView, can_focus=True):
         Binding("end,G", "go(-1)", "last", show=False),
     ]
 
+    @dataclass
     class Moved(Message):
         """The cursor is on another line."""
 
-        def __init__(self, lines: Lines) -> None:
-            super().__init__()
-            self.lines = lines
+        lines: Lines
 
-        @property
-        def control(self) -> Lines:
-            """The list."""
-            return self.lines
-
-    def __init__(self, glyphs: Glyphs, *, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self, glyphs: Glyphs, *, id: str, classes: str = "") -> None:
+        super().__init__(id=id, classes=classes)
         self.glyphs = glyphs
         self.cursor = 0
         self._strips: LRUCache[tuple[int, bool, bool, int], Strip] = LRUCache(CACHED)
         self.behind = NORMAL
-        """The widget's own style."""
+        """The widget's own style, behind the texts."""
 
     def count(self) -> int:
-        """Lines there are."""
+        """Return how many lines there are."""
         raise NotImplementedError
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """A line as styled texts; they are made safe, cut and padded by `render_line`."""
+        """Return a line as styled texts; `render_line` makes them safe, cuts and pads them."""
         raise NotImplementedError
 
     def changed(self) -> None:
-        """What is shown is another thing: draw all again."""
+        """Draw all lines again, after their content has changed."""
         self._strips.clear()
         self.cursor = max(0, min(self.cursor, self.count() - 1))
         self.grown()
         self.refresh()
 
     def grown(self) -> None:
-        """There are more lines than before."""
+        """Take another number of lines into account; those that were drawn stay."""
         size = Size(self.scrollable_content_region.width or 1, self.count())
         if size != self.virtual_size:
             before, self.virtual_size = self.virtual_size.height, size
@@ -80,13 +76,13 @@ class Lines(ScrollView, can_focus=True):
                 self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Textual's way to draw. It works the style out of all widgets around: once for all lines
-        costs a fifth less than for each of them."""
+        """Draw the visible lines. Their style depends on all widgets around: to look it up once for
+        all lines costs a fifth less than for each of them."""
         self.behind = self.rich_style
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """The same of one line."""
+        """Draw a line of the screen."""
         line = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if line >= self.count():
@@ -116,13 +112,13 @@ class Lines(ScrollView, can_focus=True):
         return strip
 
     def ground(self, line: int) -> str:
-        """The role of what is behind a line: the cursor, or nothing."""
+        """Return the role of the style behind a line: that of the cursor, or none."""
         if line != self.cursor or not self.WHOLE:
             return ""
         return "cursor" if self.has_focus else "faint cursor"
 
     def move_to(self, line: int, *, tell: bool = True) -> None:
-        """Put the cursor on a line and show it."""
+        """Put the cursor on a line and show it; `tell`: whether that is a move of the user's."""
         line = max(0, min(line, self.count() - 1))
         before, self.cursor = self.cursor, line
         self.refresh_lines(before, 1)
@@ -132,7 +128,7 @@ class Lines(ScrollView, can_focus=True):
             self.post_message(self.Moved(self))
 
     def show_line(self, line: int) -> None:
-        """Scroll as little as it takes."""
+        """Scroll as little as shows a line."""
         top, height = self.scroll_offset.y, max(1, self.scrollable_content_region.height)
         if line < top or line >= top + height:
             to = line if line < top else line - height + 1
@@ -141,30 +137,28 @@ class Lines(ScrollView, can_focus=True):
             self.scroll_to(y=to, animate=False, immediate=True, force=True)
 
     def action_move(self, by: int) -> None:
-        """Lines up or down."""
+        """Move the cursor by lines."""
         self.move_to(self.cursor + by)
 
     def action_page(self, by: int) -> None:
-        """Pages up or down."""
+        """Move the cursor by pages."""
         self.move_to(self.cursor + by * max(1, self.scrollable_content_region.height - 1))
 
     def action_go(self, line: int) -> None:
-        """The first line, or the last one."""
+        """Go to a line; -1: the last one."""
         self.move_to(line if line >= 0 else self.count() - 1)
 
     def on_click(self, event: Click) -> None:
-        """The cursor goes where the mouse is."""
+        """Put the cursor where the mouse is."""
         self.move_to(event.y + self.scroll_offset.y)
 
-    def on_focus(self) -> None:
-        """The cursor shows who listens."""
-        self.refresh_lines(self.cursor, 1)
-
-    def on_blur(self) -> None:
-        """As above."""
+    @on(Focus)
+    @on(Blur)
+    def focus_changed(self) -> None:
+        """Draw the cursor, which shows whether the list has the focus."""
         self.refresh_lines(self.cursor, 1)
 
     def on_resize(self, event: Resize) -> None:
-        """Lines are as wide as the widget."""
+        """Draw all lines again, as wide as the widget."""
         self.changed()
         self.show_line(self.cursor)

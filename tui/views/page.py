@@ -1,4 +1,4 @@
-"""Lines of text over everything else: a difference, a remark that is long."""
+"""Lines of text over everything else, such as the differences of two exchanges."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from kafkascope.tui.views.lines import Lines, Piece
 
 
 class PageLines(Lines):
-    """The lines."""
+    """Draws the lines of a page."""
 
     def __init__(self, lines: Sequence[Sequence[Piece]], glyphs: Glyphs) -> None:
         super().__init__(glyphs, id="page-lines")
         self.lines_ = lines
 
     def count(self) -> int:
-        """Lines there are."""
+        """Return how many lines there are."""
         return len(self.lines_)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """One of them."""
+        """Return a line."""
         return list(self.lines_[line])
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """All lines as text."""
         return "\n".join("".join(text for text, _ in line) for line in self.lines_)
 
 
 class Page(ModalScreen[None]):
-    """Esc and q leave it, y copies it."""
+    """Shows lines that can be scrolled and copied."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss", "back", show=False),
@@ -58,7 +58,7 @@ class Page(ModalScreen[None]):
         self.page = PageLines(lines, glyphs)
 
     def compose(self) -> ComposeResult:
-        """Title, lines, keys."""
+        """Yield the title, the lines and the keys."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading, STYLES["header"]), markup=False)
             yield self.page
@@ -66,10 +66,10 @@ class Page(ModalScreen[None]):
             yield Static(foot, markup=False)
 
     def on_mount(self) -> None:
-        """Keys go to the lines."""
+        """Give the lines the focus."""
         self.page.focus()
 
     def action_copy(self) -> None:
-        """All lines."""
+        """Copy all lines."""
         self.app.copy_to_clipboard(self.page.text.encode("utf-8", "replace").decode())
         self.notify("copied")

@@ -1,6 +1,9 @@
-"""Lines between panes that the mouse can drag."""
+"""Lines between panes that the mouse can drag, and the titles of tabs in one of them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from textual import events
 from textual.message import Message
@@ -8,46 +11,62 @@ from textual.widgets import Static
 
 
 class Splitter(Static):
-    """Tells where it is wanted while it is dragged; a click without a move is left to others."""
+    """Tells where the mouse drags it; a click without a move is left to others."""
 
+    @dataclass
     class Dragged(Message):
-        """Its upper left corner is wanted there, in cells of the screen."""
+        """The user wants the upper left corner there, in cells of the screen."""
 
-        def __init__(self, splitter: Splitter, x: int, y: int) -> None:
-            super().__init__()
-            self.splitter, self.x, self.y = splitter, x, y
+        splitter: Splitter
+        x: int
+        y: int
 
         @property
         def control(self) -> Splitter:
-            """Which one."""
+            """The sender, for selectors of `on`."""
             return self.splitter
 
     _grabbed = (0, 0)
-    """Where the mouse has it."""
+    """The cell of the widget by which the mouse holds it."""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """From here on the mouse is ours."""
+        """Begin to follow the mouse."""
         self.capture_mouse()
         self._grabbed = event.x, event.y
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """It stays where it is."""
+        """Cease to follow the mouse."""
         self.release_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Along with the mouse."""
+        """Tell where the mouse is."""
         if self.app.mouse_captured is self:
             x, y = self._grabbed
             self.post_message(self.Dragged(self, event.screen_x - x, event.screen_y - y))
 
 
 class Bar(Splitter):
-    """Between two panes side by side."""
+    """A line between two panes side by side."""
 
     def __init__(self, sign: str, *, id: str) -> None:
         super().__init__(id=id, markup=False)
         self._sign = sign
 
     def on_resize(self, event: events.Resize) -> None:
-        """As high as the panes."""
+        """Draw the line as high as the panes."""
         self.update("\n".join(self._sign * max(1, event.size.height)))
+
+
+def tab_titles(tabs: Sequence[str], chosen: str) -> str:
+    """Return the titles of tabs in a line, the chosen one in brackets."""
+    return "  ".join(f"[{tab}]" if tab == chosen else f" {tab} " for tab in tabs)
+
+
+def tab_at(tabs: Sequence[str], x: int) -> str | None:
+    """Return the tab whose title is at a column of `tab_titles`."""
+    left = 0
+    for tab in tabs:
+        if left <= x < left + len(tab) + 2:
+            return tab
+        left += len(tab) + 4
+    return None

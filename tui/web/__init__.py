@@ -1,3 +1,1 @@
 """The terminal UI in a browser: `open --web`. Home of aiohttp and of textual-serve's page."""
-
-__all__: list[str] = []

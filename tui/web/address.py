@@ -32,6 +32,3 @@ def address_of(text: str) -> Address:
             f"{found.port or 8000}"
         )
     return found
-
-
-__all__ = ["NotHere", "address_of"]

@@ -17,19 +17,17 @@ from importlib.resources import files
 from pathlib import Path
 from socket import socket
 from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aiohttp import WSCloseCode, web
 from aiohttp.http import HttpProcessingError
+from aiohttp.typedefs import Handler
 
 from kafkascope.analyzer.terminal import out, say
 from kafkascope.proxy.engine.directory import Address, open_socket
 from kafkascope.tui.web.door import Door
 from kafkascope.tui.web.guard import refusal
 from kafkascope.tui.web.session import GRACE, Session, measure
-
-if TYPE_CHECKING:
-    from aiohttp.typedefs import Handler
 
 OURS: Final = Path(str(files("kafkascope.tui.web")))
 THEIRS: Final = Path(str(files("textual_serve"))) / "static"

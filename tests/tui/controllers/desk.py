@@ -9,11 +9,11 @@ from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
-from kafkascope.tui.controllers.shell import Context
-from kafkascope.tui.data.feed import StillFeed
+from kafkascope.tui.controllers.controller import Context
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.settings.palette import Glyphs
+from tests.tui.pilots import StillFeed
 
 
 class Rows:
@@ -60,6 +60,7 @@ class Shell:
         self.host = SimpleNamespace(board=None, number=1, control=None, filter_changed=lambda: None)
         self.size = SimpleNamespace(width=160, height=50)
         self.focused = None
+        self.inputs: Any = None
         self.told: list[str] = []
         self.clipboard: list[str] = []
         self.filters: list[str] = []
@@ -106,7 +107,7 @@ class Shell:
     def typed(self) -> str | None:
         return None if self.question is None else self.question[2]
 
-    def open(self, screen: Any, done: Callable[[Any], None] | None = None) -> None:
+    def push_screen(self, screen: Any, done: Callable[[Any], None] | None = None) -> None:
         self.opened.append(screen)
 
     def put_on_clipboard(self, text: str) -> None:

@@ -14,7 +14,7 @@ from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.views.page import Page
 from tests.tui.pilots import idle, run, text_of
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
+SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
 
 
 def test_orders_by_a_column_and_back(store: Store) -> None:

@@ -19,7 +19,7 @@ from kafkascope.tui.data.view import View
 from kafkascope.tui.settings.notes import Notes
 from tests.tui.pilots import found, idle, run, text_of
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 
 
 def numbers(store: Store, view: View) -> list[int]:

@@ -21,7 +21,7 @@ from kafkascope.tui.data.numbered import Numbered
 from kafkascope.tui.data.store import Store
 from tests.tui.pilots import idle, run, text_of
 
-LIBRARIES = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
+LIBRARIES = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
 
 
 class Rows(Session):

@@ -18,7 +18,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures import NotKept
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.tui.data.exports import Job
-from kafkascope.tui.data.feed import ProcessFeed
+from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.indexer import SIZE, Indexer
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.notes import Notes
@@ -28,7 +28,7 @@ LONG = 60.0
 """Seconds: a reading process loads much before it says anything."""
 
 
-def read_all(feed: ProcessFeed, seconds: float = LONG) -> Store:
+def read_all(feed: Feed, seconds: float = LONG) -> Store:
     until = time.monotonic() + seconds
     while not feed.store.progress.done:
         assert time.monotonic() < until
@@ -38,7 +38,7 @@ def read_all(feed: ProcessFeed, seconds: float = LONG) -> Store:
 
 
 def test_what_arrives_equals_what_was_read(store: Store) -> None:
-    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    feed = Feed([str(SAMPLES / "libraries.pcap")])
     try:
         found = read_all(feed)
         assert len(found) == len(store)
@@ -64,7 +64,7 @@ def ends_of(path: Path) -> list[tuple[int | None, str, int]]:
 
 
 def test_an_exported_capture_has_the_ends_of_its_connections(tmp_path: Path) -> None:
-    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    feed = Feed([str(SAMPLES / "libraries.pcap")])
     target = tmp_path / "out.pcapng"
     try:
         found = read_all(feed)
@@ -79,7 +79,7 @@ def test_an_exported_capture_has_the_ends_of_its_connections(tmp_path: Path) -> 
 
 
 def test_compressed_files_can_be_looked_into() -> None:
-    feed = ProcessFeed([str(SAMPLES / "cluster.pcap.gz")])
+    feed = Feed([str(SAMPLES / "cluster.pcap.gz")])
     try:
         found = read_all(feed)
         assert len(found) == sum(1 for _ in open_capture([SAMPLES / "cluster.pcap.gz"]).exchanges())
@@ -92,7 +92,7 @@ def test_where_frames_are_is_on_disk_without_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    feed = Feed([str(SAMPLES / "libraries.pcap")])
     try:
         store = read_all(feed)
         assert list(tmp_path.iterdir()) == []
@@ -108,7 +108,7 @@ def test_where_frames_are_is_on_disk_without_a_name(
 def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
     path = tmp_path / "x.pcap"
     path.write_text("hello")
-    feed = ProcessFeed([str(path)])
+    feed = Feed([str(path)])
     try:
         progress = read_all(feed).progress
         assert "not a capture" in progress.failure
@@ -120,7 +120,7 @@ def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
 def test_a_cut_file_shows_what_it_has(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcap"
     path.write_bytes((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
-    feed = ProcessFeed([str(path)])
+    feed = Feed([str(path)])
     try:
         found = read_all(feed)
         assert len(found) > 50
@@ -132,7 +132,7 @@ def test_a_cut_file_shows_what_it_has(tmp_path: Path) -> None:
 
 def test_a_reader_that_waits_for_packets_stops_when_told() -> None:
     ours, theirs = os.pipe()
-    feed = ProcessFeed(["-"], stdin=ours)
+    feed = Feed(["-"], stdin=ours)
     os.close(ours)
     try:
         os.write(theirs, (SAMPLES / "libraries.pcap").read_bytes()[:60_000])
@@ -152,7 +152,7 @@ def test_a_reader_that_waits_for_packets_stops_when_told() -> None:
 
 def test_a_reader_that_dies_leaves_its_rows() -> None:
     ours, theirs = os.pipe()
-    feed = ProcessFeed(["-"], stdin=ours)
+    feed = Feed(["-"], stdin=ours)
     os.close(ours)
     try:
         os.write(theirs, (SAMPLES / "libraries.pcap").read_bytes()[:60_000])
@@ -182,7 +182,7 @@ def test_a_reader_that_dies_in_the_middle_of_a_batch_leaves_its_rows(
         f"os.write(json.loads(sys.argv[1])['results'], {SIZE.pack(1000) + b'half of it'!r})\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    feed = Feed([str(SAMPLES / "libraries.pcap")])
     try:
         assert "ended early (exit code 0)" in read_all(feed).progress.failure
     finally:
@@ -193,7 +193,7 @@ def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_pat
     sample = (SAMPLES / "libraries.pcap").read_bytes()
     path = tmp_path / "kept.pcap"
     ours, theirs = os.pipe()
-    feed = ProcessFeed(["-"], stdin=ours, output=str(path), limit=100)
+    feed = Feed(["-"], stdin=ours, output=str(path), limit=100)
     os.close(ours)
 
     def write() -> None:
@@ -211,7 +211,7 @@ def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_pat
         feed.close()
 
 
-def _told(feed: ProcessFeed, what: Callable[[Store], bool], seconds: float = LONG) -> Store:
+def _told(feed: Feed, what: Callable[[Store], bool], seconds: float = LONG) -> Store:
     until = time.monotonic() + seconds
     while not what(feed.store):
         assert time.monotonic() < until, feed.store.progress
@@ -226,7 +226,7 @@ def test_a_file_that_is_written_is_followed(tmp_path: Path, store: Store) -> Non
     with path.open("wb") as file:
         file.write(data[:100_001])
         file.flush()
-        feed = ProcessFeed([str(path)])
+        feed = Feed([str(path)])
         try:
             found = _told(feed, lambda found: found.progress.following and found.whole > 50)
             seen = len(found)
@@ -252,7 +252,7 @@ def test_following_ends_when_told_and_a_record_half_written_is_no_damage(tmp_pat
     with path.open("wb") as file:
         file.write((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
         file.flush()
-        feed = ProcessFeed([str(path)])
+        feed = Feed([str(path)])
         try:
             _told(feed, lambda found: found.progress.following)
             feed.stop()
@@ -269,7 +269,7 @@ def test_a_followed_file_whose_reader_dies_leaves_its_rows(tmp_path: Path) -> No
     with path.open("wb") as file:
         file.write((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
         file.flush()
-        feed = ProcessFeed([str(path)])
+        feed = Feed([str(path)])
         try:
             _told(feed, lambda found: found.progress.following and len(found) > 0)
             feed._process.kill()

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.spans import spans, within
-from kafkascope.tui.data.feed import ProcessFeed
+from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.numbers import ProcessNumbers
 
-DEMO = str(Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap")
+DEMO = str(Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap")
 
 
 @given(st.sets(st.integers(1, 40)))
@@ -27,5 +27,5 @@ def test_neighbours_are_told_together() -> None:
 
 def test_all_ports_there_are_fit_a_command_line() -> None:
     every = range(1, 65_536)
-    ProcessFeed([DEMO], ports=every).close()
+    Feed([DEMO], ports=every).close()
     ProcessNumbers([DEMO], ports=every).close()

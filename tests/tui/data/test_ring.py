@@ -20,7 +20,7 @@ from kafkascope.tui.data.sorting import Order
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
+SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
 LIMIT = 80
 
 

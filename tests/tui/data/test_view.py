@@ -19,12 +19,11 @@ from kafkascope.analyzer.session.packing import HEAD_COLUMNS
 from kafkascope.analyzer.session.session import Session
 from kafkascope.captures import Spool
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.data.feed import StillFeed
 from kafkascope.tui.data.masks import bad
 from kafkascope.tui.data.sorting import Order
 from kafkascope.tui.data.store import LATER, Store
 from kafkascope.tui.data.view import View
-from tests.tui.pilots import text_of
+from tests.tui.pilots import StillFeed, text_of
 
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "aiokafka.pcap"
 

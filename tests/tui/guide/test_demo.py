@@ -16,12 +16,11 @@ from zstandard import ZstdDecompressor
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.cli import main
-from kafkascope.tui.data.feed import StillFeed
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.guide.demo import HINTS, capture
 from kafkascope.tui.guide.tour import STEPS
 from kafkascope.tui.guide.tour_app import TourApp
-from tests.tui.pilots import idle, text_of
+from tests.tui.pilots import StillFeed, idle, text_of
 
 ROOT = Path(__file__).parents[3]
 LIMIT_BYTES = 300_000

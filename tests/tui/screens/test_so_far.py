@@ -15,13 +15,12 @@ from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.model import Exchange
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.data.feed import StillFeed
 from kafkascope.tui.data.numbers import ProcessNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import SCREENS
-from tests.tui.pilots import idle, text_of
+from tests.tui.pilots import StillFeed, idle, text_of
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 FINAL = ("in the capture", "when the capture ends", "nothing to object to", "breaks on no release")
 SIZES = ((160, 50), (80, 24))
 

@@ -11,10 +11,10 @@ from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Rebalance, Story
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.audit import lag_line
-from kafkascope.tui.screens.keys import Keys
 from kafkascope.tui.screens.ladder import indexes_of, ladder
 from kafkascope.tui.screens.lanes import lanes
 from kafkascope.tui.screens.matrix import everybody, matrix, summary
+from kafkascope.tui.screens.record_keys import RecordKeys
 from tests.tui.boards import ReadScene
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -106,7 +106,7 @@ def codecs() -> ReadScene:
 def test_keys_of_records_are_counted(codecs: ReadScene) -> None:
     topics = codecs.statistics["topics"].rows(codecs.store.session.context.names)
     topic = next(line["topic"] for line in topics if line["codecs"] == ["zstd"])
-    keys = Keys(codecs.store, topic, evidence.of_topic({"topic": topic}))
+    keys = RecordKeys(codecs.store, topic, evidence.of_topic({"topic": topic}))
     assert texts(keys.lines()) == ["looking at records ..."]
     while not keys.over:
         keys.advance(0.05)
@@ -119,7 +119,7 @@ def test_keys_of_records_are_counted(codecs: ReadScene) -> None:
 
 
 def test_a_key_that_moves_between_partitions_stands_out(codecs: ReadScene) -> None:
-    keys = Keys(codecs.store, "none", 'topic == "none"')
+    keys = RecordKeys(codecs.store, "none", 'topic == "none"')
     for partition, key in [(0, b"a"), (1, b"a"), (1, b"\xff\x00"), (0, None), (0, b"")]:
         keys._count(key, b"value", partition)
     said = "\n".join(texts(keys.lines()))

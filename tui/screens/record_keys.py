@@ -11,6 +11,7 @@ from kafkascope.analyzer.exchanges.records import Field, fields_of
 from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import cut, padded, safe
+from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, open_batch
 from kafkascope.tui.data.view import View
@@ -28,7 +29,7 @@ SHOWN: Final = 28
 """Characters of a key."""
 
 
-class Keys:
+class RecordKeys:
     """Looks at records in slices, so that the keyboard never waits."""
 
     def __init__(self, store: Store, topic: str, filter_text: str) -> None:
@@ -53,8 +54,6 @@ class Keys:
 
     def advance(self, seconds: float) -> bool:
         """Look at more records, for so long at most; whether there were any."""
-        from kafkascope.captures.errors import CaptureError
-
         until = monotonic() + seconds
         self.view.advance(seconds)
         before = self._next
