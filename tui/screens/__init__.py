@@ -1,13 +1,12 @@
 """Screens 2 to 8: boards, each in a module of its own, imported when it is first shown.
 
-How a screen comes to be:
+How to add a screen:
 
-- a subclass of `board.Board` says what is in its table (`make_sheet`, `lines`), in the tabs below
-  (`show_tab`) and which filter shows the exchanges behind a line (`evidence`);
-- its numbers are accumulators of `analyzer.statistics`, asked for by name (`self.statistic`), so
-  that it shows what a command prints; they are counted elsewhere (`tui.numbers`) and handed over
-  as they grow;
-- everything else that it wants of the program is in `board.Scene`;
+- a subclass of `board.Board` defines its table (`make_sheet`, `lines_of`), the tabs below
+  (`show_tab`) and the filter for the exchanges behind a line (`evidence`);
+- its numbers are accumulators of `analyzer.statistics`, by name (`STATISTICS`, `self.statistic`),
+  so that it shows what a command prints; `tui.data.numbers` counts them;
+- what else it needs of the program is in `tui.host`;
 - it is listed here.
 """
 
@@ -32,7 +31,7 @@ SCREENS: Final = {
 
 
 def board_class(number: int) -> type[Board]:
-    """The board of a number; `KeyError`."""
+    """Return the board of a number; `KeyError`."""
     module, _, name = SCREENS[number][1].partition(":")
     found: Any = getattr(import_module(module), name)
     kind: type[Board] = found
