@@ -116,13 +116,13 @@ async def measure(path: Path, exchanges: int) -> None:
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.data.sorting import Order
     from kafkascope.tui.data.view import View
-    from kafkascope.tui.process.tuning import OLD, YOUNG
+    from kafkascope.tui.process.tuning import GC_OLD_THRESHOLD, GC_THRESHOLD
 
     begun = time.perf_counter()
     feed = Feed([str(path)])
     app = ScopeApp(feed, path.name)
     async with app.run_test(size=SIZE) as pilot:
-        gc.set_threshold(YOUNG, 20, OLD)  # as `tui.showing` does
+        gc.set_threshold(GC_THRESHOLD, 20, GC_OLD_THRESHOLD)  # as `tui.showing` does
         gc.freeze()
         while not len(feed.store):
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""The terminal UI: puts controllers and panes together and takes messages to them. Decides nothing
+"""The terminal UI: puts controllers and panes together and passes messages to them. Decides nothing
 about Kafka."""
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
 TICK: Final = 0.1
 HELLO: Final = 30.0
-"""Seconds that the first words stay."""
+"""Seconds that the first notification stays."""
 
 
 class ScopeApp(App[None]):
-    """Shows one input."""
+    """Shows one input: the list of exchanges, and boards in its place."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")  # a subclass may live elsewhere
     TITLE = "kafkascope"
@@ -86,7 +86,7 @@ class ScopeApp(App[None]):
         notes: Notes | None = None,
         config: Config | None = None,
     ) -> None:
-        """`counted` makes numbers for the screens, `control` steers a proxy."""
+        """`counted` counts numbers for the boards, `control` steers a proxy."""
         super().__init__()
         self.glyphs = Glyphs(plain)
         self.config = config
@@ -150,7 +150,7 @@ class ScopeApp(App[None]):
         yield Static(id="footer", markup=False)
 
     def on_mount(self) -> None:
-        """Say what went wrong at the start, and start to read."""
+        """Tell what is wrong with files of the user, and start to read."""
         work = self.workspace
         said = list(self.config.said) if self.config is not None else []
         said.append(register(self, self.config.theme if self.config is not None else ""))
@@ -260,7 +260,7 @@ class ScopeApp(App[None]):
 
     @on(CommandPalette.Opened)
     def palette_opened(self) -> None:
-        """Let its input draw text as ours do."""
+        """Let the input of the palette draw text as ours do."""
         for box in self.screen.query(Input):
             box.highlighter = SafeHighlighter(self.glyphs)
 

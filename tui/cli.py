@@ -1,12 +1,11 @@
 """The `kafkascope` command: a lazy click group over all packages' commands.
 
 Listing and help import no command: `COMMANDS` holds names, homes and short helps as text. The one
-place that turns exceptions
-into sentences on stderr and exit codes:
+place that turns exceptions into sentences on stderr and exit codes:
 
-    0 done   1 check found something   2 usage or filter   3 input missing or no capture   4
-    damaged or cut, results are partial
-    5 not allowed, or an extra is missing   130 ctrl+c   141 closed pipe
+    0 done   1 check found something   2 usage or filter   3 input missing or no capture
+    4 damaged or cut, results are partial   5 not allowed, or an extra is missing
+    130 ctrl+c   141 closed pipe
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import click
 
 
 class Home(NamedTuple):
-    """Where a command lives."""
+    """A command, not imported yet."""
 
     place: str
     """module:attribute"""
@@ -109,14 +108,14 @@ INTERRUPTED: Final = 130
 
 
 class ClosedPipe(Exception):
-    """Whoever read our output has left; click would call it an error."""
+    """The reader of our output has gone; click would print an error."""
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
+        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
@@ -144,7 +143,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command; an unknown one gets its nearest name."""
+        """Return the command; the error for an unknown one suggests the nearest name."""
         name = args[0]
         if name not in COMMANDS:
             from difflib import get_close_matches
@@ -155,7 +154,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command and hand over all that it printed."""
+        """Run the command and flush what it printed."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -171,18 +170,18 @@ class LazyGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run, and leave with the right exit code."""
-        _look_rarely_for_cycles()
+        """Run a command line and exit with its code."""
+        _collect_rarely()
         code = _run(self, args, prog_name or "kafkascope", complete_var, extra)
         if code == CLOSED_PIPE:
             _silence()
         sys.exit(code)
 
 
-def _look_rarely_for_cycles() -> None:
-    """Set how often Python looks for cycles before any command is imported, and spare it the last
-    look at everything: the process ends, and its memory with it."""
-    gc.set_threshold(YOUNG, 20, 20)
+def _collect_rarely() -> None:
+    """Collect garbage rarely, from before any command is imported, and not at exit: the memory goes
+    with the process."""
+    gc.set_threshold(GC_THRESHOLD, 20, 20)
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
 
@@ -222,7 +221,7 @@ def _code(result: Any) -> int:
 
 
 def _explained(error: BaseException) -> int | None:
-    """Print what users can do about an error; its exit code, None when it is a mistake of ours."""
+    """Print what users can do about an error; return its exit code, None if it is a bug of ours."""
     from kafkascope.analyzer.commands.failures import explain
     from kafkascope.analyzer.terminal import say
 
@@ -244,23 +243,23 @@ def _silence() -> None:
 
 
 def _is_input(text: str) -> bool:
-    """Whether a first word that is no command is meant as a capture."""
+    """Return whether a first word that is no command names a capture."""
     return text == "-" or "/" in text or "." in text or Path(text).exists()
 
 
-YOUNG: Final = 20_000
-"""Objects after which Python looks for cycles. Messages hardly make any, and 700, as usual, costs a
-tenth of the time and more."""
+GC_THRESHOLD: Final = 20_000
+"""New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
+costs a tenth of the time and more."""
 
 LOOKING: Final = frozenset({"-Y", "--filter", "-d", "-t", "--plain", "--legs"})
-"""Options that say nothing about printing."""
+"""Options that the UI has as well as commands that print."""
 BROWSER: Final = frozenset({"--web", "--web-port"})
 """Options that only the UI has."""
 
 
 def to_look_at(args: list[str]) -> bool:
-    """Whether inputs without a command are for the terminal UI: there is a terminal, a library for
-    it, and no option asks for output."""
+    """Return whether inputs without a command are for the terminal UI: there is a terminal, a
+    library for it, and no option asks for output."""
     if args[0].startswith("-") and args[0] != "-":
         return False
     options = {arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "-"}
@@ -296,7 +295,7 @@ def main(context: click.Context) -> None:
 
 
 def _open_proxy(path: Path) -> int:
-    """What `proxy --open` shows."""
+    """Show the proxy, for `proxy --open`."""
     from kafkascope.tui.process.attach import open_proxy
 
     return open_proxy(path)

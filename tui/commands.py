@@ -1,5 +1,5 @@
-"""What the command palette (ctrl+p or :) offers: every action by its name, screens, orders, files
-opened lately; a number goes to that exchange."""
+"""What the command palette (ctrl+p or :) offers: every action by its name, screens, columns to sort
+by, recent files; a number goes to that exchange."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def commands(app: ScopeApp) -> Iterable[SystemCommand]:
-    """All that can be done now."""
+    """Yield what can be done now."""
     board = app.host.board
     if board is not None:
         for key in (*board.KEYS, *BOARD_KEYS):
@@ -44,10 +44,10 @@ def _of_key(app: ScopeApp, owner: DOMNode, key: Key, action: str, where: str) ->
 
 
 class GoTo(Provider):
-    """A number, typed alone, is that of an exchange."""
+    """Goes to the exchange whose number is typed into the palette."""
 
     async def search(self, query: str) -> Hits:
-        """The exchange of that number."""
+        """Yield the exchange of a number."""
         plain = query.strip().replace(",", "")
         if plain.isascii() and plain.isdigit():
             app = cast("ScopeApp", self.app)
@@ -59,5 +59,5 @@ class GoTo(Provider):
             )
 
     async def discover(self) -> Hits:
-        """A hint."""
+        """Yield a hint that numbers may be typed."""
         yield DiscoveryHit("go to an exchange", lambda: None, help="type its number")

@@ -18,13 +18,13 @@ from kafkascope.tui.showing import check_terminal
 
 if TYPE_CHECKING:
     from kafkascope.tui.data.feed import Feed
-    from kafkascope.tui.showing import Shown
+    from kafkascope.tui.showing import Outcome
 
 TTY = "/dev/tty"
 
 
 def _attached(which: str) -> int:
-    """Instead of an input: the proxy itself."""
+    """Show a running proxy in the place of an input."""
     from kafkascope.analyzer.commands.failures import INPUT
     from kafkascope.proxy.control.attach import NoProxy, find
     from kafkascope.tui.process.attach import open_proxy
@@ -38,7 +38,7 @@ def _attached(which: str) -> int:
 
 
 def _input_or_interface(function: Any) -> Any:
-    """`open` needs no INPUT where it captures itself."""
+    """Make INPUT optional: `open` may capture itself."""
     for parameter in function.__click_params__:
         if parameter.name == "inputs":
             parameter.required = False
@@ -138,7 +138,7 @@ def open_(
 
 
 def _in_browser(wish: ReadOptions, live: Live, port: str | None) -> int:
-    """Serve the UI; every tab reads for itself."""
+    """Serve the UI; every tab reads the inputs for itself."""
     from kafkascope.analyzer.commands.failures import RIGHTS
     from kafkascope.tui.web.address import NotHere, address_of
 
@@ -165,7 +165,7 @@ def _in_browser(wish: ReadOptions, live: Live, port: str | None) -> int:
 
 
 def tab_words(told: dict[str, Any]) -> list[str]:
-    """The command line of a tab, from the options of `open --web`."""
+    """Return the command line of a tab, from the options of `open --web`."""
     words = ["open", "--tab", "-t", told["time_format"], "--legs", told["legs"]]
     if told["plain"]:
         words.append("--plain")
@@ -177,7 +177,7 @@ def tab_words(told: dict[str, Any]) -> list[str]:
 
 
 class Live(NamedTuple):
-    """What is captured here and now."""
+    """Options of capturing, empty where files are read."""
 
     interface: str = ""
     capture_filter: str = ""
@@ -199,7 +199,8 @@ def _feed(wish: ReadOptions, live: Live, data: int | None) -> Feed:
 
 
 def _keyboard(inputs: Sequence[str]) -> int | None:
-    """Textual reads keys from descriptor 0: where data arrive there, they move aside."""
+    """Give descriptor 0 to the terminal, as Textual reads keys there; return another one for what
+    arrives on stdin, None if that is the terminal."""
     if sys.stdin.isatty():
         if "-" in inputs:
             raise click.UsageError("- reads a capture from stdin, which is a terminal")
@@ -217,13 +218,13 @@ def _keyboard(inputs: Sequence[str]) -> int | None:
 
 
 def _can_be_read_twice(name: str) -> bool:
-    """Not a pipe."""
+    """Return whether a name is that of a file or a folder, not of a pipe."""
     path = Path(name)
     return name != "-" and (path.is_file() or path.is_dir())
 
 
 def _once(wish: ReadOptions, live: Live) -> str:
-    """Why it cannot be shown again; empty when it can."""
+    """Return why the input cannot be shown again; empty when it can."""
     if live.interface:
         return f"another capture would replace {live.save}" if live.save else ""
     if all(map(_can_be_read_twice, wish.inputs)):
@@ -240,7 +241,9 @@ def _title(wish: ReadOptions, live: Live) -> str:
     return "stdin" if name == "-" else Path(name).name or name
 
 
-def _show(feed: Feed, wish: ReadOptions, live: Live, *, tour: bool, hello: str, tab: bool) -> Shown:
+def _show(
+    feed: Feed, wish: ReadOptions, live: Live, *, tour: bool, hello: str, tab: bool
+) -> Outcome:
     from kafkascope.analyzer.transform.marks import notes_path
     from kafkascope.tui.data.numbers import ProcessNumbers
     from kafkascope.tui.settings.config import remember

@@ -12,7 +12,7 @@ import click
 from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.analyzer.terminal import say
 from kafkascope.tui.process.splash import splash
-from kafkascope.tui.process.tuning import calm
+from kafkascope.tui.process.tuning import rare_collections
 
 if TYPE_CHECKING:
     from kafkascope.tui.app import ScopeApp
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from kafkascope.tui.settings.notes import Notes
 
 RELATIVE = ("a", "d", "dd")
-"""Time formats that a screen does not take over: the usual one, and those that count from rows."""
+"""Time formats that the setting replaces: the default, and those relative to rows."""
 
 
-class Shown(NamedTuple):
-    """How it ended."""
+class Outcome(NamedTuple):
+    """How the UI ended."""
 
     code: int
     wanted: str | None = None
-    """What is to be shown next: a file, or the same again when empty."""
+    """What to show next: a file; empty: the same again; None: nothing."""
     ports: frozenset[int] | None = None
-    """To be decoded as Kafka then."""
+    """Ports to decode as Kafka then."""
     filter_text: str = ""
     """The filter that was in use."""
 
 
 def check_terminal() -> None:
-    """A usage error says why nothing can be drawn here."""
+    """Raise a usage error that says why nothing can be drawn here."""
     if not sys.stderr.isatty():
         raise click.UsageError("the terminal UI draws on stderr, which is no terminal; see ls")
     if os.environ.get("TERM", "") in ("", "dumb"):
@@ -59,9 +59,10 @@ def show(
     hello: str = "",
     once: str = "",
     tab: bool = False,
-) -> Shown:
-    """Show it until the user leaves; `tour`: with the guide of the demo; `hello`: what is said
-    first; `once`: why it cannot be shown again; `tab`: in a browser, where stderr is for words."""
+) -> Outcome:
+    """Show a feed until the user leaves; `tour`: with the guide of the demo; `hello`: a first
+    notification; `once`: why it cannot be shown again; `tab`: in a browser, where stderr is for
+    messages."""
     try:
         with nullcontext() if tab else splash(title):
             app = _app(tour)(
@@ -77,12 +78,12 @@ def show(
         if (error.name or "").partition(".")[0] != "textual":
             raise
         say("the terminal UI needs an extra: pip install kafkascope[tui]")
-        return Shown(5)
+        return Outcome(5)
     app.hello, app.inputs.once = hello, once
-    with calm():
+    with rare_collections():
         app.run()
     inputs, code = app.inputs, app.return_code or 0
-    return Shown(code, inputs.wanted, inputs.ports, app.workspace.view.text)
+    return Outcome(code, inputs.wanted, inputs.ports, app.workspace.view.text)
 
 
 def _app(tour: bool) -> type[ScopeApp]:
@@ -96,7 +97,7 @@ def _app(tour: bool) -> type[ScopeApp]:
 
 
 def _settings(plain: bool, times: str) -> dict[str, Any]:
-    """What the user set, here or once for all."""
+    """Return the options of the app, from the command line or from the settings."""
     from kafkascope.tui.controllers.table import all_ids
     from kafkascope.tui.settings.config import read_config
 

@@ -307,7 +307,7 @@ def test_a_counting_process_that_dies_leaves_what_it_had() -> None:
 
 def test_what_cannot_be_read_twice_is_counted_from_the_store(store: Store) -> None:
     numbers = waited(StoreNumbers(store))
-    counted = Connections.load(numbers.get("connections").dump())
+    counted = Connections().load(numbers.get("connections").dump())
     assert sum(line["requests"] for line in counted.rows()) == len(
         [size for size in store.session.columns["request_bytes"] if size >= 0]
     )

@@ -1,4 +1,4 @@
-"""The filter: its box with completion and history, and filters with names."""
+"""The filter: its box with completion and history, and saved filters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kafkascope.tui.views.choices import Choices
 from kafkascope.tui.views.safe import SafeInput
 
 TYPING: Final = 0.15
-"""Seconds without a key after which a filter that is typed applies."""
+"""Seconds without a key after which a filter that is being typed is applied."""
 
 
 class FilterController(Controller):
@@ -44,14 +44,14 @@ class FilterController(Controller):
         """Saved filters by name, and why they could not be read."""
         self._typing: Timer | None = None
         self._aside: tuple[int | None, int | None] = (None, None)
-        """The exchange that the cursor was on before half a filter was applied, and after."""
+        """The exchange under the cursor before half a filter was applied, and after."""
         self._history: list[str] = []
         self._past = -1
         """Place in the history; -1: what is typed."""
         self._given = self.workspace.view.text
-        """Text that was put into the box, not typed: it asks for no completion."""
+        """Text that was put into the box, not typed: it is not completed."""
         self._applied: str | None = None
-        """Text in the box whose filter is shown already."""
+        """Text in the box whose filter is applied already."""
 
     def compose(self) -> ComposeResult:
         """Yield the line with the box, and the choices that are drawn over what is below it."""

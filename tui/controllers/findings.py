@@ -1,4 +1,4 @@
-"""Findings in the list: counted beside the keyboard once all is read, and looked up row by row."""
+"""Findings in the list: counted once all is read, and looked up row by row."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 from kafkascope.tui.controllers.controller import Context, Controller
 
 AGAIN: Final = 3.0
-"""Seconds between two looks at findings of what still grows; the last one comes at once."""
+"""Seconds between two updates of findings while rows come; the last update comes at once."""
 SHARE: Final = 20
-"""So many times longer than a look took, the next one is away at least."""
+"""The next update comes at the earliest after this many times as long as one took."""
 SPENT: Final = 0.02
-"""Seconds of a tick that may go into looking up rows."""
+"""Seconds of a tick for looking up rows."""
 
 
 class FindingsController(Controller):
-    """Brings findings into the list, the context of an exchange, and filters."""
+    """Shows findings in the list, the context of an exchange, and filters."""
 
     few = 200_000
     """Exchanges up to which findings are counted without being asked for."""
@@ -24,10 +24,10 @@ class FindingsController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.due = 0.0
-        """When to look for new findings, on the monotonic clock."""
+        """When to update findings, on the monotonic clock."""
         self._version = -1
         self._counts: dict[str, int] = {}
-        """Causes of each severity, as `check` counts them."""
+        """How many causes there are of each severity, as `check` counts them."""
         self._final = False
         """Whether the last tick saw final findings."""
 

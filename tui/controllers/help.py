@@ -1,4 +1,4 @@
-"""The keys of the screen that is shown, what a pane is good for, and the way back."""
+"""The keys of the screen, what a pane is for, and how to leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other inputs in the place of this one, and the way out."""
+"""The input: another one in its place, the same again, and leaving."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class InputsController(Controller):
             yield SystemCommand(f"open {path.name}", str(path.parent), partial(self.reopen, name))
 
     def stays(self, *, other: bool = False) -> bool:
-        """Tell the user why nothing else can be shown now, if so: what was read would be lost.
+        """Return whether this input must stay, and tell the user why: what was read would be lost.
         `other`: whether another input is wanted, not this one again."""
         why = "this is a proxy: q leaves it" if self.shell.host.control is not None else ""
         why = why or ("" if other else self.once)

@@ -1,4 +1,4 @@
-"""The exchange under the cursor: decoded beside the keyboard, as tabs, fields and bytes."""
+"""The exchange under the cursor, decoded in a thread: its tabs, fields and bytes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kafkascope.tui.document.document import Document
 
 REST: Final = 0.03
-"""Seconds that the cursor rests before a message is decoded."""
+"""Seconds that the cursor rests before its message is decoded."""
 LONG: Final = 0.3
-"""Seconds after which it is said that decoding takes its time."""
+"""Seconds after which the detail says that a message is being decoded."""
 
 
 class InspectorController(Controller):
@@ -46,7 +46,7 @@ class InspectorController(Controller):
         self.decoding = False
         self.shown: int | None = None
         """The number of the exchange that is shown, or is being decoded."""
-        self._wish = 0
+        self._request = 0
         """Number of the last request to the decoder; results of earlier ones are dropped."""
         self._chosen = ""
         """The tab that the user chose, kept from exchange to exchange; empty: the usual one."""
@@ -70,7 +70,7 @@ class InspectorController(Controller):
         self.shown = number
         self.document = None
         if number is None:
-            self._wish += 1
+            self._request += 1
             self.decoding = False
             self._show(Tree([], []))
             self.shell.update_status()
@@ -94,7 +94,7 @@ class InspectorController(Controller):
         self._want(make, self._show_decoding)
 
     def unfold(self, item: Item | None) -> None:
-        """Open a line, or all lines, in the decoder's thread: that may take long."""
+        """Open a line (None: all lines) in the decoder's thread, where that may take long."""
         tree = self.detail.tree_
         line = item or self.detail.item
         if line is None or self.decoding:
@@ -121,20 +121,20 @@ class InspectorController(Controller):
 
     def _want(self, make: Callable[[], Any], slow: Callable[[], None]) -> None:
         """Run `make` in the decoder's thread; call `slow` when that takes long."""
-        self._wish += 1
+        self._request += 1
         self.decoding = True
-        wish = self._wish
-        self._decoder.want(wish, make)
+        request = self._request
+        self._decoder.want(request, make)
 
         def waited() -> None:
-            if self.decoding and wish == self._wish:
+            if self.decoding and request == self._request:
                 slow()
 
         self.shell.set_timer(LONG, waited)
 
-    def _decoded(self, wish: int, made: Any, why: str) -> None:
-        """Show a result, unless something else was asked for meanwhile."""
-        if wish != self._wish:
+    def _decoded(self, request: int, made: Any, why: str) -> None:
+        """Show a result, unless something else was requested meanwhile."""
+        if request != self._request:
             return
         self.decoding = False
         if callable(made):

@@ -1,5 +1,5 @@
-"""What the user says about exchanges: marks, comments, what to ignore, names of topics; and the
-rules that colour rows. How two marked exchanges differ."""
+"""Notes of the user about exchanges: marks, comments, what to ignore, names of topics; the rules
+that colour rows; the comparison of marked exchanges."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MarksController(Controller):
             self.notes.said = ""
 
     def resolve(self) -> None:
-        """Take in the notes about exchanges that came since the last call."""
+        """Find the exchanges of notes that were kept in a file, among those that came meanwhile."""
         before = frozenset(self.notes.ignored)
         session = self.workspace.session
         if self.notes.resolve(session):
@@ -66,7 +66,7 @@ class MarksController(Controller):
             self.workspace.unsettled = True
 
     def read_colours(self) -> None:
-        """Read the colour rules once more."""
+        """Read the colour rules again."""
         colours = self.workspace.colours
         colours.read()
         self.list.changed()

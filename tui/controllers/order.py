@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafkascope.tui.data.sorting import Order
 
 CLOCKS: Final = ("a", "u", "r", "dd", SINCE_MARK, "e", "ad", "ud")
-"""Formats in the order in which `t` takes them."""
+"""Time formats in the order in which `t` goes through them."""
 SINCE_MARK_WORDS: Final = "seconds since the reference (T)"
 
 

@@ -1,4 +1,4 @@
-"""The panes of the main screen: which have a place, how much of it, and which one gets keys."""
+"""The panes of the main screen: which are shown, how large they are, and which has the focus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from kafkascope.tui.views.splitter import Bar, Splitter
 WIDE: Final = 140
 MIDDLE: Final = 100
 LOW: Final = 24
-"""Lines below which the list stands alone, and columns for bytes beside and for a detail."""
+"""Columns from which bytes are shown beside the detail; columns and lines from which that is shown
+with the list."""
 BYTES: Final = 78
 LAYOUTS: Final = ("below", "beside", "no bytes")
 SCREENS: Final = (

@@ -1,4 +1,4 @@
-"""Asks the user: for a line of text at the foot of the screen, or for one of several things."""
+"""Questions to the user: for a line of text at the foot of the screen, or for a choice."""
 
 from __future__ import annotations
 

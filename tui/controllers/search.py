@@ -1,4 +1,4 @@
-"""Looks for exchanges: by a text, a number or a time."""
+"""The search for exchanges: by a text, a number or a time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 SCOPES: Final = ("the list", "fields and records", "bytes")
 TOLD: Final = 0.2
-"""Seconds between two words about progress."""
+"""Seconds between two updates of the progress."""
 
 
 class SearchController(Controller):
-    """Moves the cursor of the list to what is looked for."""
+    """Moves the cursor of the list to what the user searches."""
 
     KEYS = (
         Key(
@@ -41,13 +41,13 @@ class SearchController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.wanted = ""
-        """The text that was looked for last."""
+        """The text that was searched last."""
         self.scope = SCOPES[0]
         self._search = 0
 
     def step(self, by: int, wanted: NDArray[np.bool_], what: str) -> bool:
-        """Go to the next row of the view that is `wanted`, an array over all rows; whether there is
-        one. `what` names it."""
+        """Go to the next row of the view that is `wanted`, an array over all rows; return whether
+        there is one. `what` names it."""
         import numpy as np
 
         rows = self.workspace.view.array()
@@ -222,8 +222,8 @@ class JumpsController(Controller):
     )
 
     def error(self, by: int) -> None:
-        """Go to the next exchange that failed, unless that is normal, or that is evidence of an
-        error."""
+        """Go to the next exchange that failed, unless that is normal, or that is evidence of a
+        finding of severity error."""
         from kafkascope.tui.data.masks import bad, numbered, probes
 
         store, mentions = self.workspace.store, self.workspace.mentions

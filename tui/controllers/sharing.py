@@ -1,4 +1,4 @@
-"""Copies what is under the cursor, and writes exchanges to files."""
+"""Copies of what is under the cursor, and exports of exchanges to files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkascope.tui.document.values import of_item, of_row
 from kafkascope.tui.keys import Key
 
 TOLD: Final = 0.2
-"""Seconds between two words about progress."""
+"""Seconds between two updates of the progress."""
 
 
 class CopyController(Controller):

@@ -1,4 +1,4 @@
-"""All controllers, and the table of their keys: bindings, help and docs/keys.md come from it."""
+"""All controllers, and the table of their keys for bindings, help and docs/keys.md."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ KEYS: Final = tuple(
     )
     for key in controller.KEYS
 )
-"""In the order in which people read them."""
+"""The keys in the order in which help lists them."""
 FIRST: Final = frozenset({"app.stop", "pane.next", "pane.previous", "list.find", "filter.focus"})
-"""Before whatever has the focus, and before Textual's own: keys that follow at once go where the
-focus is by then."""
+"""Keys that are handled before those of the widget with the focus and before Textual's own, so that
+keys which follow at once go where the focus is by then."""
 BELOW: Final = FIRST - {"app.stop"}
-"""Those of them that do not reach below a dialog."""
+"""Those of them that do nothing below a dialog."""
 SILENT: Final = frozenset({"app.quit", "pane.open", "app.stop"})
 """Keys that need no command in the palette, or have one of Textual's."""
 ALWAYS: Final = frozenset({"list.find_next", "list.find_previous", "list.time"})

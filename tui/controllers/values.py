@@ -1,4 +1,4 @@
-"""What the value under the cursor is good for: a filter, a way to follow, a column."""
+"""The value under the cursor as a filter, as something to follow, or as a column."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS: Final = (
     *("throttle", "records", "codec", "acks", "software", "user", "producer.id", "member"),
     *("generation", "correlation_id", "client.ip", "frame", "state", "txn"),
 )
-"""Columns that are offered where the cursor is on no field."""
+"""Columns to choose from where the cursor is on no field."""
 
 
 class ValuesController(Controller):

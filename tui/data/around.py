@@ -1,5 +1,5 @@
-"""What stands around an exchange: the user's comment, findings that mention it, its neighbours on
-the connection, the next of its kind. From columns alone; a bounded look in both directions."""
+"""The context of an exchange: the user's comment, findings that mention it, its neighbours on the
+connection, the next of its kind. Read from columns, within a bounded distance."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from kafkascope.tui.settings.notes import Notes
 
 LOOKED_AT: Final = 20_000
-"""Rows in each direction."""
+"""Rows that are searched in each direction."""
 NEIGHBOURS: Final = 4
 WIDTH: Final = 70
-"""Sentences are wrapped there, so that the narrowest pane shows them."""
+"""Columns of wrapped sentences: the narrowest pane shows them."""
 
 
 def around(
@@ -29,8 +29,8 @@ def around(
     findings: Iterable[Finding] = (),
     pending: str = "",
 ) -> list[str]:
-    """Lines, nested by two blanks a level. `findings` are those that mention it; `pending`: why
-    there may be more of them."""
+    """Return lines, indented by two blanks a level. `findings` are those that mention the exchange;
+    `pending`: why there may be more of them."""
     session = store.session
     here = session.index_of(number)
     if here is None:

@@ -1,4 +1,4 @@
-"""What goes to the clipboard, in the forms that chats, scripts and tests want."""
+"""Exchanges and bytes as text for the clipboard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDE: Final = 16
 
 
 def octets(data: bytes, form: str, start: int = 0) -> str:
-    """Bytes as `hex`, `dump` (offsets count from `start`) or `python`."""
+    """Return bytes as `hex`, `dump` (offsets count from `start`) or `python`."""
     if form == "python":
         return repr(data)
     if form == "hex":
@@ -27,7 +27,7 @@ def octets(data: bytes, form: str, start: int = 0) -> str:
 
 
 def as_json(session: Session, index: int) -> str:
-    """The exchange as `show --json` prints it, secrets hidden."""
+    """Return an exchange as `show --json` prints it, secrets hidden."""
     from kafkascope.analyzer.exchanges.full import full_line
     from kafkascope.analyzer.exchanges.rows import row_of
 

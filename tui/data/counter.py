@@ -1,7 +1,7 @@
 """The counting process of the terminal UI: reads the inputs once more, for the statistics alone,
-and hands their states over. Started by `tui.numbers` when a screen first wants numbers, so that the
-list of exchanges never waits for them. A file that is still being written is followed, as in the
-list.
+and hands their states over. `tui.data.numbers` starts it when a screen first needs numbers, so that
+the list of exchanges never waits for them. A file that is still being written is followed, as in
+the list.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ FIRST: Final = 0.15
 """Seconds until the first states are handed over."""
 LEAST: Final = 0.5
 SHARE: Final = 10
-"""So many times longer than handing over takes, the next one is away at least."""
+"""The next states are handed over at the earliest after this many times as long as that took."""
 TICK: Final = 64
-"""Exchanges between two looks at the clock."""
+"""Exchanges between two checks of the clock."""
 
 
 def count(options: dict[str, Any], results: int) -> None:
-    """Count all that the filter wants, and hand over from time to time."""
+    """Count all that the filter selects, and hand states over from time to time."""
     from kafkascope.analyzer.exchanges import rows
     from kafkascope.analyzer.exchanges.offline import open_capture
     from kafkascope.analyzer.filter.language import compile_filter
@@ -65,7 +65,7 @@ def count(options: dict[str, Any], results: int) -> None:
 
 
 def _followed(capture: Capture) -> Pace:
-    """Wait at the end of a file that somebody writes."""
+    """Return what waits at the end of files that are still being written."""
     from kafkascope.captures.inputs.growing import Pace
     from kafkascope.captures.inputs.opening import is_regular
 
@@ -77,20 +77,20 @@ def _followed(capture: Capture) -> Pace:
 
 
 class States:
-    """Hands the accumulators over, but not too often."""
+    """Hands the accumulators over, within limits."""
 
     def __init__(self, results: int, counted: dict[str, Any], capture: Capture, pace: Pace) -> None:
         self._results, self._counted = results, counted
         self._source, self._pace = capture.source, pace
         self._due = time.monotonic() + FIRST
         self._followed = False
-        """What was handed over last says that the file is followed."""
+        """Whether the last states say that the file is followed."""
         self.new = True
-        """Something was counted since."""
+        """Whether something was counted since."""
         pace.resting = self.offer
 
     def offer(self) -> None:
-        """Hand over, if it is time and there is something new."""
+        """Hand states over, if it is time and there is something new."""
         begun = time.monotonic()
         if begun < self._due or not (self.new or self._pace.following > self._followed):
             return
@@ -99,7 +99,7 @@ class States:
         self._due = ended + max(LEAST, SHARE * (ended - begun))
 
     def send(self, *, done: bool) -> None:
-        """Hand over, with how much of the input was counted."""
+        """Hand states over, with how much of the input was counted."""
         states = {
             name: pickle.dumps(each.dump(), protocol=5) for name, each in self._counted.items()
         }

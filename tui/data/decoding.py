@@ -1,4 +1,4 @@
-"""Messages are decoded beside the keyboard: one thread, the newest wish, results by number."""
+"""Decodes messages in a thread, so that keys never wait for them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.errors import DissectError
 
 PATIENCE: Final = 0.5
-"""Seconds after which another wish does not wait for the one at hand."""
+"""Seconds after which another request does not wait for the one at hand."""
 
 Make = Callable[[], Any]
 Done = Callable[[int, Any, str], object]
-"""(number of the wish, result, sentence why there is none). Called in the thread."""
+"""(number of the request, result, sentence why there is none). Called in the thread."""
 
 
 class Decoder:
-    """Wishes that came meanwhile are dropped, but for the last one."""
+    """Runs one request at a time; of those that came meanwhile only the last one counts."""
 
     def __init__(self, done: Done) -> None:
         self._done = done
         self._lock = threading.Lock()
-        self._wish: tuple[int, Make] | None = None
+        self._request: tuple[int, Make] | None = None
         self._began = 0.0
-        """When the thread at hand took its wish; 0: there is none."""
+        """When the thread took the request at hand; 0: there is no thread."""
 
     def want(self, number: int, make: Make) -> None:
-        """Make something soon."""
+        """Call `make` in the thread, unless another request comes first."""
         with self._lock:
-            self._wish = number, make
+            self._request = number, make
             if self._began and time.monotonic() - self._began < PATIENCE:
                 return
             self._began = time.monotonic()
@@ -41,12 +41,12 @@ class Decoder:
     def _run(self) -> None:
         while True:
             with self._lock:
-                wish, self._wish = self._wish, None
-                if wish is None:
+                request, self._request = self._request, None
+                if request is None:
                     self._began = 0.0
                     return
                 self._began = time.monotonic()
-            number, make = wish
+            number, make = request
             try:
                 made, why = make(), ""
             except (CaptureError, DissectError, OSError) as error:

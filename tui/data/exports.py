@@ -1,4 +1,4 @@
-"""Chosen exchanges into files, by the writers that the commands use. No screens here."""
+"""Writes exchanges to files, with the writers of the commands. Knows no screens."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def default_name(source: str, form: str) -> str:
 
 
 class Job:
-    """One export."""
+    """Writes one export."""
 
     def __init__(
         self, form: str, path: Path, numbers: list[int], store: Store, notes: Notes
@@ -44,12 +44,12 @@ class Job:
         self.form, self.path = form, path
         self.stopped = False
         self.missing = 0
-        """Exchanges whose bytes are gone."""
+        """How many exchanges have no bytes any more."""
         self.written = 0
         self._numbers, self._store, self._notes = numbers, store, notes
 
     def refusal(self) -> str:
-        """Why it must not be written; empty when it may."""
+        """Return why the export must not be written; empty when it may."""
         if self.path.exists():
             if self.form == "fixture" and self.path.is_dir() and not any(self.path.iterdir()):
                 return ""
@@ -59,7 +59,7 @@ class Job:
         return ""
 
     def told(self) -> str:
-        """What was done."""
+        """Return a sentence about what was written."""
         text = f"{plural(self.written, 'exchange')} written to {self.path}"
         if self.stopped:
             text += ", stopped early"
@@ -68,7 +68,7 @@ class Job:
         return text
 
     def run(self) -> Iterator[int]:
-        """Write; tells from time to time how many exchanges it has seen. `OSError`."""
+        """Write, and yield from time to time how many exchanges were seen; `OSError`."""
         writers = {"pcapng": self._capture, "fixture": self._fixture}
         return writers.get(self.form, self._lines)()
 

@@ -192,7 +192,7 @@ class Feed:
             pass
 
     def close(self) -> None:
-        """End the reader and release files."""
+        """End the reader and close files."""
         self._closing = True
         if self._process.poll() is None:
             self._process.kill()

@@ -1,12 +1,12 @@
 """The reading process of the terminal UI: reads the inputs and hands over, ten times a second, what
 its session has grown by. Knows nothing of screens.
 
-Started by `tui.feed` as a program of its own, so that parsing never shares an interpreter with the
-keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
+`tui.data.feed` starts it as a program of its own, so that parsing never shares an interpreter with
+the keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
 
-What can be read twice is: first for headers alone, so that rows come soon, then the same way again
-with bodies, in a thread that only runs while the first reader has nothing to do. What cannot be
-read twice is read with bodies at once.
+Files are read twice: first for headers alone, so that rows come soon, then in the same way with
+bodies, in a thread that only runs while the first reader has nothing to do. Pipes and interfaces
+are read once, with bodies.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ GRACE: Final = 0.3
 """Seconds without a new exchange after which a stopped reader counts as waiting for input."""
 STOP: Final = b"s"
 TOGETHER: Final = 256
-"""Exchanges that go into the columns together, of how many bytes of the input at most."""
+"""Exchanges that go into the columns together, from how many bytes of the input at most."""
 HELD: Final = 1 << 22
-YOUNG: Final = 100_000
-"""Objects after which Python looks for cycles. Ours hardly make any, and 700, as usual, costs a
-fifth of the time."""
+GC_THRESHOLD: Final = 100_000
+"""New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
+costs a fifth of the time."""
 CHANGED: Final = "the input is another one than before: summaries are missing from exchange {} on"
 
 
 class Indexer:
-    """Reads in the main thread; others read bodies, hand over, and listen."""
+    """Reads headers in the main thread, bodies in another; two more hand over and take commands."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         from kafkascope.analyzer.session.deltas import Growth
@@ -64,7 +64,7 @@ class Indexer:
         self._limit: int = options.get("limit", 0)
         self.capture = _opened(options, self.spool)
         self.second: Capture | None = None
-        """The same inputs once more, where that can be."""
+        """The same inputs for bodies, where they can be read twice."""
         self.pace: Pace | None = None
         if self._again(options):
             self.capture.context.bodies = False
@@ -73,15 +73,15 @@ class Indexer:
         self._growth = Growth(self.session, forget=self.second is not None)
         self._texts: list[str] = []
         self._numbers = array("Q")
-        """Of all exchanges, where bodies come later: they have to be the same ones."""
+        """Numbers of all exchanges, where bodies come later: these have to be of the same ones."""
         self._waiting: deque[Exchange] = deque()
-        """On the way to the columns."""
+        """Exchanges on the way to the columns."""
         self._full: list[Exchange] = []
-        """The same with bodies."""
+        """Exchanges with bodies on the way to the columns."""
         self._filled = 0
-        """Rows whose bodies were read."""
+        """How many rows have bodies."""
         self._ends: deque[tuple[int, int | None, str, int]] = deque()
-        """(connection, side, how, when) of those that ended: for captures that are written."""
+        """(connection, side, how, when) of ends of connections: for captures that are exported."""
         self.capture.watch = self._watch
         self._lock = threading.Lock()
         self._pipe = threading.Lock()
@@ -89,16 +89,16 @@ class Indexer:
         self._ended = False
         self.stopped = False
         self._indexed = False
-        """All headers were read."""
+        """Whether all headers were read."""
         self._enough = False
-        """Bodies are not wanted any more."""
+        """Whether no more bodies are wanted."""
         self._damage = -1
-        """How many things were wrong when reading was stopped: what comes then is our doing."""
+        """How much damage there was when reading was stopped, which adds some; -1: it was not."""
         self._said: list[str] = []
         self._error: BaseException | None = None
 
     def _again(self, options: dict[str, Any]) -> bool:
-        """Get ready to read twice; False where that cannot be."""
+        """Prepare the second reader; return whether the inputs can be read twice."""
         from kafkascope.analyzer.exchanges.offline import Capture
         from kafkascope.captures import Source
         from kafkascope.captures.inputs.growing import Pace
@@ -121,7 +121,7 @@ class Indexer:
             self._ends.append((event.connection.number, event.direction, event.how, event.time_ns))
 
     def run(self) -> None:
-        """Read all, until the end or until told to stop."""
+        """Read until the end, or until told to stop."""
         source = self.capture.source
         self._send({"kind": "opened", "names": source.names, "size": source.size})
         for target in (self._hand_over, self._listen):
@@ -145,7 +145,7 @@ class Indexer:
     # --- reading ----------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """Headers; bodies, too, where they are not read later."""
+        """Read headers, and bodies, too, where they are not read later."""
         waiting, statistics, held = self._waiting, self.capture.source.statistics, 0
         later = self.pace is not None
         for exchange in self.capture.exchanges():
@@ -158,7 +158,7 @@ class Indexer:
         self._put()
 
     def _put(self) -> None:
-        """What waits goes into the columns."""
+        """Put waiting exchanges into the columns."""
         with self._lock:
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not some or self._ended:
@@ -187,7 +187,7 @@ class Indexer:
             self._stop_reading()
 
     def _fill_all(self) -> None:
-        """The bodies of all exchanges that headers told."""
+        """Read the bodies of all exchanges whose headers were read."""
         assert self.second is not None
         assert self.pace is not None
         self.pace.pausing = self._fill
@@ -204,7 +204,7 @@ class Indexer:
             self._said.append(CHANGED.format(self._filled + 1))
 
     def _fill(self) -> None:
-        """The bodies of the next rows, unless these are others than those of the headers."""
+        """Put bodies into the next rows, unless these are other exchanges."""
         begin, some = self._filled, self._full
         if not some or self._enough:
             return
@@ -219,7 +219,7 @@ class Indexer:
         some.clear()
 
     def _stop_reading(self) -> None:
-        """Let the first reader end at the next block; the second one reads no more than that."""
+        """Let the first reader end at the next block, and the second one at the same."""
         assert self.pace is not None
         assert self.second is not None
         self._damage = len(self.capture.source.statistics.damage)
@@ -230,7 +230,7 @@ class Indexer:
     # --- the end ----------------------------------------------------------------------------
 
     def end(self, *, rest: bool) -> None:
-        """Hand over what is left, with what there is to say. `rest`: also what is in flight."""
+        """Hand over what is left, with remarks. `rest`: also requests in flight."""
         with self._pipe:
             for message in self._last(rest):
                 self._send(message)
@@ -292,7 +292,7 @@ class Indexer:
                 wait = TICK
 
     def fail(self, text: str, code: int) -> None:
-        """Say why nothing more comes; not in the middle of what another thread hands over."""
+        """Tell why nothing more comes, not in the middle of what another thread hands over."""
         with self._pipe:
             self._send(_failure(text, code))
 
@@ -329,7 +329,7 @@ def _failure(text: str, code: int) -> dict[str, Any]:
 
 
 def send(results: int, message: dict[str, Any]) -> None:
-    """Hand a message to the UI, however little its pipe takes at once."""
+    """Write a message to the UI, in as many pieces as its pipe takes."""
     data = pickle.dumps(message, protocol=5)
     view = memoryview(SIZE.pack(len(data)) + data)
     try:
@@ -378,7 +378,7 @@ def _opened(options: dict[str, Any], spool: Spool) -> Capture:
 def main() -> None:
     """Run with the options in the first argument; the last message says how it ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(YOUNG, 20, 20)
+    gc.set_threshold(GC_THRESHOLD, 20, 20)
     options = json.loads(sys.argv[1])
     indexer = None
     try:

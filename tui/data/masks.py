@@ -1,4 +1,4 @@
-"""Rows of a kind, as arrays of booleans over all rows: for jumping to the next one."""
+"""Which rows are of a kind, as arrays of booleans over all rows: for jumping to the next one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def column(session: Session, name: str) -> NDArray[np.int64]:
-    """A column as numbers. A copy: an array that is looked at cannot grow."""
+    """Return a copy of a column: an array that numpy looks at cannot grow."""
     return np.array(session.columns[name], dtype=np.int64)
 
 
 def bad(store: Store) -> Bools:
-    """Errors, and answers that are missing."""
+    """Select exchanges with an error or without the response that was due."""
     session = store.session
     return failed(session) | np.isin(column(session, "state"), list(BAD_STATES))
 
@@ -52,21 +52,21 @@ def _with_errors(session: Session, wanted: Callable[[tuple[int, ...]], bool]) ->
 
 
 def same_connection(store: Store, index: int) -> Bools:
-    """Those of the connection of a row."""
+    """Select the exchanges on the connection of a row."""
     found: Bools = column(store.session, "connection") == store.session.columns["connection"][index]
     return found
 
 
 def numbered(store: Store, numbers: Collection[int]) -> Bools:
-    """Those with these numbers."""
+    """Select exchanges by their numbers."""
     return np.isin(column(store.session, "number"), list(numbers))
 
 
 def with_text(store: Store, text: str) -> Bools:
-    """Those whose line has the text: result, API, client, topics, groups and so on."""
+    """Select exchanges whose line has a text: result, API, client, topics, groups and so on."""
     quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     found, _ = compile_query(quoted).settle(store.session)
     pattern = re.compile(re.escape(text.encode("utf-8", "surrogatepass")), re.IGNORECASE)
     hits = store.texts.rows_with(pattern)
-    found[hits] = True  # of rows behind the last text only columns tell
+    found[hits] = True  # for rows behind the last text only columns count
     return found

@@ -1,7 +1,7 @@
 """Which rows findings are about: for a sign in the list, the context of an exchange, and filters.
 
-Evidence is looked up in small pieces, so that the keyboard never waits; what was known before stays
-until all is known anew. No widgets here.
+Evidence is looked up in small pieces, so that keys never wait; the old result stays until the new
+one is complete. No widgets here.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from kafkascope.tui.data.store import Store
 
 SIGNS: Final = {"error": "◆", "warning": "◇"}
-"""Severity -> sign in the list; milder ones have none."""
+"""Severity -> sign in the list; lower ones have none."""
 ROLES: Final = {"error": "!", "warning": "?"}
 LEAST, MOST = 128, 1 << 16
-"""Rows of a piece."""
+"""Least and most rows of a piece."""
 USUAL: Final = 0.01
 """Seconds that a piece may take before the next one is smaller."""
 
 
 class Mentions:
-    """The findings of each exchange, by its number."""
+    """Finds the findings of each exchange, by its number."""
 
     def __init__(self, store: Store, known: Known) -> None:
         self.store, self.known = store, known
         self.told: list[Finding] = []
-        """What was found last."""
+        """The findings of the last call of `tell`."""
         self._found: dict[int, tuple[Finding, ...]] = {}
         self._evidence: Evidence | None = None
         self._new: dict[int, tuple[Finding, ...]] = {}
         self._next = 0
-        """The next row; counts those that were dropped, too."""
+        """The next row, counted from the first one that ever came."""
         self._piece = LEAST
 
     @property
     def busy(self) -> bool:
-        """Whether rows are left to be looked at."""
+        """Whether rows are left to look at."""
         return self._evidence is not None
 
     def tell(self, findings: Iterable[Finding]) -> None:
-        """What is found by now: look at all rows again, unless it is what was known."""
+        """Take findings, and look at all rows again if they have changed."""
         found = list(findings)
         if found == self.told:
             return
@@ -56,7 +56,7 @@ class Mentions:
         self._new, self._next = {}, self.store.session.dropped
 
     def advance(self, seconds: float) -> bool:
-        """Look at more rows, for so long at most; whether all are known now."""
+        """Look at more rows, for `seconds` at most; return whether that was the last of them."""
         if self._evidence is None:
             return False
         session = self.store.session
@@ -85,11 +85,11 @@ class Mentions:
             note(self.known, number, found)
 
     def of(self, number: int) -> tuple[Finding, ...]:
-        """What mentions an exchange, the worst first."""
+        """Return the findings that mention an exchange, the worst first."""
         return self._found.get(number, ())
 
     def sign(self, number: int) -> tuple[str, str]:
-        """(sign, role) of the worst that mentions it; nothing for what is mild."""
+        """Return the sign and role of an exchange's worst finding; blank for lower severities."""
         found = self._found.get(number)
         if not found:
             return " ", ""
@@ -97,5 +97,5 @@ class Mentions:
         return SIGNS.get(worst, " "), ROLES.get(worst, "")
 
     def worst(self, severity: str) -> list[int]:
-        """The exchanges whose worst finding is as bad as that."""
+        """Return the exchanges whose worst finding has a severity."""
         return [number for number, each in self._found.items() if each[0].severity == severity]

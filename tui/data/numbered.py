@@ -1,5 +1,5 @@
-"""Rows of a session in the order of their numbers, though they come in the order in which exchanges
-end: a long poll has a small number and comes late."""
+"""Rows of a session in the order of their numbers. They come in the order in which exchanges end: a
+long poll has a small number and comes late."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
 
 FEW: Final = 256
-"""Rows that are put in their places one by one; of more the end is sorted anew."""
+"""Rows that are inserted one by one; for more, the end is sorted again."""
 MANY: Final = 50_000
-"""Rows from which numpy sorts faster than it loads."""
+"""Rows from which sorting with numpy saves more time than loading it takes."""
 
 
 class Numbered:
-    """Indexes of rows, by number."""
+    """Keeps indexes of rows in the order of numbers."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._rows = array("I")
         self.moved = False
-        """Rows took places in front of others; who looks at it sets it back."""
+        """Whether rows were inserted before others; whoever reads it resets it."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -36,13 +36,13 @@ class Numbered:
         return self._rows[place]
 
     def indexes(self) -> NDArray[np.int64]:
-        """All of them. A copy."""
+        """Return a copy of all indexes."""
         import numpy as np
 
         return np.array(self._rows, dtype=np.int64)
 
     def place_of(self, index: int) -> int:
-        """The place of a row, or of the first one behind it."""
+        """Return the place of a row, or of the first one behind it."""
         numbers = self._session.columns["number"]
         if index >= len(numbers):
             return len(self._rows)
@@ -80,13 +80,13 @@ class Numbered:
         return array("I", found[order].tobytes())
 
     def remove(self, index: int) -> None:
-        """Take a row out, if it is there."""
+        """Remove a row, if it is there."""
         at = self.place_of(index)
         if self._rows[at : at + 1] == array("I", [index]):
             del self._rows[at]
 
     def drop(self, count: int) -> None:
-        """The session forgot so many of its oldest rows: the others have smaller indexes."""
+        """Follow a session that has dropped its oldest rows: the others have smaller indexes."""
         import numpy as np
 
         rows = np.array(self._rows, dtype=np.uint32)

@@ -1,5 +1,4 @@
-"""Statistics for the screens: counted by a process of its own, of everything, or of what a filter
-shows."""
+"""Statistics for the boards, of everything or of what a filter selects."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from kafkascope.tui.data.store import Store
 
 SLICE: Final = 0.02
-"""Seconds of counting at a time, where there is no process for it."""
+"""Seconds of counting at a time in this process."""
 FAILED: Final = "counting failed"
 
 
@@ -93,7 +92,7 @@ class ProcessNumbers(Numbers):
         self._ended = True
 
     def advance(self) -> None:
-        """Take in the newest states."""
+        """Take the newest states."""
         ended = self._ended  # asked first: the last states come before the end
         newest, self._newest = self._newest, None
         if newest is not None:

@@ -1,4 +1,4 @@
-"""Texts inside messages: each exchange is read again, one after the other."""
+"""Searches texts and bytes in messages, which are read again one after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEX: Final = re.compile(r"(0x)?[0-9a-f]{2}([: ]?[0-9a-f]{2})*\Z", re.IGNORECASE
 
 
 def search(store: Store, numbers: Iterable[int], text: str, scope: str) -> Iterator[int | None]:
-    """For each exchange its number when the text is in it, else None."""
+    """Yield for each exchange its number if the text is in it, else None."""
     needles = _octets(text) if scope == "bytes" else _json(text)
     for number in numbers:
         found = None
@@ -45,7 +45,7 @@ def _fields(store: Store, exchange: Exchange) -> bytes:
 
 
 def _octets(text: str) -> list[bytes]:
-    """As text, and as hexadecimal digits when they may be some."""
+    """Return the bytes of a text, and those of hexadecimal digits if it may be some."""
     found = [text.encode("utf-8", "surrogatepass")]
     if _HEX.match(text) and (text.lower().startswith("0x") or ":" in text or " " in text):
         plain = text[2:] if text.lower().startswith("0x") else text
@@ -54,7 +54,7 @@ def _octets(text: str) -> list[bytes]:
 
 
 def _json(text: str) -> list[bytes]:
-    """As it stands in JSON."""
+    """Return the bytes of a text in JSON, with and without escapes."""
 
     wanted = text.lower()
     return [

@@ -1,4 +1,4 @@
-"""The list in another order: a key for each row from the columns, sorted by numpy."""
+"""Sorts the list, by a key for each row from the columns."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
 
 LAST: Final = 2**62
-"""Rows without a value come last, whichever way the others go."""
+"""The key of rows without a value, which come last in either direction."""
 WORST: Final = {"lost": 0, "orphan": 1}
 
 
 class Order(NamedTuple):
-    """What a list is sorted by."""
+    """A column to sort by, and the direction."""
 
     name: str
-    """Of a column, which is a field's."""
+    """Name of the column, which is that of a field."""
     downwards: bool
 
 
 def usual(name: str) -> Order:
-    """Sizes and times largest first."""
+    """Return the usual order by a column: sizes and times largest first."""
     found = resolve(name)
     if found is None:
         return Order(name, False)
@@ -40,7 +40,7 @@ def usual(name: str) -> Order:
 
 
 def sortable(name: str) -> bool:
-    """Whether columns tell the order."""
+    """Return whether a column can be sorted by without reading messages."""
     found = resolve(name)
     return name == "result" or (
         found is not None
@@ -53,8 +53,8 @@ def sortable(name: str) -> bool:
 def ordered(
     session: Session, order: Order, wanted: array[int] | None, rows: int
 ) -> NDArray[np.int64]:
-    """The indexes of `wanted` (of the first rows, when None), sorted; equal ones stay in the order
-    of the capture."""
+    """Return the indexes of `wanted` (None: of the first rows), sorted; equal ones stay in order of
+    the capture."""
     keys = _known_keys(session, order.name, rows if wanted is None else len(session))
     if order.downwards:
         keys = np.where(keys == LAST, LAST, -keys)
@@ -66,13 +66,13 @@ def ordered(
 
 
 def needs_bodies(name: str) -> bool:
-    """Whether the order is by what bodies tell."""
+    """Return whether a column is filled from bodies."""
     found = resolve(name)
     return name == "result" or (found is not None and found[0].name not in HEAD_FIELDS)
 
 
 def _known_keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
-    """As `_keys`; rows whose bodies were not read yet come last."""
+    """Return the keys of rows; those whose bodies were not read yet come last."""
     known = min(rows, session.filled) if needs_bodies(name) else rows
     keys = _keys(session, name, known)
     return keys if known == rows else np.concatenate((keys, np.full(rows - known, LAST)))
@@ -92,7 +92,7 @@ def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
 
 
 def _ranks(told: Told) -> NDArray[np.int64]:
-    """The place of each row's value among all values."""
+    """Return the rank of each row's value among all values."""
     keys, place = np.unique(told.keys, return_inverse=True)
     values = [_first(told.values(int(key))) for key in keys]
     sorted_values = sorted({value for value in values if value is not None}, key=_comparable)
@@ -111,7 +111,7 @@ def _comparable(value: Any) -> tuple[int, Any]:
 
 
 def _troubles(session: Session, part: Slice) -> NDArray[np.int64]:
-    """What went wrong first, by its error."""
+    """Return keys that put what failed first, by its error."""
     states = part.numbers("state")
     errors = part.numbers("errors")
     lists = session.tables["errors"].values

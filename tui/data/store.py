@@ -1,4 +1,4 @@
-"""What the screens show: a session, the last column of its list as text, and how reading goes."""
+"""The rows of an input: a session, the last column of the list as text, and how far reading is."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
 
 LATER: Final = "..."
-"""In the place of what is not known yet."""
+"""Stands for a text that is not known yet."""
 PERIOD: Final = 0.1
 SPENT: Final = 0.03
-"""Seconds of a period that may go into rows before their turn."""
+"""Seconds of each `PERIOD` that may go into rows before their turn."""
 LOOKED: Final = 5_000
+"""Texts of rows before their turn that are kept."""
 MOVE_S: Final = 0.005
-"""Until rows are read again that were on the move."""
+"""Seconds until a row is read again that was being moved."""
 MOST_ENDS: Final = 1_000_000
-"""The last ones: input without end has no more."""
+"""Ends of connections that are kept, the last ones."""
 
 
 class Texts:
-    """Strings by number, packed: a million of them take what they are long."""
+    """A packed list of strings: a million of them take no more memory than their bytes."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -52,7 +53,7 @@ class Texts:
         return octets.decode("utf-8", "surrogatepass")
 
     def rows_with(self, pattern: re.Pattern[bytes]) -> list[int]:
-        """The numbers of texts in which a pattern is found; one that spans two does not count."""
+        """Return the numbers of texts with a match of a pattern; one across two does not count."""
         found: list[int] = []
         at, size = 0, len(self._data)
         while at < size and (match := pattern.search(self._data, at)):
@@ -66,13 +67,13 @@ class Texts:
         return found
 
     def drop(self, count: int) -> None:
-        """Forget the first ones."""
+        """Drop the first texts."""
         gone = self._ends[min(count, len(self))]
         del self._data[:gone], self._ends[:count]
         self._ends = array(self._ends.typecode, [end - gone for end in self._ends])
 
     def extend(self, texts: Sequence[str]) -> None:
-        """Append."""
+        """Append texts."""
         ends = []
         for text in texts:
             self._data += text.encode("utf-8", "surrogatepass")
@@ -82,39 +83,39 @@ class Texts:
 
 @dataclass
 class Progress:
-    """How far the reader is."""
+    """How far reading is."""
 
     read: int = 0
     size: int = 0
     indexed: bool = False
-    """All rows are there; what their bodies tell may still come."""
+    """Whether all rows are there; bodies may still come."""
     done: bool = False
     following: bool = False
-    """The input is still being written: the reader waits for more."""
+    """Whether the reader waits for more of an input that is still being written."""
     stopped: bool = False
-    """By the user."""
+    """Whether the user stopped it."""
     failure: str = ""
     """Why there will be no more rows; empty while all is well."""
     code: int = 0
     """Exit code of the failure."""
     ring: bool = False
-    """Whether old rows go when there are too many."""
+    """Whether old rows are dropped when there are too many."""
     rows: int = 0
-    """Rows that came, those that went again included."""
+    """Rows that came, including those that were dropped."""
     recent: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=30))
-    """(when, rows, bytes) of the last batches."""
+    """(time, rows, bytes) of the last batches."""
     said: list[str] = field(default_factory=list)
     """Damage."""
     remarks: list[str] = field(default_factory=list)
-    """What there is to say about the capture as a whole."""
+    """Remarks about the capture as a whole."""
 
     def took(self, rows: int) -> None:
-        """A batch has arrived; `rows` came so far."""
+        """Take note of a batch; `rows` is how many came so far."""
         self.rows = rows
         self.recent.append((time.monotonic(), self.rows, self.read))
 
     def rate(self) -> str:
-        """Exchanges a second of late, for the header; empty while nothing can be said."""
+        """Return the exchanges a second of late, for the header; empty while that is unknown."""
         seconds, rows, _ = self._lately()
         if seconds < 0.5:
             return ""
@@ -122,7 +123,7 @@ class Progress:
         return f" {rate / 1000:.0f}k/s" if rate >= 10_000 else f" {rate:,.0f}/s"
 
     def left(self) -> str:
-        """Return the rate, and the seconds that are left; empty while nothing can be said."""
+        """Return the rate and the seconds that are left; empty while they are unknown."""
         seconds, _, octets = self._lately()
         if seconds < 0.5 or octets <= 0:
             return ""
@@ -137,25 +138,25 @@ class Progress:
 
 
 class Budget:
-    """Time for rows before their turn, so much in each period."""
+    """Limits the time for rows before their turn, to `SPENT` in each `PERIOD`."""
 
     def __init__(self) -> None:
         self._window = self._spent = 0.0
 
     def left(self) -> bool:
-        """Whether there is some."""
+        """Return whether there is time left."""
         now = time.monotonic()
         if now - self._window > PERIOD:
             self._window, self._spent = now, 0.0
         return self._spent <= SPENT
 
     def took(self, seconds: float) -> None:
-        """So much was spent."""
+        """Take note of time that was spent."""
         self._spent += seconds
 
 
 class Store:
-    """Append-only; the feed appends, the screens read."""
+    """Keeps the rows; the feed appends, the screens read."""
 
     def __init__(
         self,
@@ -168,16 +169,16 @@ class Store:
         as in `Session`."""
         self.session = Session(context or Context(), read or _nothing, places)
         self.texts = Texts()
-        """As far as bodies were read."""
+        """The last column of rows whose bodies were read."""
         self._looked: dict[int, str] = {}
-        """Texts of rows that were looked at before, by index."""
+        """The last column of rows that were looked at before their turn, by index."""
         self.budget = Budget()
         self.waiting = False
-        """A row was asked for that takes too long now: ask again soon."""
+        """Whether a row was asked for that takes too long now: ask again soon."""
         self._moves = 0
-        """Goes up when rows begin to be dropped, and when they are: odd in between."""
+        """Counts begins and ends of dropping rows: odd while rows are dropped."""
         self.ends: deque[tuple[int, int | None, str, int]] = deque(maxlen=MOST_ENDS)
-        """(connection, side, how, when) of those that ended."""
+        """(connection, side, how, when) of ends of connections."""
         self.progress = Progress()
         self.read = read or _nothing
         self.find = find
@@ -187,22 +188,22 @@ class Store:
 
     @property
     def whole(self) -> int:
-        """Rows whose bodies were read, from the first on; the others are known by their headers."""
+        """How many rows have bodies, from the first on; of the others only headers were read."""
         return min(len(self.texts), self.session.filled)
 
     def add(self, exchange: Exchange) -> None:
-        """Take in one exchange of this process."""
+        """Add an exchange that this process has read."""
         row = rows.row_of(exchange, self.session.context.names)
         self.session.add(exchange, row)
         self.texts.extend([rows.result(row)])
 
     def share(self) -> int:
-        """How many percent of the rows are whole."""
+        """Return how many percent of the rows have bodies."""
         return 100 * self.whole // max(1, len(self))
 
     @contextmanager
     def dropping(self, count: int) -> Iterator[None]:
-        """While the session forgets so many of its oldest rows."""
+        """Drop what belongs to the oldest rows, which the body drops from the session."""
         if not count:
             yield
             return
@@ -215,8 +216,8 @@ class Store:
             self._moves += 1
 
     def exchange(self, number: int) -> Exchange | None:
-        """An exchange by its number, for threads: rows may go while it is read. None: it is not
-        kept; `CaptureError` when its bytes are not."""
+        """Return an exchange by its number, also in threads while rows are dropped; None if it is
+        not kept. `CaptureError` when its bytes are not."""
         while True:
             moves = self._moves
             try:
@@ -232,7 +233,7 @@ class Store:
             time.sleep(MOVE_S)
 
     def result(self, index: int) -> str:
-        """The last column; with names of topics that were told later. Rows whose bodies were not
+        """Return the last column, with names of topics that came later. Rows whose bodies were not
         read yet are read now, a few at a time."""
         session = self.session
         if index >= self.whole:
@@ -266,16 +267,16 @@ class Store:
         return found
 
     def forget(self) -> None:
-        """Texts that were made before bodies came may be others now."""
+        """Forget texts of rows before their turn, which may be others now."""
         self._looked.clear()
 
     def wait(self, index: int) -> int:
-        """Nanoseconds that the client asked for, as far as they are known."""
+        """Return the nanoseconds that the client asked to wait, 0 while that is unknown."""
         return self.session.columns["wait_ns"][index] if index < self.session.filled else 0
 
     def is_bad(self, index: int) -> bool:
-        """Whether the exchange has an error, or no answer although one was due; as far as bodies
-        were read."""
+        """Return whether an exchange has an error, or lacks the response that was due; as far as
+        bodies were read."""
         session = self.session
         if session.columns["state"][index] in BAD_STATES:
             return True

@@ -1,6 +1,6 @@
-"""Which exchanges are shown, and in which order: all, or those that a filter wants, found by
-columns where these tell, else in slices so that the keyboard never waits. They are shown by number,
-unless another order is wanted."""
+"""Which exchanges are shown, and in which order: all, or those that a filter selects, by columns
+where these suffice, else in slices so that keys never wait. They are shown by number, unless
+another order is wanted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from kafkascope.tui.data.store import Store
 
 PIECE: Final = 1 << 16
-"""Rows whose columns are looked at together while messages have to be read."""
+"""Rows whose columns are filtered together where messages have to be read."""
 AGAIN: Final = 1.0
 """Seconds between two sorts of a list that grows."""
 
 
 class View:
-    """Indexes of the store's rows, in the order in which they are shown."""
+    """Keeps indexes of the store's rows, in the order in which they are shown."""
 
     def __init__(self, store: Store, text: str = "", known: Known = NOTHING) -> None:
         """`FilterError` when the text is no filter."""
@@ -39,32 +39,32 @@ class View:
         self._known = known
         bound = bind(self.text)
         self._hides = "ignored" not in fields_of(bound)
-        """Whether what the user ignores is left out."""
+        """Whether exchanges that the user ignores are left out."""
         self._query = self._compiled()
         self.fast = self._query is None or self._query.cost == "fast"
-        """Whether no message has to be read for it."""
+        """Whether no message has to be read for the filter."""
         self._shown = array("Q")
-        """What the filter wants, in the order in which rows came."""
+        """Rows that the filter selects, in the order in which they came."""
         self._numbered: Numbered | None = None
-        """The same by number; made when it is first wanted."""
+        """The same rows by number; made when first wanted."""
         self._placed = 0
-        """How many of them have a place there."""
+        """How many of them are there."""
         self._seen = 0
         self._dropped = store.session.dropped
         self._open: list[int] = []
-        """Rows of the piece at hand whose messages have to be read; the next one last."""
+        """Rows of the piece at hand whose messages have to be read, the next one last."""
         self._piece: tuple[int, NDArray[np.bool_]] | None = None
         self._names = len(store.session.context.names)
         self._sorted: NDArray[np.int64] | None = None
         self._sorted_rows = 0
         self._sorted_at = 0.0
         self._by_bodies = False
-        """The order is by what bodies tell."""
+        """Whether the order is by a column from bodies."""
         self._sorted_whole = 0
 
     @property
     def wanted(self) -> str:
-        """The whole filter: what was typed, without what is ignored."""
+        """The whole filter: what was typed, without exchanges that are ignored."""
         if not (self._hides and self._known.ignored):
             return self.text
         return f"({self.text}) and not ignored" if self.text else "not ignored"
@@ -81,11 +81,11 @@ class View:
 
     @property
     def arrived(self) -> int:
-        """How many rows came that are wanted."""
+        """How many rows came that the filter selects."""
         return len(self.store) if self._query is None else len(self._shown)
 
     def arrival(self, place: int) -> int:
-        """A row that is wanted, in the order in which they came."""
+        """Return one of these rows, in the order in which they came."""
         return place if self._query is None else self._shown[place]
 
     @property
@@ -102,24 +102,24 @@ class View:
         return numbered
 
     def moved(self) -> bool:
-        """Whether rows went to other places since this was asked last."""
+        """Return whether rows have moved since the last call."""
         numbered = self._by_number
         found, numbered.moved = numbered.moved, False
         return found and self._sorted is None
 
     @property
     def scanned(self) -> float:
-        """The share of the rows that the filter has seen."""
+        """The share of the rows that were filtered."""
         return 1.0 if self._query is None else self._seen / max(1, len(self.store))
 
     @property
     def behind(self) -> bool:
-        """Whether rows are left for `advance`, now or when their bodies were read."""
+        """Whether rows are left for `advance`, now or when their bodies are read."""
         return self._query is not None and self._seen < len(self.store)
 
     @property
     def partial(self) -> bool:
-        """Whether it is only about the rows whose bodies were read: the others follow."""
+        """Whether it covers only rows whose bodies were read, and others follow."""
         store = self.store
         if store.progress.done or store.whole >= len(store):
             return False
@@ -127,22 +127,22 @@ class View:
         return sorted_by or (self._query is not None and self._query.bodies)
 
     def _ready(self) -> int:
-        """Rows that can be judged now. When nothing more comes, messages are read instead."""
+        """Return how many rows can be filtered now; when nothing more comes, messages are read."""
         query, store = self._query, self.store
         if query is None or not query.bodies or store.progress.done:
             return len(store)
         return store.whole
 
     def array(self) -> NDArray[np.int64]:
-        """All that are shown, in the order in which they are. A copy."""
+        """Return a copy of the indexes that are shown, in their order."""
         return self.indexes() if self._sorted is None else self._sorted.copy()
 
     def indexes(self) -> NDArray[np.int64]:
-        """All that are shown, by number. A copy."""
+        """Return a copy of the indexes that are shown, by number."""
         return self._by_number.indexes()
 
     def place_of(self, index: int) -> int:
-        """The place of a row, or of the first one behind it."""
+        """Return the place of a row, or of the first one behind it."""
         if self._sorted is not None:
             import numpy as np
 
@@ -151,7 +151,7 @@ class View:
         return self._by_number.place_of(index)
 
     def advance(self, seconds: float) -> bool:
-        """Filter and sort more rows, for so long at most; whether anything changed."""
+        """Filter and sort more rows, for `seconds` at most; return whether anything changed."""
         changed = self._follow_ring()
         if self._query is not None:
             changed |= self._late_names()
@@ -191,7 +191,7 @@ class View:
         self._seen = begin + len(yes)
 
     def _late_names(self) -> bool:
-        """A topic that got its name late may be wanted now: look again, once all is read."""
+        """Filter again, once all is read, if topics got their names late."""
         names = len(self.store.session.context.names)
         if not self.store.progress.done or names == self._names or not self.fast:
             return False
@@ -205,12 +205,12 @@ class View:
         self._numbered = None
 
     def noted(self) -> None:
-        """Marks or comments changed: what the filter says about them, too."""
+        """Filter again after marks, comments or findings have changed."""
         if self._query is not None:
             self._start_again()
 
     def hide(self, index: int) -> None:
-        """A row is ignored from now on."""
+        """Take out a row that is ignored from now on."""
         if not self._hides:
             return
         if self._query is None:
@@ -229,7 +229,7 @@ class View:
             self._sorted_rows = len(self._sorted)
 
     def _follow_ring(self) -> bool:
-        """Rows that were dropped have no index any more; the others have smaller ones."""
+        """Follow a store that has dropped its oldest rows: the others have smaller indexes."""
         gone = self.store.session.dropped - self._dropped
         if not gone:
             return False
@@ -254,7 +254,7 @@ class View:
     # --- order ------------------------------------------------------------------------------
 
     def sort(self, order: Order | None) -> None:
-        """Another order; None is that of the capture."""
+        """Sort; None: the order of the capture."""
         from kafkascope.tui.data.sorting import needs_bodies
 
         self.order, self._sorted, self._sorted_rows = order, None, 0

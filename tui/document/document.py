@@ -1,6 +1,6 @@
 """One exchange as trees of lines that know their bytes. No widgets here.
 
-Lines are made when their parent is opened; arrays show a hundred elements and count the others.
+Lines are made when their parent is opened; arrays show a hundred elements and count the rest.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from kafkascope.dissectors.registry import (
 from kafkascope.tui.document.tree import Item, Space, Tree
 
 SHOWN: Final = 100
-"""Elements of an array that have lines at first."""
+"""Elements of an array that are shown at first."""
 OPENED: Final = 40
-"""Lines that are opened by themselves."""
+"""Lines up to which a tree is opened at first."""
 TELLING: Final[tuple[str, ...]] = (
     "name",
     "topic",
@@ -52,12 +52,12 @@ TELLING: Final[tuple[str, ...]] = (
     "partition",
     "index",
 )
-"""Fields that stand for their struct, before others."""
+"""Fields that describe their struct, before others."""
 SASL_TOKEN: Final = "SaslToken"
 
 
 class Document:
-    """All tabs of an exchange, made when they are wanted."""
+    """Makes the tabs of an exchange when they are first wanted."""
 
     def __init__(
         self,
@@ -66,21 +66,21 @@ class Document:
         hints: Callable[[], Iterable[str]] = tuple,
         find: Callable[[set[int]], list[Packet]] | None = None,
     ) -> None:
-        """`hints` tells lines of the context; `find` reads packets again by their numbers."""
+        """`hints` makes more lines of the context; `find` reads packets again by their numbers."""
         self.exchange = exchange
         self._names, self._hints, self._find = names, hints, find
         self._trees: dict[str, Tree] = {}
 
     def has(self, tab: str) -> bool:
-        """Whether it was made already."""
+        """Return whether a tab was made already."""
         return tab in self._trees
 
     def forget(self, tab: str) -> None:
-        """Make it anew when it is wanted next."""
+        """Make a tab again when it is next wanted."""
         self._trees.pop(tab, None)
 
     def tree(self, tab: str) -> Tree:
-        """The lines of a tab; may take its time. `CaptureError` when bytes are gone."""
+        """Return the lines of a tab; may take long. `CaptureError` when bytes are gone."""
         found = self._trees.get(tab)
         if found is None:
             found = self._trees[tab] = self._made(tab)
@@ -103,7 +103,7 @@ class Document:
         return Tree(_context(exchange, names, self._hints()), [])
 
     def usual_tab(self) -> str:
-        """The side that is worth looking at first."""
+        """Return the tab to show first."""
         return "Response" if self.exchange.response is not None else "Request"
 
 
@@ -138,7 +138,7 @@ def _records(exchange: Exchange, names: TopicNames) -> Iterator[Item]:
 
 
 def nested(lines: Iterable[str]) -> list[Item]:
-    """Lines that are indented by two blanks a level as items."""
+    """Return lines that are indented by two blanks a level as items below each other."""
     roots: list[Item] = []
     open_: list[tuple[int, Item]] = []
     for line in lines:
@@ -202,7 +202,7 @@ class _Side:
         return Tree(roots, self.spaces)
 
     def _without_secrets(self, payload: bytes) -> bytes:
-        """Kafka's own records may hold SCRAM credentials."""
+        """Put stars in the place of secrets in Kafka's own records, such as SCRAM credentials."""
         for each in fields_of(self.exchange, self.names):
             clean = shareable(each)
             if clean != each.data:
@@ -298,7 +298,7 @@ class _Side:
         return f" {label}" if label else ""
 
     def _below(self, item: Item, node: Node, dotted: str, space: int) -> None:
-        """What the bytes of a field hold."""
+        """Put what the bytes of a field hold below its line."""
         if node.slot is not None and holds_records(node.slot) and node.value:
             item.value = f"{len(node.value)} bytes"
             start = node.end - len(node.value)
@@ -313,7 +313,7 @@ class _Side:
                 item.adopt(self._spread(nested(embedded_lines(found)), item))
 
     def _spread(self, items: list[Item], over: Item) -> list[Item]:
-        """Lines without bytes of their own stand for those of the field."""
+        """Give lines without bytes of their own the range of the field's."""
         for item in items:
             item.start, item.end, item.space = over.start, over.end, over.space
             self._spread(item.made, over)
@@ -348,7 +348,7 @@ def _limited(items: list[Item]) -> list[Item]:
 
 
 def _folded(rest: list[Item]) -> list[Item]:
-    """Those beyond the limit, behind a line that counts them."""
+    """Return a line that counts the rest and has it below."""
     more = Item(
         "", f"... {len(rest):,} more", rest[0].start, rest[-1].end, rest[0].space, kind="note"
     )
@@ -357,7 +357,7 @@ def _folded(rest: list[Item]) -> list[Item]:
 
 
 def _telling(node: Node, named: Callable[[Any, Any, Any], str]) -> str:
-    """What a struct is about, on its line: a few of its plain fields."""
+    """Describe a struct on its line, by a few of its plain fields."""
     leaves = {
         child.name: child
         for child in node.children
@@ -381,7 +381,7 @@ def _telling(node: Node, named: Callable[[Any, Any, Any], str]) -> str:
 
 
 def _about(node: Node) -> str:
-    """Key and value of a record, or offset and count of a batch, on its line."""
+    """Describe a record by key and value, or a batch by offset and count."""
     words = []
     for child in node.children:
         if child.name in ("key", "value") and node.name.startswith("record["):
@@ -402,7 +402,7 @@ def _without_indexes(path: str) -> str:
 
 
 def _open_some(roots: list[Item]) -> None:
-    """Open lines from the top as long as all fits a screen."""
+    """Open lines from the top as long as all fit on a screen."""
     left = OPENED - len(roots)
     level = [item for root in roots if root.open for item in [root]]
     for item in level:

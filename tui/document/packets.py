@@ -1,4 +1,4 @@
-"""The packets that carried an exchange: their headers, dissected when somebody looks, and their
+"""The packets that carried an exchange: their headers, dissected when they are shown, and their
 bytes."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PAYLOAD: Final = re.compile(r"payload: (\d+) bytes")
 
 
 def packet_tree(exchange: Exchange, find: Callable[[set[int]], list[Packet]] | None) -> Tree:
-    """A line for each packet, its layers below it. `NotKept` when they are gone."""
+    """Return a line for each packet, its layers below it; `NotKept` when they are gone."""
     sides = [side for side in (exchange.request, exchange.response) if side is not None]
     numbers = sorted({part.packet for side in sides for part in side.frame.parts})
     if find is None:
@@ -45,7 +45,7 @@ def packet_tree(exchange: Exchange, find: Callable[[set[int]], list[Packet]] | N
 
 
 def _layers(packet: Packet) -> tuple[list[Item], int]:
-    """The lines of a packet, and how many bytes its headers have."""
+    """Return the lines of a packet, and how many bytes its headers have."""
     from kafkascope.captures.describe import describe
 
     out: list[Item] = []

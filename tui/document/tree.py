@@ -1,5 +1,5 @@
-"""Lines that know their bytes, and their trees: what the detail and hex panes draw. What is in
-them is made by `document`. No widgets here."""
+"""Lines that know their bytes, and trees of them, which the detail pane and the bytes pane draw.
+`document` makes them. No widgets here."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, Final
 
 TABS: Final = ("Request", "Response", "Records", "Context", "Packets")
 HEAVY: Final = 4_096
-"""Bytes of a line from which on what is below it is not made beside the keyboard: records may be
-compressed a thousandfold."""
+"""Bytes of a line from which the lines below it are made in a thread: records may be compressed a
+thousandfold."""
 
 
 @dataclass(slots=True)
 class Space:
-    """Bytes that spans refer to: a message as on the wire, or what was compressed in it."""
+    """Bytes that ranges refer to: a message as on the wire, or what was compressed in it."""
 
     name: str
     data: bytes
-    """Without secrets."""
+    """The bytes, secrets replaced by stars."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,44 +33,44 @@ class Item:
     """Half-open byte range in the space; empty when the line stands for no bytes."""
     space: int = 0
     kind: str = ""
-    """error or note: how it is coloured."""
+    """error or note, for the colour."""
     path: str = ""
-    """Dotted path for filters, such as response.topics.error_code; empty for what is no field."""
+    """Dotted path for filters, such as response.topics.error_code; empty if it is no field."""
     raw: Any = None
     open: bool = False
     depth: int = 0
     parent: Item | None = None
     make: Callable[[], list[Item]] | None = None
-    """Makes the children when they are wanted first."""
+    """Makes the children when they are first wanted."""
     made: list[Item] = field(default_factory=list)
-    """The lines below, as far as they are made; `children` makes the others."""
+    """The lines below, as far as they are made; `children` makes the rest."""
 
     @property
     def foldable(self) -> bool:
-        """Whether there is anything below."""
+        """Whether there are lines below."""
         return self.make is not None or bool(self.made)
 
     @property
     def heavy(self) -> bool:
-        """Whether making what is below may take its time."""
+        """Whether the lines below may take long to make."""
         return self.make is not None and self.end - self.start > HEAVY
 
     @property
     def children(self) -> list[Item]:
-        """The lines below."""
+        """The lines below, which are made now if need be."""
         if self.make is not None:
             make, self.make = self.make, None
             self.adopt(make())
         return self.made
 
     def adopt(self, items: Iterable[Item]) -> None:
-        """Put lines below."""
+        """Append lines below."""
         for item in items:
             item.parent = self
             self.made.append(item)
 
     def text(self) -> str:
-        """What is copied."""
+        """Return the value, or the label, for the clipboard."""
         if isinstance(self.raw, str):
             return self.raw
         if isinstance(self.raw, bytes):
@@ -79,7 +79,7 @@ class Item:
 
 
 class Tree:
-    """The lines of a tab, those that are visible in order."""
+    """Keeps the lines of a tab, and which are visible."""
 
     def __init__(self, roots: list[Item], spaces: list[Space]) -> None:
         self.roots = roots
@@ -88,7 +88,7 @@ class Tree:
         self.refresh()
 
     def refresh(self) -> None:
-        """List the visible lines again, after something was opened or closed."""
+        """List the visible lines again, after some were opened or closed."""
         lines: list[Item] = []
         stack = [(root, 0) for root in reversed(self.roots)]
         while stack:
@@ -106,7 +106,7 @@ class Tree:
             self.refresh()
 
     def set_all(self, wanted: bool, limit: int = 20_000) -> None:
-        """Open all, up to so many lines, or close all."""
+        """Open all lines, up to a limit, or close all."""
         stack, count = list(self.roots), 0
         while stack and count < limit:
             item = stack.pop()
@@ -118,7 +118,7 @@ class Tree:
         self.refresh()
 
     def any_heavy(self) -> bool:
-        """Whether a line that is made already has something heavy below it."""
+        """Return whether a line that is made has something heavy below it."""
         stack = list(self.roots)
         while stack:
             item = stack.pop()
@@ -128,7 +128,7 @@ class Tree:
         return False
 
     def find(self, space: int, at: int) -> Item | None:
-        """The innermost line for a byte; opens what is above it. What is heavy stays closed."""
+        """Return the innermost line for a byte, and open those above it; heavy ones stay closed."""
         found, items = None, self.roots
         while True:
             inner = next((i for i in items if _covers(i, space, at)), None)

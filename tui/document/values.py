@@ -1,5 +1,5 @@
 """Filters from what is under the cursor: conditions of a row or a field, ways to join them with the
-filter that is there, and what to follow."""
+filter in use, and what to follow."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ WAYS: Final = (
 )
 MOST_IDS: Final = 1_000
 MOST: Final = 6
-"""Values of a list that get a condition of their own."""
+"""Values of a list that get a condition each."""
 
 
 class Follow(NamedTuple):
-    """Something to follow."""
+    """Something that exchanges belong to, and the filter for it."""
 
     title: str
     filter: str
 
 
 def joined(way: str, condition: str, present: str) -> str:
-    """The filter that a way makes."""
+    """Return a condition joined with the filter in use, in one of `WAYS`."""
     if way in ("is", "prepare") or (way in ("and", "or") and not present):
         return condition
     if way == "not" or not present:
@@ -51,7 +51,7 @@ def joined(way: str, condition: str, present: str) -> str:
 
 
 def of_item(item: Item) -> str:
-    """The condition that a field has this value; empty for what is no field."""
+    """Return the condition that a field has this value; empty if the line is no field."""
     if not item.path or item.raw is None:
         return ""
     raw = item.raw
@@ -63,7 +63,7 @@ def of_item(item: Item) -> str:
 
 
 def of_row(session: Session, index: int) -> list[str]:
-    """Conditions that the row fulfils, the usual ones first."""
+    """Return conditions that a row fulfils, the usual ones first."""
     row = ColumnRow(session, index)
     out: list[str] = []
     if row.api:
@@ -92,7 +92,7 @@ def of_row(session: Session, index: int) -> list[str]:
 
 
 def follows(session: Session, index: int) -> Iterator[Follow]:
-    """What the exchange is a part of."""
+    """Yield what an exchange belongs to."""
     row = ColumnRow(session, index)
     ends = f"{row.client_address} to {row.broker_address}"
     yield Follow(f"connection {row.connection}   {ends}", f"conn == {row.connection}")
@@ -115,7 +115,7 @@ def follows(session: Session, index: int) -> Iterator[Follow]:
 
 
 def unnamed_ids(session: Session, index: int | None) -> list[bytes]:
-    """Topic ids that nothing names, as far as bodies were read: those of a row first."""
+    """Return topic ids without a name, as far as bodies were read: those of a row first."""
     here: tuple[bytes, ...] = ()
     if index is not None:
         try:
@@ -133,7 +133,7 @@ def _few(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def ports(text: str) -> frozenset[int]:
-    """Ports and ranges of them; `ValueError` with a sentence."""
+    """Parse ports and ranges of them; `ValueError` with a sentence."""
     found: set[int] = set()
     for part in text.replace(",", " ").split():
         low, _, high = part.partition("-")

@@ -1,4 +1,4 @@
-"""What F1 says: what each pane is good for, and the keys that it alone has."""
+"""Texts for F1: what each pane is for, and the keys that only it has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafkascope.tui.views.help import EXCHANGES
 
 
 class About(NamedTuple):
-    """A pane."""
+    """The help of a pane."""
 
     title: str
     text: str
@@ -71,4 +71,4 @@ PANES: Final = {
         ),
     ),
 }
-"""Id of a widget -> what it is."""
+"""Id of a widget -> its help."""

@@ -1,4 +1,5 @@
-"""`kafkascope demo`: the capture that comes along, to look at without broker, root or network."""
+"""`kafkascope demo`: a capture that is part of the distribution, for a look without broker, root or
+network."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ HELLO: Final = (
 
 
 def capture() -> Path:
-    """The shipped capture."""
+    """Return the path of the capture."""
     path = Path(str(files("kafkascope.captures"))) / "samples" / SAMPLE
     if not path.is_file():
         from kafkascope.captures.errors import NotACapture
@@ -75,7 +76,7 @@ def _code(result: object) -> int:
 
 
 def _save(path: Path, target: str) -> int:
-    """Unpacked, unless the name says packed."""
+    """Write the capture, uncompressed unless the name ends in .zst."""
     from zstandard import ZstdDecompressor
 
     packed = path.read_bytes()
@@ -93,14 +94,14 @@ def _save(path: Path, target: str) -> int:
 
 
 def _hints(name: str) -> list[str]:
-    """The commands to go on with, one below the other, and what each answers."""
+    """Return commands to go on with, one a line, and what each answers."""
     lines = [(command.format(shlex.quote(name)), question) for question, command in HINTS]
     width = max(len(command) for command, _ in lines)
     return [f"  {command:<{width}}  {question}" for command, question in lines]
 
 
 def _print(path: Path) -> int:
-    """For pipes and CI: some rows, and where to go from here."""
+    """Print some rows and the commands to go on with, for pipes and CI."""
     from kafkascope.analyzer.commands.ls import ls
 
     code = _code(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))

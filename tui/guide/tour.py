@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Step(NamedTuple):
-    """A stop of the tour. It is reached when the screen of that number is there."""
+    """A step of the tour, which is reached when the screen of that number is shown."""
 
     question: str
     press: str

@@ -1,4 +1,4 @@
-"""The terminal UI with a guide at its foot. All keys work as ever; two more lead on and away."""
+"""The terminal UI with a guide at its foot. All keys work as ever; the guide has three more."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kafkascope.tui.guide.tour import STEPS
 
 
 class TourApp(ScopeApp):
-    """Knows at which step the user is; decides nothing else."""
+    """Shows the steps of the tour."""
 
     CSS = "ToastRack { margin-bottom: 7; }"
-    """Remarks stand above the guide, never on it."""
+    """Notifications are shown above the guide."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2,ctrl+n", "tour(1)", "tour: next", show=False, priority=True),
@@ -29,18 +29,18 @@ class TourApp(ScopeApp):
         super().__init__(*args, **options)
         self.stop_number = 0
         self._began_at = 1
-        """The screen on which this step began."""
+        """The screen that was shown when this step began."""
         self.guide = Static(id="tour", markup=False)
 
     def compose(self) -> ComposeResult:
-        """The guide between the screens and the footer."""
+        """Yield the guide between the screens and the footer."""
         for widget in super().compose():
             if widget.id == "footer":
                 yield self.guide
             yield widget
 
     def on_mount(self) -> None:
-        """Say the first step."""
+        """Show the first step."""
         super().on_mount()
         self.guide.styles.height = "auto"
         self.guide.styles.max_height = 6
@@ -49,7 +49,7 @@ class TourApp(ScopeApp):
         self._tell()
 
     def action_tour(self, by: int) -> None:
-        """To the next step or the one before; 0 ends the tour."""
+        """Show the next step or the one before; 0 ends the tour."""
         if not by or not 0 <= self.stop_number + by < len(STEPS):
             self.guide.display = by < 0
             return
@@ -59,12 +59,12 @@ class TourApp(ScopeApp):
         self._tell()
 
     async def show_screen(self, number: int) -> None:
-        """Another screen, and whether it is the wanted one."""
+        """Show a screen, and whether it is that of the step."""
         await super().show_screen(number)
         self._tell()
 
     def tick(self) -> None:
-        """The guide looks where the user is."""
+        """Update the guide, too."""
         super().tick()
         self._tell()
 

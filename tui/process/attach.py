@@ -11,16 +11,16 @@ from typing import Final
 import click
 
 MOST: Final = 1 << 16
-"""Bytes of an answer before a stream."""
-PATIENCE: Final = 10.0
+"""Bytes of the response before a stream."""
+TIMEOUT_S: Final = 10.0
 
 
 def stream(path: Path) -> socket.socket:
-    """A connection that carries what passes the proxy from now on, as pcapng; `OSError` with a
-    sentence."""
+    """Return a connection that carries what passes the proxy from now on, as pcapng; `OSError` with
+    a sentence."""
     found = socket.socket(socket.AF_UNIX)
     try:
-        found.settimeout(PATIENCE)
+        found.settimeout(TIMEOUT_S)
         found.connect(str(path))
         found.sendall(b'{"do":"capture"}\n')
         line = b""
@@ -41,9 +41,9 @@ def stream(path: Path) -> socket.socket:
 
 
 def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int:
-    """Show the proxy behind a control socket until the user leaves; the exit code."""
+    """Show the proxy behind a control socket until the user leaves; return the exit code."""
     from kafkascope.tui.data.feed import Feed
-    from kafkascope.tui.process.control import SocketControl
+    from kafkascope.tui.process.control import Control
     from kafkascope.tui.showing import check_terminal, show
 
     check_terminal()
@@ -53,7 +53,7 @@ def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int
         raise click.ClickException(str(error)) from error
     feed = Feed(["-"], stdin=data.fileno())
     data.close()
-    control = SocketControl(path)
+    control = Control(path)
     try:
         return show(feed, path.stem, filter_text=filter_text, plain=plain, control=control).code
     finally:

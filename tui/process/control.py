@@ -1,5 +1,5 @@
-"""How the screens steer a running proxy: questions and answers of its control socket. Who connects
-decides where the socket is; nothing here knows the proxy."""
+"""Requests to the control socket of a running proxy. Knows nothing of the proxy but where its
+socket is."""
 
 from __future__ import annotations
 
@@ -7,34 +7,25 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 MAX_LINE: Final = 64 * 1024 * 1024
-"""A held body may be large."""
-PATIENCE: Final = 5.0
-"""Seconds for an answer."""
+"""Bytes of a response: a held body may be large."""
+TIMEOUT_S: Final = 5.0
+"""Seconds for a response."""
 
 
 class ControlError(Exception):
-    """The proxy says no, or says nothing."""
+    """The proxy refuses a request, or does not respond."""
 
 
-class Control(Protocol):
-    """A running proxy."""
-
-    async def ask(self, do: str, **words: Any) -> dict[str, Any]:
-        """The answer to a request; `ControlError` with a sentence."""
-
-    def states(self) -> AsyncGenerator[dict[str, Any], None]:
-        """All about it: now, once a second, and when something changes; `ControlError` at its
-        end."""
-
-    async def close(self) -> None:
-        """Leave it alone; it goes on."""
+def _unreachable(error: Exception) -> ControlError:
+    return ControlError(f"the proxy does not answer: {str(error) or 'no answer'}")
 
 
-class SocketControl:
-    """The proxy behind a Unix socket. Connects when it is asked first, and again when it must."""
+class Control:
+    """Steers the proxy behind a Unix socket. Connects with the first request, and again when the
+    connection was lost."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,18 +34,17 @@ class SocketControl:
         self._one = asyncio.Lock()
 
     async def ask(self, do: str, **words: Any) -> dict[str, Any]:
-        """The answer to a request; `ControlError` with a sentence."""
+        """Return the response to a request; `ControlError` with a sentence."""
         line = json.dumps({"do": do, **words}, separators=(",", ":")).encode() + b"\n"
         async with self._one:
             try:
-                answer = await asyncio.wait_for(self._exchange(line), PATIENCE)
+                response = await asyncio.wait_for(self._exchange(line), TIMEOUT_S)
             except (OSError, ValueError, TimeoutError) as error:
                 await self.close()
-                reason = str(error) or "no answer"
-                raise ControlError(f"the proxy does not answer: {reason}") from error
-        if not answer.get("ok"):
-            raise ControlError(str(answer.get("error", "the proxy refused")))
-        return answer
+                raise _unreachable(error) from error
+        if not response.get("ok"):
+            raise ControlError(str(response.get("error", "the proxy refused")))
+        return response
 
     async def _exchange(self, line: bytes) -> dict[str, Any]:
         if self._writer is None or self._reader is None:
@@ -63,35 +53,34 @@ class SocketControl:
             )
         self._writer.write(line)
         await self._writer.drain()
-        told = await self._reader.readline()
-        if not told:
+        received = await self._reader.readline()
+        if not received:
             raise ConnectionResetError("it has ended")
-        answer = json.loads(told)
-        if not isinstance(answer, dict):
+        response = json.loads(received)
+        if not isinstance(response, dict):
             raise ValueError("its answer is no object")
-        return answer
+        return response
 
     async def states(self) -> AsyncGenerator[dict[str, Any], None]:
-        """All about it: now, once a second, and when something changes; `ControlError` at its
-        end, or when it says nothing any more."""
+        """Yield the state of the proxy: now, once a second, and when something changes;
+        `ControlError` when it ends or tells no state any more."""
         writer = None
         try:
             reader, writer = await asyncio.open_unix_connection(self.path, limit=MAX_LINE)
             writer.write(b'{"do":"watch"}\n')
-            while line := await asyncio.wait_for(reader.readline(), PATIENCE):
+            while line := await asyncio.wait_for(reader.readline(), TIMEOUT_S):
                 told = json.loads(line)
                 if isinstance(told, dict) and told.get("event") == "state":
                     yield told
             raise ConnectionResetError("it has ended")
         except (OSError, ValueError, TimeoutError) as error:
-            reason = str(error) or "no answer"
-            raise ControlError(f"the proxy does not answer: {reason}") from error
+            raise _unreachable(error) from error
         finally:
             if writer is not None:
                 await _closed(writer)
 
     async def close(self) -> None:
-        """Leave it alone; it goes on."""
+        """Close the connection; the proxy goes on."""
         writer, self._writer, self._reader = self._writer, None, None
         if writer is not None:
             await _closed(writer)

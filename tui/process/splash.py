@@ -1,4 +1,4 @@
-"""Shows what is being opened until Textual has loaded, which takes most of a second."""
+"""A first screen for the time in which Textual loads, most of a second."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ END: Final = "\x1b[?25h\x1b[?1049l"
 
 @contextmanager
 def splash(title: str) -> Iterator[None]:
-    """Show the title; Textual draws over it, or it is removed when the body raises."""
+    """Show the title until Textual draws over it, or the body raises."""
     out = sys.stderr
-    # What a file is called must not steer the terminal.
+    # The name of a file may hold escape sequences.
     out.write(f"{BEGIN} kafkascope  {safe(title)}\r\n reading")
     out.flush()
     try:

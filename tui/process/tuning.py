@@ -1,4 +1,4 @@
-"""How Python spends time and memory beside a keyboard: settings of the process, made once."""
+"""Settings of the process for a program that waits for keys: garbage collection and memory."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-YOUNG: Final = 50_000
-"""Objects after which Python looks for cycles; 700, as usual, is some for each key."""
-OLD: Final = 50
-"""Looks at the young ones before one at all: that takes as long as many keys."""
+GC_THRESHOLD: Final = 50_000
+"""New objects after which garbage is collected; 700, the default, is several times for each key."""
+GC_OLD_THRESHOLD: Final = 50
+"""Collections of younger objects before one of all, which takes as long as many keys."""
 M_MMAP_THRESHOLD: Final = -3
 APART: Final = 1 << 17
-"""Bytes from which memory is taken apart from the heap."""
+"""Bytes from which memory is taken outside of the heap."""
 
 
 @contextmanager
-def calm() -> Iterator[None]:
-    """Few looks for cycles, and none at what was made before: modules, classes, styles."""
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely, and never what was made before: modules, classes, styles."""
     before = gc.get_threshold()
-    gc.set_threshold(YOUNG, 20, OLD)
+    gc.set_threshold(GC_THRESHOLD, 20, GC_OLD_THRESHOLD)
     gc.freeze()
     try:
         yield
@@ -30,8 +30,8 @@ def calm() -> Iterator[None]:
 
 
 def grow_in_place() -> None:
-    """Let columns grow without leaving holes. The C library of most Linux systems moves that limit
-    up with each large batch that it frees, until columns lie on the heap and are copied there."""
+    """Let columns grow without holes in the heap. The C library of most Linux systems moves that
+    limit up with each large batch that it frees, until columns are on the heap and copied there."""
     import ctypes
 
     try:

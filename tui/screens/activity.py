@@ -1,5 +1,5 @@
-"""What the exchanges behind a line did over time: how many, how long, what went wrong. Found in
-slices, so that the keyboard never waits."""
+"""The exchanges behind a line over time: how many, how long, which failed. They are collected in
+slices, so that keys never wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAST_NS: Final = 1_000_000
 
 
 class Activity:
-    """The exchanges that a filter wants, by time."""
+    """Collects the exchanges that a filter selects, and draws them over time."""
 
     def __init__(self, store: Store, text: str) -> None:
         self.store = store
@@ -36,14 +36,14 @@ class Activity:
         self._taken = 0
         self._dropped = store.session.dropped
         self.connects: FailedConnects | None = None
-        """Failed connects that are drawn below."""
+        """Failed attempts to connect that are drawn below."""
         self.times = array("q")
         self.latencies = array("q")
         self.waits = array("q")
         self.bad = array("B")
 
     def advance(self, seconds: float) -> bool:
-        """Look at more of them, for so long at most; whether there were any."""
+        """Collect more of them, for `seconds` at most; return whether there were any."""
         view = self.view
         if view is None:
             return False
@@ -68,13 +68,13 @@ class Activity:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to look at."""
+        """Whether there are more to collect."""
         view = self.view
         return view is not None and (view.behind or self._taken < view.arrived)
 
     @property
     def span(self) -> tuple[int, int]:
-        """First and last time of the whole capture, so that charts of two lines compare."""
+        """First and last time of the whole capture: charts of two lines have the same axis."""
         times = self.store.session.columns["time_ns"]
         # In order of completion, so that both ends are near the ends.
         near = 1_000
@@ -85,7 +85,7 @@ class Activity:
         return first, max(last, first + LEAST_NS)
 
     def counts(self, width: int, *, bad: bool = False) -> list[int]:
-        """Exchanges in each of so many slices of the capture's time."""
+        """Count exchanges in each of `width` slices of the capture's time."""
         import numpy as np
 
         times = np.array(self.times, np.int64)
@@ -94,7 +94,7 @@ class Activity:
         return slices(times, self.span, width)
 
     def chart(self, width: int, height: int, clock: Callable[[int], str]) -> list[Spans]:
-        """Bars of how many there were, with those that went wrong below."""
+        """Draw bars of how many there were, with those that failed below."""
         inner = max(10, width - MARGIN)
         if self.problem:
             return [[(f"no chart: {self.problem}", "dim")]]
@@ -127,13 +127,13 @@ class Activity:
         return axis if dots is None else [dots.lane(self.span, inner), *axis, dots.legend()]
 
     def clock_axis(self, inner: int, clock: Callable[[int], str]) -> list[Spans]:
-        """A line with times every so often."""
+        """Draw an axis with times."""
         return [[(" " * (MARGIN - 1) + "└", "dim"), (clock_scale(self.span, inner, clock), "dim")]]
 
     def heat(
         self, width: int, height: int, clock: Callable[[int], str], *, waits: bool
     ) -> list[Spans]:
-        """Durations over time: latency with `waits`, else excess."""
+        """Draw durations over time: latency with `waits`, else excess."""
         import numpy as np
 
         latencies = np.array(self.latencies, np.int64)
@@ -150,7 +150,7 @@ class Activity:
 
 
 def clock_scale(span: tuple[int, int], width: int, clock: Callable[[int], str]) -> str:
-    """Times along an axis, as many as there is room for."""
+    """Write times along an axis, as many as there is room for."""
     first, last = span
     text, column = "", 0
     while column < width:

@@ -1,5 +1,5 @@
-"""Charts of characters: counts as bars, sizes on a logarithmic axis, and both over time. Texts with
-roles, as wide and high as they are told to be."""
+"""Charts of characters: counts as bars, durations on a logarithmic axis, and both over time. They
+are texts with roles."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 SHADES: Final = " ·░▒▓█"
 MARGIN: Final = 8
-"""Columns for numbers at the left."""
+"""Columns for numbers to the left of a chart."""
 
 
 def spark(counts: Sequence[int], most: int | None = None) -> str:
-    """A line of bars; a count above 0 is never invisible."""
+    """Draw a line of bars; a count above 0 is never invisible."""
     top = max(counts, default=0) if most is None else most
     return "".join(_eighth(count, top) for count in counts)
 
@@ -38,17 +38,17 @@ def _eighth(count: int, top: int) -> str:
 
 
 def bar(part: float, width: int) -> str:
-    """A share as a bar of at most so many columns."""
+    """Draw a share as a bar of at most `width` columns."""
     eighths = max(0, min(8 * width, round(8 * width * part)))
     if part > 0:
         eighths = max(1, eighths)
     whole, rest = divmod(eighths, 8)
-    # From left to right there is a half at most in every font.
+    # Of the eighths from left to right, fonts have the half at most.
     return "█" * whole + ("▌" if rest >= 4 or (rest and not whole) else "")
 
 
 def columns_chart(counts: Sequence[int], height: int, role: str = "bar") -> list[Spans]:
-    """Bars from the bottom to the top, one column for each count."""
+    """Draw bars from the bottom to the top, one column for each count."""
     top = max(counts, default=0)
     out = []
     for row in range(height, 0, -1):
@@ -64,7 +64,7 @@ def columns_chart(counts: Sequence[int], height: int, role: str = "bar") -> list
 
 
 class LogAxis:
-    """Nanoseconds to columns, or to rows: whole powers of ten at both ends."""
+    """Maps nanoseconds to columns or rows, with whole powers of ten at both ends."""
 
     def __init__(self, least: int, most: int, length: int) -> None:
         least = max(1_000, least)
@@ -73,12 +73,12 @@ class LogAxis:
         self.length = max(1, length)
 
     def place(self, value: int) -> int:
-        """The place of a value, from 0."""
+        """Return the place of a value, from 0."""
         share = (log10(max(1, value)) - self.low) / (self.high - self.low)
         return max(0, min(self.length - 1, int(share * self.length)))
 
     def ticks(self) -> list[tuple[int, str]]:
-        """(place, label) of each power of ten."""
+        """Return (place, label) of each power of ten."""
         span = self.high - self.low
         return [
             (min(self.length - 1, round(power * self.length / span)), power_label(self.low + power))
@@ -86,7 +86,7 @@ class LogAxis:
         ]
 
     def scale(self) -> str:
-        """The labels in a line, as many as there is room for."""
+        """Write the labels in a line, as many as there is room for."""
         text = ""
         for place, label in self.ticks():
             at = min(place, max(0, self.length - len(label)))
@@ -96,7 +96,7 @@ class LogAxis:
 
 
 def power_label(power: int) -> str:
-    """10 to a power, in nanoseconds: `1 µs`, `100 ms`, `10 s`."""
+    """Return 10 to a power, in nanoseconds: `1 µs`, `100 ms`, `10 s`."""
     number, unit = 10 ** (power % 3), ("ns", "µs", "ms", "s")[min(3, power // 3)]
     if power >= 9:
         number = 10 ** (power - 9)
@@ -107,7 +107,7 @@ MARKS: Final = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
 
 
 def histogram(found: Histogram, width: int, height: int) -> list[Spans]:
-    """Counts over durations, with the percentiles below the axis."""
+    """Draw counts over durations, with the percentiles below the axis."""
     if not found.count or found.least is None or found.most is None:
         return [[("nothing was answered", "dim")]]
     inner = max(10, width - MARGIN)
@@ -131,7 +131,7 @@ def histogram(found: Histogram, width: int, height: int) -> list[Spans]:
 
 
 def _percentiles(found: Histogram, axis: LogAxis) -> Spans:
-    """`^ p50 1.2 ms` where they are on the axis, one after the other where they collide."""
+    """Write `^ p50 1.2 ms` below their places on the axis, beside each other where they collide."""
     texts, places = [], []
     for share, name in MARKS:
         value = found.percentile(share)
@@ -155,13 +155,13 @@ def _percentiles(found: Histogram, axis: LogAxis) -> Spans:
 
 USUAL, WAITED, WRONG = 0, 1, 2
 MARKED: Final = {USUAL: "", WAITED: "wait", WRONG: "!"}
-"""Mark of a point -> its role; of several at one place the highest shows."""
+"""Mark of a point -> its role; of several at one place the highest is drawn."""
 
 
 def heat(
     times: IntArray, values: IntArray, marks: IntArray, span: tuple[int, int], size: tuple[int, int]
 ) -> list[Spans]:
-    """Durations (upwards, logarithmic) over time; the denser, the darker. `size` is width and
+    """Draw durations (upwards, logarithmic) over time; the denser, the darker. `size` is width and
     height."""
     import numpy as np
 
@@ -193,7 +193,7 @@ def heat(
 
 
 def slices(times: IntArray, span: tuple[int, int], width: int) -> list[int]:
-    """How many there are in each of so many slices of a stretch of time."""
+    """Count the times in each of `width` slices of a stretch of time."""
     import numpy as np
 
     first, last = span
@@ -212,7 +212,7 @@ def _shade(count: int, top: int) -> str:
 
 
 def beside(left: Sequence[Spans], right: Sequence[Spans], margin: int) -> list[Spans]:
-    """Two blocks of lines next to each other; the right one begins at `margin`."""
+    """Put two blocks of lines next to each other; the right one begins at `margin`."""
     out: list[Spans] = []
     for index in range(max(len(left), len(right))):
         line = list(left[index]) if index < len(left) else []

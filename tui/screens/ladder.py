@@ -1,4 +1,4 @@
-"""One connection from its beginning to its end: handshake, phases, each request with its answer,
+"""One connection from its beginning to its end: handshake, phases, each request with its response,
 silences, and how it ended."""
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from kafkascope.tui.data.store import Store
 
 MOST: Final = 2_000
-"""Exchanges of a connection that are drawn; the filter shows all."""
+"""Exchanges of a connection that are drawn; its filter shows all."""
 SILENCE_NS: Final = 1_000_000_000
-"""Without anything under way, from which it is worth a line."""
+"""Time without a request in flight from which it is worth a line."""
 PHASE: Final = 10
 RAILS: Final = 3
 WORK: Final = 27
 
 
 def indexes_of(store: Store, connection: int) -> Sequence[int]:
-    """Places in the session of the exchanges of a connection, by its number, in order of time."""
+    """Return the indexes of the exchanges on a connection, by its number, in order of time."""
     session = store.session
     place = next(
         (index for index, each in enumerate(session.connections) if each.number == connection), None
@@ -46,8 +46,7 @@ def indexes_of(store: Store, connection: int) -> Sequence[int]:
 
 
 def ladder(store: Store, line: Line, times: Times, *, so_far: bool = False) -> list[TextLine]:
-    """The lines of a connection, which is a line of the statistic of connections; `so_far`: more
-    may come."""
+    """Draw a connection, which is a line of that statistic; `so_far`: more may come."""
     number = line["connection"]
     if not isinstance(number, int):
         return [TextLine([("these are many connections", "dim")])]
@@ -104,7 +103,7 @@ def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Ite
 
 
 def phase_of(store: Store, index: int) -> str:
-    """What an exchange belongs to: versions, sasl, work, or bytes that cannot be read."""
+    """Return what an exchange belongs to: versions, sasl, work, or opaque if it cannot be read."""
     session = store.session
     key = session.columns["api_key"][index]
     if key == API_VERSIONS:
@@ -123,7 +122,7 @@ def _exchange(store: Store, index: int, times: Times, phase: str, depth: int) ->
     version = session.columns["api_version"][index]
     api = session.tables["api"].values[session.columns["api"][index]]
     name = f"{api} v{version}" if version >= 0 else api
-    # What was under way when it was sent: clients do not have to wait for answers.
+    # Requests in flight when it was sent: clients do not have to wait for responses.
     rails = "│" * depth if depth <= RAILS else f"+{depth}"
     asked, told = session.columns["request_bytes"][index], session.columns["response_bytes"][index]
     latency, wait = session.columns["latency_ns"][index], store.wait(index)

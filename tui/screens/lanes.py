@@ -1,4 +1,4 @@
-"""The story of a group as coloured lanes above the list of its rebalances."""
+"""The timeline of a group as coloured lanes above the list of its rebalances."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kafkascope.tui.screens.sheet import Spans
 
 ROLES: Final = {"=": "bar", ".": "dim", "J": "?", "S": "label", "x": "!", "l": "dim"}
 SIGNS: Final = str.maketrans({"=": "━", ".": "·"})
-"""Of the printed timeline, for screens that have more than ASCII."""
+"""Signs of the printed timeline -> signs for screens with more than ASCII."""
 NOTE: Final = 34
-"""For how a member ended, beside the lanes."""
+"""Columns for how a member ended, beside the lanes."""
 LEAST: Final = 24
 WORDS: Final = (
     ("J", "join"),
@@ -36,8 +36,8 @@ def lanes(
     zoomed: bool = False,
     so_far: bool = False,
 ) -> list[Spans]:
-    """Title, scale, a lane per member, legend; with a pointer at the rebalance `shown`. `zoomed`:
-    only what is around that; `so_far`: more may come."""
+    """Draw title, scale, a lane per member and legend, with a pointer at the rebalance `shown`.
+    `zoomed`: only what is around that; `so_far`: more may come."""
     first, last = story.first_ns, story.last_ns
     if zoomed and shown is not None:
         first, last = around(shown, first, last)
@@ -56,7 +56,7 @@ def lanes(
         for sign, run in groupby(lane.cells):
             line.append((sign.translate(SIGNS) * len(list(run)), ROLES.get(sign, "")))
         if noted:
-            # What came to no good end is worth a colour.
+            # A member that fell silent gets a colour.
             line.append((f"  {lane.text}", "!" if "x" in lane.cells else "dim"))
         out.append(line)
     hidden = len(story.members) - len(labels)
@@ -69,7 +69,7 @@ def lanes(
 
 
 def around(shown: Rebalance, first: int, last: int) -> tuple[int, int]:
-    """A stretch of time that shows a rebalance and what came before and after."""
+    """Return a stretch of time that shows a rebalance and what came before and after."""
     end = shown.end_ns or shown.begin_ns
     room = max(1_000_000_000, 2 * (end - shown.begin_ns))
     return max(first, shown.begin_ns - room), min(last, end + room)

@@ -1,5 +1,5 @@
 """APIs x versions of a client: which it used, which a broker offered it, which a release has; and
-the same of all clients at once."""
+a table of all clients."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LEGEND: Final = (
     ("·", "dim", "offered"),
 )
 LEAST: Final = 12
-"""Versions that are drawn at least."""
+"""Least number of versions that are drawn."""
 
 
 def matrix(usage: Usage, release: str | None, width: int) -> list[Spans]:
-    """A line per API: a column for each version, and what becomes of it on the release."""
+    """Draw a line per API with a column for each version, and what breaks on the release."""
     verdict = None if release is None else verdict_of(usage, release)
     reasons = {} if verdict is None else {reason.api: reason for reason in verdict.reasons}
     apis = sorted(usage.versions, key=lambda api: (api not in reasons, api))
@@ -100,7 +100,7 @@ def _span(api: str, release: str) -> str:
 def summary(
     usage: Usage, release: str | None, breaks_at: str, *, so_far: bool = False
 ) -> list[Spans]:
-    """Who it is, and what becomes of it; `so_far`: more may come, only what breaks is said."""
+    """Describe a client and its verdict; `so_far`: more may come, only what breaks is told."""
     identity = usage.identity
     who = [identity.client_id or "no client id", identity.host]
     who.append(identity.software or "library not told")
@@ -127,7 +127,7 @@ def summary(
 
 
 def everybody(usages: Sequence[Usage]) -> tuple[list[Column], list[Line]]:
-    """One line per client, one column per API, the most used one first; cells are versions."""
+    """Return one column per API, the most used one first, and one line of versions per client."""
     counts: dict[str, int] = {}
     for usage in usages:
         for api, versions in usage.versions.items():

@@ -1,4 +1,4 @@
-"""What a proxy tells, as lines of tables and of text: rates, held frames, rules, connections,
+"""The state of a proxy as lines of tables and of text: rates, held frames, rules, connections,
 counters."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kafkascope.tui.screens.charts import spark
 from kafkascope.tui.screens.sheet import Spans
 
 SECONDS: Final = 60
-"""Of rates that are shown."""
+"""Seconds of rates that are drawn."""
 HELD: Final = (
     Column("number", "No", "count"),
     Column("kind", "what"),
@@ -51,7 +51,7 @@ COUNTERS: Final = (
 
 
 def held_line(told: dict[str, Any], now_ns: int) -> Line:
-    """A held frame with how long it waits."""
+    """Return a held frame with how long it waits."""
     since, version = told.get("since_ns"), told.get("version")
     return {
         **told,
@@ -61,7 +61,7 @@ def held_line(told: dict[str, Any], now_ns: int) -> Line:
 
 
 def connection_line(told: dict[str, Any], now_ns: int) -> Line:
-    """A connection of the proxy."""
+    """Return a connection of the proxy with its age and what it has not sent."""
     stopped = zip(("requests", "responses"), told.get("stopped") or (), strict=False)
     return {
         **told,
@@ -72,7 +72,7 @@ def connection_line(told: dict[str, Any], now_ns: int) -> Line:
 
 
 def rates_of(lines: Sequence[Line]) -> list[Spans]:
-    """Exchanges and bytes a second, lately, as bars and numbers."""
+    """Draw exchanges and bytes a second of late, as bars and numbers."""
     width = lines[-1]["width"] or 1
     last = lines[-1]
     seconds = width / 1_000_000_000
@@ -95,7 +95,7 @@ def rates_of(lines: Sequence[Line]) -> list[Spans]:
 
 
 def proxy_of(status: dict[str, Any]) -> list[Spans]:
-    """Where the proxy stands."""
+    """Describe the state of the proxy."""
     if not status:
         return [[("not asked yet", "dim")]]
     facts = [
@@ -125,7 +125,7 @@ def proxy_of(status: dict[str, Any]) -> list[Spans]:
 
 
 def counters_of(metrics: dict[str, dict[str, int]]) -> list[Line]:
-    """All counters, one a line."""
+    """Return all counters, one a line."""
     return [
         {"name": name, "label": label, "value": value}
         for name, values in sorted(metrics.items())

@@ -1,5 +1,5 @@
-"""Keys of a topic's records, from the first exchanges that carried some: how many have one, how
-many there are, which are the most frequent, where they went."""
+"""Keys of a topic's records, from the first exchanges that carried some: how many records have one,
+how many keys there are, which are the most frequent, to which partitions they went."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from kafkascope.tui.data.store import Store
 
 ENOUGH: Final = 20_000
-"""Records after which the rest is left unread."""
+"""Records that are counted; the rest is left unread."""
 MOST_KEYS: Final = 50_000
 TOP: Final = 12
 SHOWN: Final = 28
-"""Characters of a key."""
+"""Characters of a key that are shown."""
 
 
 class RecordKeys:
-    """Looks at records in slices, so that the keyboard never waits."""
+    """Counts records in slices, so that keys never wait."""
 
     def __init__(self, store: Store, topic: str, filter_text: str) -> None:
         self.store = store
@@ -40,7 +40,7 @@ class RecordKeys:
         self.records = 0
         self.keyless = 0
         self.unread = 0
-        """Batches that cannot be opened."""
+        """Number of batches that cannot be opened."""
         self.found: Counter[bytes] = Counter()
         self.partitions: dict[bytes, set[int]] = {}
         self.key_sizes = Histogram()
@@ -48,12 +48,12 @@ class RecordKeys:
 
     @property
     def over(self) -> bool:
-        """Whether no more is looked at."""
+        """Whether no more records are counted."""
         done = self.store.progress.done and not self.view.behind
         return self.records >= ENOUGH or (done and self._next >= self.view.arrived)
 
     def advance(self, seconds: float) -> bool:
-        """Look at more records, for so long at most; whether there were any."""
+        """Count more records, for `seconds` at most; return whether there were any."""
         until = monotonic() + seconds
         self.view.advance(seconds)
         before = self._next
@@ -93,7 +93,7 @@ class RecordKeys:
             self.partitions.setdefault(key, set()).add(partition)
 
     def lines(self) -> list[Spans]:
-        """What was found."""
+        """Return the result so far."""
         if not self.records:
             text = "no record of this topic" if self.over else "looking at records ..."
             return [[(text, "dim")]]
@@ -144,7 +144,7 @@ class RecordKeys:
 
 
 def shown(key: bytes) -> str:
-    """A key as text, or as hexadecimal where it is none."""
+    """Return a key as text, or as hexadecimal if it is none."""
     try:
         text = safe(key.decode("utf-8"))
     except UnicodeDecodeError:

@@ -1,5 +1,5 @@
 """Colour rules of the user: filter -> style of the row, in a file beside the settings. The first
-that wants a row colours it; only rows that are drawn are held against them.
+filter that selects a row colours it; only rows that are drawn are filtered.
 
     # ~/.config/kafkascope/colours.toml
     "@slow" = "bold mark"
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from kafkascope.tui.data.store import Store
 
 ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
-"""Words for colours that can be read on the ground that is in use, whichever it is."""
+"""Names of colours that can be read on a dark and on a light background."""
 MOST_RULES: Final = 200
 KEPT: Final = 5_000
-"""Rows that are remembered."""
+"""Rows whose rules are remembered."""
 NO_RULE: Final = -1
 
 
@@ -45,12 +45,12 @@ class Rule(NamedTuple):
 
 
 def colours_path() -> Path:
-    """Where they are."""
+    """Return the path of the rules."""
     return config_home() / "colours.toml"
 
 
 def style_of(words: str) -> Style:
-    """A style; `ValueError` for what is none, or what nobody should have to look at."""
+    """Parse a style; `ValueError` for what is none, and for what nobody should have to look at."""
     spelt = [_colour(word) for word in words.split()]
     try:
         style = Style.parse(" ".join(spelt))
@@ -69,18 +69,18 @@ def _colour(word: str) -> str:
 
 
 class Colours:
-    """The rules, and what they said about rows."""
+    """Applies the rules to rows."""
 
     def __init__(self, store: Store, known: Known) -> None:
         self.store, self.known = store, known
         self.rules: list[Rule] = []
         self.said = ""
-        """One line about what is wrong with the file."""
+        """A sentence about what is wrong with the file."""
         self._found: dict[int, int] = {}
         """Number of an exchange -> place of its rule."""
 
     def read(self, path: Path | None = None) -> None:
-        """Take the rules from the file. Never fails: wrong ones are left out and told."""
+        """Read the rules. Never fails: wrong ones are left out and told in `said`."""
         path = path or colours_path()
         self.rules, self.said = [], ""
         self.forget()
@@ -103,15 +103,15 @@ class Colours:
             self.said = f"{path}: {wrong[0]}{more}"
 
     def forget(self) -> None:
-        """What rules ask may have another answer now."""
+        """Forget which rules selected rows, as that may have changed."""
         self._found.clear()
 
     def asks(self, word: str) -> bool:
-        """Whether a rule has the word."""
+        """Return whether a rule contains a word."""
         return any(word in rule.text for rule in self.rules)
 
     def rule_of(self, index: int) -> Rule | None:
-        """The rule that colours a row; None also when that takes too long now."""
+        """Return the rule that colours a row; None also when finding it takes too long now."""
         if not self.rules:
             return None
         number = self.store.session.columns["number"][index]
@@ -127,7 +127,7 @@ class Colours:
         return None if place == NO_RULE else self.rules[place]
 
     def style(self, index: int) -> Style | None:
-        """How a row is drawn, beside what is usual."""
+        """Return the style of a row, None for the usual one."""
         rule = self.rule_of(index)
         return None if rule is None else style_of(rule.words)
 

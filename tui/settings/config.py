@@ -1,5 +1,5 @@
-"""What users set once: keys by the id of an action, a theme, a time format; and which files they
-opened lately. Read from files in the places that XDG names.
+"""Settings: keys by the id of an action, a theme, a time format; and the history: recent files and
+filters. In files below the directories of XDG.
 
     # ~/.config/kafkascope/config.toml
     theme = "kafkascope-light"
@@ -30,7 +30,7 @@ MOST_RECENT: Final = 20
 
 @dataclass
 class Config:
-    """What was set, and what was wrong with it."""
+    """The settings, and what is wrong with them."""
 
     theme: str = ""
     times: str = ""
@@ -38,22 +38,22 @@ class Config:
     keys: dict[str, str] = field(default_factory=dict)
     """Id of an action -> keys, separated by commas."""
     said: list[str] = field(default_factory=list)
-    """A sentence for each thing that cannot be followed."""
+    """A sentence for each setting that has no effect."""
 
 
 def config_path() -> Path:
-    """Where the settings are."""
+    """Return the path of the settings."""
     return config_home() / "config.toml"
 
 
 def recent_path() -> Path:
-    """Where the list of files is."""
+    """Return the path of the list of recent files."""
     return state_home() / "recent.json"
 
 
 def read_config(ids: Callable[[], Iterable[str]], path: Path | None = None) -> Config:
-    """The settings; `ids` gives the actions there are, which takes all screens: so it is asked only
-    where keys are set. Never fails: what is wrong is said."""
+    """Read the settings; `ids` returns the ids of all actions, for which it loads all screens: it
+    is called only where keys are set. Never fails: what is wrong is told in `said`."""
     path = path or config_path()
     found = Config()
     try:
@@ -90,7 +90,7 @@ def _keys(told: Any, ids: list[str], found: Config, path: Path) -> None:
 
 
 def _flat(told: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
-    """`list.mark = "m"` without quotes is a table in a table."""
+    """Yield dotted names with values: `list.mark = "m"` without quotes is a table in a table."""
     for name, value in told.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")
@@ -103,11 +103,11 @@ def _nearest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-# --- files opened lately ------------------------------------------------------------------------
+# --- history ------------------------------------------------------------------------------------
 
 
 def recent(path: Path | None = None) -> list[str]:
-    """Files that were opened, the last one first; those that are gone are left out."""
+    """Return recent files that still exist, the last one first."""
     try:
         told = json.loads((path or recent_path()).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -120,12 +120,12 @@ MOST_FILTERS: Final = 200
 
 
 def filters_path() -> Path:
-    """Where the filters are that were used."""
+    """Return the path of the list of filters."""
     return state_home() / "filters.json"
 
 
 def filters_of(name: str, path: Path | None = None) -> list[str]:
-    """Filters that were used: those of an input first, the last one first."""
+    """Return filters that were used: those of an input first, the last one first."""
     told = _filters(path or filters_path())
     mine = [text for place, text in told if place == name]
     return list(dict.fromkeys([*mine, *(text for _, text in told)]))
@@ -140,7 +140,7 @@ def _filters(path: Path) -> list[tuple[str, str]]:
 
 
 def remember_filter(name: str, text: str, path: Path | None = None) -> None:
-    """Put a filter at the head of the list, if that can be written."""
+    """Put a filter at the head of its list, if that can be written."""
     path = path or filters_path()
     told = [entry for entry in _filters(path) if entry != (name, text)]
     _put(path, [(name, text), *told][:MOST_FILTERS])
@@ -154,8 +154,7 @@ def _exists(name: str) -> bool:
 
 
 def remember(names: Iterable[str], path: Path | None = None) -> None:
-    """Put files at the head of the list. Nothing depends on it: where it cannot be written, it is
-    not."""
+    """Put files at the head of their list, if that can be written."""
     path = path or recent_path()
     known = recent(path)
     new = [str(Path(name).resolve()) for name in names if name != "-" and _exists(name)]
@@ -174,8 +173,8 @@ def _put(path: Path, found: Any) -> None:
 
 
 def put_json(path: Path, told: Any, *, indent: int, shared: bool = False) -> None:
-    """Write a file anew, whole or not at all; `OSError`. It is for its owner alone, or `shared`
-    with whoever may read others there."""
+    """Replace a file, whole or not at all; `OSError`. Only its owner may read it, unless it is
+    `shared`."""
     # Names of files and comments may be any text: what UTF-8 does not know becomes JSON's escapes.
     text = json.dumps(told, ensure_ascii=False, indent=indent)
     with PrivateFile(path, shared=shared) as file:

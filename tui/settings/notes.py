@@ -1,6 +1,6 @@
-"""What the user says about a capture, kept in a file beside it: marks and comments on exchanges,
-exchanges to be ignored, names of topic ids. By exchange id, which is stable: the numbers of another
-reading may be others."""
+"""Notes of the user about a capture, kept in a file beside it: marks and comments on exchanges,
+exchanges to ignore, names of topic ids. Exchanges are kept by id, as their numbers depend on how a
+capture is read."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class Notes:
-    """What the user said about exchanges. `known` is what filters ask."""
+    """Keeps notes about exchanges; `known` is their form for filters."""
 
     def __init__(self, path: Path | None = None, input_: str = "") -> None:
         self.path = path
         self.input = input_
-        """The capture, as the user named it; empty for several, or for a pipe."""
+        """The capture, as the user named it; empty for several, and for a pipe."""
         self.marked: set[int] = set()
-        """By number."""
+        """Numbers of exchanges."""
         self.ignored: set[int] = set()
         self.comments: dict[int, str] = {}
         self.topics: dict[bytes, str] = {}
-        """Names that the user gave to topic ids."""
+        """Topic id -> the name that the user gave it."""
         self.known = Known(marked=self.marked, ignored=self.ignored, comments=self.comments)
         self.said = ""
         """Why the file could not be read or written."""
         self._waiting: dict[str, dict[str, Any]] = {}
-        """Read from the file, by id: their exchanges have not come yet."""
+        """Notes from the file by exchange id, as long as their exchanges have not come."""
         self._looked = 0
         if path is not None:
             self._read(path)
@@ -59,12 +59,12 @@ class Notes:
             self.path = None
 
     def tell_names(self, session: Session) -> None:
-        """Names of topics that were given by hand: what the capture tells takes their place."""
+        """Give a session the names of topics; those that the capture tells replace them."""
         for topic_id, name in self.topics.items():
             session.context.names.learn(topic_id, name)
 
     def resolve(self, session: Session) -> bool:
-        """Find the exchanges of what was read; whether any came."""
+        """Find the exchanges of notes from the file; return whether any came."""
         size = len(session) + session.dropped
         if not self._waiting or size == self._looked:
             return False
@@ -87,23 +87,23 @@ class Notes:
         return found
 
     def mark(self, number: int, session: Session) -> None:
-        """Mark, or take the mark away."""
+        """Mark an exchange, or unmark it."""
         self.marked ^= {number}
         self._write(session)
 
     def ignore(self, number: int, session: Session) -> None:
-        """Take it out of the list, or back."""
+        """Ignore an exchange, or no more."""
         self.ignored ^= {number}
         self._write(session)
 
     def name_topic(self, topic_id: bytes, name: str, session: Session) -> None:
-        """Call a topic so."""
+        """Give a topic id a name."""
         self.topics[topic_id] = name
         session.context.names.learn(topic_id, name)
         self._write(session)
 
     def comment(self, number: int, text: str, session: Session) -> None:
-        """Say something about an exchange; nothing takes it back."""
+        """Comment on an exchange; an empty text removes the comment."""
         if text:
             self.comments[number] = text
         else:
@@ -148,7 +148,7 @@ def _topics(told: dict[str, Any]) -> dict[bytes, str]:
 
 
 def _octets(id_: str) -> bytes:
-    """Of an id as it is written; empty for what is none."""
+    """Return the bytes of an id; empty if it is none."""
     try:
         return bytes.fromhex(id_) if len(id_) == 16 else b""
     except ValueError:
@@ -156,7 +156,7 @@ def _octets(id_: str) -> bytes:
 
 
 def _find(ids: bytes, id_: bytes) -> int | None:
-    """Ids have eight bytes each."""
+    """Return the place of an id among ids of eight bytes each."""
     at = ids.find(id_) if id_ else -1
     while at >= 0 and at % 8:
         at = ids.find(id_, at + 1)

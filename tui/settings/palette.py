@@ -1,5 +1,5 @@
-"""Colours and glyphs. Colours are Okabe and Ito's, lighter on a dark ground and darker on a light
-one, so that nobody has to tell red from green; the letter in front of a result says the same
+"""Colours and glyphs. Colours are Okabe and Ito's, lighter on a dark background and darker on a
+light one, so that nobody has to tell red from green; the letter before a result says the same
 without colour."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LIGHT: Final = {
     "cursor": "#cfe4f5",
     "faint cursor": "#e2e2dd",
 }
-"""Role -> colour of its text; of the cursors, of what is behind it."""
+"""Role -> colour of the text; of cursors, of the background."""
 
 
 def _styles(colours: dict[str, str]) -> dict[str, Style]:
@@ -58,18 +58,18 @@ def _styles(colours: dict[str, str]) -> dict[str, Style]:
         **_ALWAYS,
         **made,
         "mark": Style(color=colours["mark"], bold=True),
-        # A ground of their own: colours of texts stay what they are.
+        # They set the background alone, so that texts keep their colours.
         "cursor": Style(bgcolor=colours["cursor"], bold=True),
         "faint cursor": Style(bgcolor=colours["faint cursor"]),
     }
 
 
 STYLES: Final = _styles(DARK)
-"""Role -> style, on the ground that is in use."""
+"""Role -> style, for the background that is in use."""
 
 
 def use(*, dark: bool) -> None:
-    """Choose the colours for a dark or a light ground."""
+    """Choose the colours for a dark or a light background."""
     STYLES.update(_styles(DARK if dark else LIGHT))
 
 
@@ -85,16 +85,16 @@ ASCII: Final = str.maketrans(
 
 
 class Glyphs:
-    """What may be drawn: everything, or ASCII."""
+    """Makes texts safe for the terminal, in ASCII alone if `plain`."""
 
     def __init__(self, plain: bool = False) -> None:
         self.plain = plain
 
     def text(self, text: str) -> str:
-        """Text of traffic or of ours that may go to the terminal."""
+        """Return a text as the terminal may get it."""
         clean = safe(text)
         return ascii_only(clean.translate(ASCII)) if self.plain else clean
 
     def rich(self, text: str, style: Style = NORMAL) -> Text:
-        """The same for Textual's own widgets, without markup."""
+        """Return a text as Textual's own widgets may get it, without markup."""
         return Text(self.text(text), style=style, no_wrap=True, overflow="ellipsis", end="")

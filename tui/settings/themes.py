@@ -1,5 +1,5 @@
-"""Our themes, one dark and one light, beside Textual's own. Both are told apart without red and
-green, and have a contrast of 4.5 to 1 at least."""
+"""Our themes, one dark and one light, beside Textual's own. Their colours can be told apart without
+red and green, and have a contrast of 4.5 to 1 at least."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ USUAL: Final = DARK.name
 
 
 def register(app: App[Any], wanted: str = "") -> str:
-    """Make our themes known and take one; a sentence when there is none of that name."""
+    """Register our themes and use one; return a sentence if there is none of that name."""
     for theme in (DARK, LIGHT):
         app.register_theme(theme)
     told = ""

@@ -1,4 +1,4 @@
-"""Where the page may be served. Loads nothing of the extra."""
+"""The address of the page. Loads nothing of the extra."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ HERE: Final = "127.0.0.1"
 
 
 class NotHere(ValueError):
-    """A sentence about an address that will not do."""
+    """The address may not be served on, with a sentence why."""
 
 
 def address_of(text: str) -> Address:
-    """`PORT` or `HOST:PORT`, of loopback alone; `NotHere`."""
+    """Parse `PORT` or `HOST:PORT`, of loopback alone; `NotHere`."""
     found = whole_address(f"{HERE}:{text}" if text.isdigit() else text)
     if found is None:
         raise NotHere(f'"{text}": write PORT or HOST:PORT')

@@ -1,7 +1,7 @@
-"""Reads the head of a request as it was sent, and lets aiohttp have it when its host is ours.
+"""Checks the head of a request as it was sent, before aiohttp gets it.
 
-aiohttp tells of a header's value what is left without spaces and tabs around it, so what a browser
-would never send cannot be told from what it sends once a request is parsed.
+aiohttp strips spaces and tabs around the value of a header, so that what a browser would never send
+cannot be told from what it sends once a request is parsed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from kafkascope.proxy.hosts import host_header, host_named, is_loopback
 
 MAX_HEAD: Final = 16 * 1024
 SECONDS: Final = 10.0
-"""For a head; a browser on this machine sends it at once."""
+"""Limit for a head; a browser on this machine sends it at once."""
 END: Final = b"\r\n\r\n"
 NOT_OURS: Final = "this is not the address that kafkascope printed"
 
 
 def refused(head: bytes) -> bytes | None:
-    """The response to a request head that names no loopback host; None: it names one."""
+    """Return the response to a request head that names no loopback host; None if it names one."""
     host = host_header(head)
     named = None if host is None else host_named(host)
     if named is not None and is_loopback(named):
@@ -37,10 +37,10 @@ def refused(head: bytes) -> bytes | None:
 
 
 class Door(asyncio.Protocol):
-    """A connection until its first head is whole; then it belongs to the protocol of the server.
+    """Owns a connection until its first head is whole; then the protocol of the server does.
 
     The server closes a connection after one response, unless that opens a websocket: no second
-    head comes past here. What a client sends behind its first head without waiting is dropped.
+    head comes. What a client sends behind its first head without waiting is dropped.
     """
 
     def __init__(self, server: Callable[[], asyncio.Protocol]) -> None:
@@ -50,12 +50,12 @@ class Door(asyncio.Protocol):
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the head, not forever."""
+        """Wait for the head, for `SECONDS`."""
         self._transport = cast(asyncio.Transport, transport)
         self._late = asyncio.get_running_loop().call_later(SECONDS, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Hand the connection over, or answer here, as soon as the head is whole."""
+        """Hand the connection over, or refuse it, as soon as the head is whole."""
         assert self._transport is not None
         assert self._late is not None
         if self._transport.is_closing():
@@ -78,6 +78,6 @@ class Door(asyncio.Protocol):
         protocol.data_received(head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left before its head was whole."""
+        """End the wait: the client has left."""
         if self._late is not None:
             self._late.cancel()

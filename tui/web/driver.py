@@ -1,5 +1,5 @@
-"""What Textual draws with in a process that a tab of a browser belongs to: packets on stdout, keys
-on stdin. Textual loads it by its name."""
+"""The driver of Textual in the process of a browser's tab: writes packets to stdout and reads keys
+from stdin. Textual loads it by its name."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ PATIENCE = 1.0
 
 
 class TabDriver(WebDriver):
-    """Ends when the tab is gone, and gives way to the next UI of the same process."""
+    """Ends with the tab, and leaves stdin to the next UI of the same process."""
 
     focused = False
-    """Whether the tab has the keyboard. It says so once, not to each UI of the process."""
+    """Whether the tab has the focus: it tells that once, not to each UI of the process."""
 
     def start_application_mode(self) -> None:
-        """Begin, in a tab that may have the keyboard already."""
+        """Begin, in a tab that may have the focus already."""
         super().start_application_mode()
         if TabDriver.focused:
             self._tell_focus()
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """Also remember size and focus for the next UI: another capture opens in one."""
+        """Handle a packet, and keep size and focus for the next UI, which shows another capture."""
         match packet_type:
             case "resize":
                 os.environ["COLUMNS"] = str(payload["width"])
@@ -42,12 +42,12 @@ class TabDriver(WebDriver):
         self._app.call_later(self._app.post_message, event)
 
     def run_input_thread(self) -> None:
-        """Read keys; the end of stdin is the end of the UI, however the server ended."""
+        """Read keys; at the end of stdin end the UI, however the server ended."""
         super().run_input_thread()
         if not self.exit_event.is_set():
             self._app.post_message(messages.ExitApp())
 
     def stop_application_mode(self) -> None:
-        """Also read no more: what comes is for the next UI."""
+        """End, and read no more: what comes is for the next UI."""
         super().stop_application_mode()
         self._key_thread.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""Who may come in: programs on this machine that know the token. No sockets here.
+"""The access check: only programs on this machine that know the token are let in. No sockets here.
 
 The UI writes files, so a page of another site must not reach it through the user's browser: neither
 under a name that its owner turned into a loopback address (DNS rebinding), nor by a websocket,
@@ -15,7 +15,7 @@ from kafkascope.proxy.hosts import host_named, is_loopback
 def refusal(
     token: str, given: str, host: str | None, origin: str | None, *, websocket: bool
 ) -> str | None:
-    """Why a request is not answered; None when it is. `given` is the token in its path."""
+    """Return why a request is refused, None if it is not. `given` is the token in its path."""
     # The port may be another one than ours: ssh -L.
     named = None if host is None else host_named(host)
     if named is None or not is_loopback(named):

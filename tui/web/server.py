@@ -54,7 +54,7 @@ HEADERS: Final = {
 
 
 class Site:
-    """The page of one command line; every tab runs it in a process of its own."""
+    """Serves the page of a command line, which every tab runs in a process of its own."""
 
     def __init__(self, command: Sequence[str], title: str) -> None:
         self.token = secrets.token_urlsafe(24)
@@ -63,7 +63,7 @@ class Site:
         self._tabs: set[web.WebSocketResponse] = set()
 
     def application(self) -> web.Application:
-        """What aiohttp runs."""
+        """Return the application for aiohttp."""
         made = web.Application(middlewares=[self._guarded])
         made.router.add_get("/{token}/", self._page)
         made.router.add_get("/{token}/ws", self._serve_tab)
@@ -127,18 +127,18 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether an error is a mistake of ours, and not of who sent what is no HTTP."""
+    """Return whether an error is a bug of ours, and not of a client that sent no HTTP."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def serve(command: Sequence[str], title: str, address: Address) -> int:
-    """Serve until ctrl+c; `OSError` names the address that cannot be had."""
+    """Serve until ctrl+c; `OSError` names an address that cannot be bound."""
     return asyncio.run(_serve(Site(command, title), address))
 
 
 @asynccontextmanager
 async def serving(site: Site, listening: socket) -> AsyncIterator[None]:
-    """Serve a site meanwhile; every connection comes through a door."""
+    """Serve a site while the body runs; every connection comes through a `Door`."""
     # Nobody sends a body: there is none to wait for before a connection is closed.
     runner = web.AppRunner(
         site.application(), access_log=None, shutdown_timeout=GRACE + 1, lingering_time=0

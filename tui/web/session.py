@@ -1,4 +1,4 @@
-"""A tab and its UI: a process of its own, which speaks to Textual's web driver's packets.
+"""A tab and its UI, in a process of its own that speaks the packets of Textual's web driver.
 
 process -> server   "D" size(4) screen    "M" size(4) JSON    a line, when a UI begins
 server -> process   "D" size(4) keys      "M" size(4) JSON
@@ -21,18 +21,18 @@ from aiohttp import WSMsgType, web
 from kafkascope.analyzer.text import safe
 
 GRACE: Final = 5.0
-"""Seconds that a UI has for leaving."""
+"""Seconds that a UI has for ending."""
 MOST: Final = 1_000
-"""Columns and lines of a screen."""
+"""Largest number of columns and of lines of a screen."""
 KEPT: Final = 8_192
-"""Bytes of stderr, the last ones."""
+"""Bytes that are kept of the end of stderr."""
 UI_BEGINS: Final = b"_"
 """The first letter of the line that Textual's driver writes when it begins."""
 LEAVE: Final = "\x1b[?1049l\x1b[H\x1b[2J"
 
 
 def environment(size: tuple[int, int]) -> dict[str, str]:
-    """Of a UI's process."""
+    """Return the environment of a UI's process."""
     width, height = size
     return {
         **{name: value for name, value in os.environ.items() if name != "LINES"},
@@ -46,7 +46,7 @@ def environment(size: tuple[int, int]) -> dict[str, str]:
 
 
 def measure(value: object, usual: int) -> int:
-    """A width or height as a page tells it, within reason."""
+    """Parse a width or height that a page tells, and limit it."""
     try:
         return max(1, min(MOST, int(str(value))))
     except ValueError:
@@ -54,7 +54,7 @@ def measure(value: object, usual: int) -> int:
 
 
 def packet(text: str) -> bytes | None:
-    """What a page says, as the driver wants it; None for what is nothing to it."""
+    """Return a message of the page as a packet for the driver; None if it is none."""
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
@@ -75,7 +75,7 @@ def _framed(kind: bytes, payload: bytes) -> bytes:
 
 
 class Session:
-    """Runs until the tab is closed or the user leaves."""
+    """Runs the UI of a tab until that is closed or the user leaves."""
 
     def __init__(self, command: Sequence[str], tab: web.WebSocketResponse) -> None:
         self._command = command
@@ -83,7 +83,7 @@ class Session:
         self._said = b""
 
     async def run(self, size: tuple[int, int]) -> None:
-        """Start the UI, and leave nothing of it."""
+        """Run the UI, and end all of its processes."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -136,7 +136,7 @@ class Session:
             await process.wait()
 
     async def _show(self, process: Process) -> None:
-        """What the UI draws goes to the tab; when it ends, so does the tab's connection."""
+        """Send to the tab what the UI draws; close its connection when the UI ends."""
         assert process.stdout is not None
         assert process.stderr is not None
         complaining = asyncio.create_task(self._listen(process.stderr))
@@ -156,7 +156,7 @@ class Session:
         await self._last(self._said.decode("utf-8", "replace"))
 
     async def _last(self, words: str) -> None:
-        """Say why there is no UI any longer, if there is more to it than that the user left."""
+        """Close the tab's connection, after showing why the UI ended, if that was not the user."""
         if words:
             await self._send((LEAVE + "\r\n".join(map(safe, words.splitlines()))).encode())
         await self._tab.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.tui.process.control import ControlError, SocketControl
+from kafkascope.tui.process.control import Control, ControlError
 from kafkascope.tui.screens.editor import Editor
 from kafkascope.tui.screens.live import LiveBoard
 from tests.tui.boards import ReadScene, perform, settled, text_of
@@ -253,7 +253,7 @@ def test_tabs_tell_about_the_proxy(demo: ReadScene) -> None:
 
 def test_a_proxy_that_is_gone_is_told(demo: ReadScene, tmp_path: Path) -> None:
     scene = demo.fresh()
-    scene.control = SocketControl(tmp_path / "none.sock")
+    scene.control = Control(tmp_path / "none.sock")
 
     async def steps(app, pilot):
         await looked(app, pilot)
@@ -281,7 +281,7 @@ def serve(answers: list[bytes], path: Path, ask: Any) -> list[bytes]:
 
     async def main() -> None:
         async with await asyncio.start_unix_server(on_client, path):
-            control = SocketControl(path)
+            control = Control(path)
             await ask(control)
             await control.close()
             await asyncio.gather(*filter(None, over))
@@ -291,7 +291,7 @@ def serve(answers: list[bytes], path: Path, ask: Any) -> list[bytes]:
 
 
 def test_states_come_until_the_proxy_ends(tmp_path: Path) -> None:
-    async def ask(control: SocketControl) -> None:
+    async def ask(control: Control) -> None:
         async with aclosing(control.states()) as states:
             assert (await anext(states))["held"] == []
             with pytest.raises(ControlError, match="does not answer"):
@@ -304,7 +304,7 @@ def test_states_come_until_the_proxy_ends(tmp_path: Path) -> None:
 def test_a_proxy_that_hangs_is_no_old_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def ask(control: SocketControl) -> None:
+    async def ask(control: Control) -> None:
         async with aclosing(control.states()) as states:
             assert (await anext(states))["held"] == []
             monkeypatch.setattr(
@@ -318,7 +318,7 @@ def test_a_proxy_that_hangs_is_no_old_state(
 
 
 def test_questions_and_answers_are_lines_of_json(tmp_path: Path) -> None:
-    async def ask(control: SocketControl) -> None:
+    async def ask(control: Control) -> None:
         assert (await control.ask("release", number=3))["released"] == 1
         with pytest.raises(ControlError, match="no frame 4 is held"):
             await control.ask("drop", number=4)

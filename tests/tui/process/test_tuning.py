@@ -6,13 +6,13 @@ import gc
 
 import pytest
 
-from kafkascope.tui.process.tuning import YOUNG, calm, grow_in_place
+from kafkascope.tui.process.tuning import GC_THRESHOLD, grow_in_place, rare_collections
 
 
 def test_few_looks_for_cycles_while_the_screen_is_there() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
-    with calm():
-        assert gc.get_threshold()[0] == YOUNG
+    with rare_collections():
+        assert gc.get_threshold()[0] == GC_THRESHOLD
         assert gc.get_freeze_count() > frozen
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
