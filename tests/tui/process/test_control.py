@@ -308,7 +308,7 @@ def test_a_proxy_that_hangs_is_no_old_state(
         async with aclosing(control.states()) as states:
             assert (await anext(states))["held"] == []
             monkeypatch.setattr(
-                "kafkascope.tui.process.control.PATIENCE", 0.05
+                "kafkascope.tui.process.control.TIMEOUT_S", 0.05
             )  # what comes in time came by now
             with pytest.raises(ControlError, match="no answer"):
                 await asyncio.wait_for(anext(states), 20)
