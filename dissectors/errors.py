@@ -1,4 +1,4 @@
-"""What can be wrong with bytes, as one tree.
+"""Errors of decoding, as one tree.
 
 DissectError(reason, offset, path)
 ├── Truncated        the bytes end inside a value
@@ -13,7 +13,7 @@ SchemaError          a declaration that contradicts itself: our own mistake, rai
 
 
 class DissectError(Exception):
-    """Bytes that are not what they should be; `str()` gives one line for people."""
+    """Bytes cannot be decoded; `str()` gives one line for people."""
 
     word = "malformed"
     """The reason as one word, for JSON and filters."""

@@ -1,9 +1,8 @@
-"""`resolve`: a declaration over all versions -> the layout of one version, with nothing left to
-decide.
+"""Resolves a declaration over all versions into the layout of one version.
 
-The only file that compares schema versions. What comes out says "compact nullable string", "int32",
-"array of these slots"; every product (Struct, reader, writer, tree, grammar) is a `match` over the
-wire kinds below.
+The only module that compares schema versions. A layout leaves nothing to decide; it says "compact
+nullable string", "int32", "array of these slots"; every product (Struct, reader, writer, tree,
+grammar) is a `match` over the wire kinds below.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NUMBER_FORMATS: Final[dict[type[Field], tuple[str, str]]] = {
     schema.Uint32: ("uint32", "I"),
     schema.Float64: ("float64", "d"),
 }
-"""Type -> its name in the grammar and its letter in the struct module."""
+"""Name in the grammar and letter in the struct module, by type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class BytesWire:
     compact: bool
     nullable: bool
     records: bool
-    """The bytes hold record batches."""
+    """Whether the bytes hold record batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ class StructWire:
     """Slots of the tagged section, by tag."""
     flexible: bool
     nullable: bool
-    """An int8 marker stands before it (-1 null, 1 there); as a tagged field a uvarint one (0
-    null, 1 there)."""
+    """Whether a marker stands before it: an int8 (-1 null, 1 there), as a tagged field a uvarint
+    (0 null, 1 there)."""
 
 
 Wire: TypeAlias = NumberWire | BoolWire | UuidWire | StringWire | BytesWire | ArrayWire | StructWire
@@ -100,7 +99,7 @@ class Slot:
     field: Field
     tag: int | None
     default: Any
-    """Value of a tagged slot that is not on the wire; take a copy with `default_of`."""
+    """Value of a tagged slot that is not on the wire; `default_of` copies it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +140,7 @@ def magic_of(name: str, version: int) -> int:
 
 @cache
 def resolve(message: Message, version: int) -> Layout:
-    """The layout of a version; `UnknownVersion` when no release had it."""
+    """Return the layout of a version; `UnknownVersion` when no release had it."""
     if version not in message.versions:
         raise UnknownVersion(f"{message.name} has versions {message.versions}, not {version}")
     flexible = version in message.flexible
@@ -201,7 +200,7 @@ SIZES: Final = {"b": 1, "h": 2, "i": 4, "q": 8, "H": 2, "I": 4, "d": 8}
 
 
 def implied_default(wire: Wire) -> Any:
-    """The value of a field that declares no default and is not on the wire."""
+    """Return the value of a field that declares no default and is not on the wire."""
     match wire:
         case NumberWire():
             return 0.0 if wire.code == "d" else 0
@@ -220,12 +219,12 @@ def implied_default(wire: Wire) -> Any:
 
 
 def default_of(slot: Slot) -> Any:
-    """A fresh copy of the slot's default."""
+    """Return a fresh copy of the slot's default."""
     return copy.deepcopy(slot.default)
 
 
 def minimum_size(wire: Wire) -> int:
-    """The fewest bytes that a value can take: what a hostile count is held against."""
+    """Return the fewest bytes that a value can take; counts are checked against it."""
     match wire:
         case NumberWire():
             return wire.size

@@ -1,4 +1,4 @@
-"""From api key and version, or a message's name, to its declaration, and from frames to bodies.
+"""Finds declarations by API key and version, or by name, and decodes frames with them.
 
 Modules of messages load on first use. A frame's payload is what follows its int32 size: header,
 then body.
@@ -27,8 +27,8 @@ CONTROLLED_SHUTDOWN: Final = 7
 UNSUPPORTED_VERSION: Final = 35
 
 EXPLAINED: Final = 1 << 17
-"""Values that are read once more to say which one is wrong: that takes about a second, and hostile
-bodies have hundreds of times as many."""
+"""Values that are read again to say which one is wrong: that takes about a second; hostile bodies
+have hundreds of times as many."""
 
 
 class Api(NamedTuple):
@@ -54,7 +54,7 @@ _BY_NAME: Final = {api.name.lower(): api for api in APIS.values()}
 
 
 def api_named(name: str) -> Api:
-    """The API of that name, whatever its case; `UnknownApi` otherwise."""
+    """Return the API of that name, whatever its case; `UnknownApi` otherwise."""
     try:
         return _BY_NAME[name.lower()]
     except KeyError:
@@ -62,7 +62,7 @@ def api_named(name: str) -> Api:
 
 
 def api_of(key: int) -> Api:
-    """The API of that key; `UnknownApi` otherwise."""
+    """Return the API of that key; `UnknownApi` otherwise."""
     try:
         return APIS[key]
     except KeyError:
@@ -70,14 +70,14 @@ def api_of(key: int) -> Api:
 
 
 def message_names() -> list[str]:
-    """The names of all messages that are declared."""
+    """Return the names of all messages that are declared."""
     calls = [f"{api.name}{kind}" for api in APIS.values() for kind in ("Request", "Response")]
     return calls + list(DATA)
 
 
 @cache
 def message(name: str) -> Message:
-    """The declaration of a message by Kafka's name (FetchRequest, OffsetCommitValue)."""
+    """Return the declaration of a message by Kafka's name (FetchRequest, OffsetCommitValue)."""
     module = DATA.get(name)
     if module is None:
         api = _BY_NAME.get(name.removesuffix("Request").removesuffix("Response").lower())
@@ -93,13 +93,13 @@ def message(name: str) -> Message:
 
 @cache
 def layout_of(name: str, version: int) -> Layout:
-    """The layout of a message at a version; `UnknownApi` or `UnknownVersion`."""
+    """Return the layout of a message at a version; `UnknownApi` or `UnknownVersion`."""
     return resolve(message(name), version)
 
 
 @cache
 def variants_of(name: str, version: int) -> tuple[Layout, ...]:
-    """The other layouts that some releases had for that version."""
+    """Return the other layouts that some releases had for that version."""
     variants = message(name).variants
     return tuple(resolve(each, version) for each in variants if version in each.versions)
 
@@ -109,8 +109,8 @@ def variants_of(name: str, version: int) -> tuple[Layout, ...]:
 
 
 def read_layout(layout: Layout, data: bytes, at: int = 0) -> tuple[Body, int]:
-    """A body and the offset behind it; when it does not fit, the reference says where and why, or
-    up to where it does fit."""
+    """Read a body; return it and the offset behind it. When it does not fit, the reference parser
+    tells where and why, or up to where it does fit."""
     try:
         return reader(layout)(data, at)
     except TooLarge:
@@ -123,7 +123,7 @@ def read_layout(layout: Layout, data: bytes, at: int = 0) -> tuple[Body, int]:
 
 
 def write_layout(layout: Layout, body: Body) -> bytes:
-    """The bytes of a complete body; `DissectError` with the path of what does not fit."""
+    """Write a complete body; `DissectError` with the path of what does not fit."""
     try:
         return writer(layout)(body)
     except WRITER_REFUSALS:
@@ -134,21 +134,20 @@ def write_layout(layout: Layout, body: Body) -> bytes:
 
 
 def decode_body(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int]:
-    """The body of a message by name, and the offset behind it."""
+    """Decode the body of a message by name; return it and the offset behind it."""
     return read_layout(layout_of(name, version), data, at)
 
 
 def encode_body(name: str, version: int, body: Body) -> bytes:
-    """The bytes of a complete body."""
+    """Encode a complete body of a message by name."""
     return write_layout(layout_of(name, version), body)
 
 
 def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int, Layout]:
-    """The body by the main layout, or by a variant when the main one does not fit and the
-    variant does.
+    """Read a body by the main layout, or by a variant if that fits and the main one does not.
 
-    To fit is to read all bytes and to meet no tag that the layout lacks: a wrong layout now and
-    then takes the bytes of a field that it does not know for a tagged section.
+    A layout fits when it reads all bytes and meets no tag that it lacks: a wrong one may take the
+    bytes of a field that it does not know for a tagged section.
     """
     main = layout_of(name, version)
     for layout in (main, *variants_of(name, version)):
@@ -173,7 +172,7 @@ def _has_unknown_tags(value: Any) -> bool:
 
 
 class RequestHeader(NamedTuple):
-    """What stands before the body of a request."""
+    """Header of a request."""
 
     api_key: int
     api_version: int
@@ -187,13 +186,13 @@ class RequestHeader(NamedTuple):
 _FIXED = struct.Struct(">hhi")
 _WITH_LENGTH = struct.Struct(">hhih")
 _header = partial(tuple.__new__, RequestHeader)
-"""`RequestHeader` from a tuple without a Python frame."""
+"""Makes a `RequestHeader` of a tuple without a Python frame."""
 _SHORT = struct.Struct(">h")
 
 
 @lru_cache(4096)
 def request_header_version(key: int, version: int) -> int:
-    """0 for ControlledShutdown 0, 2 for flexible versions, else 1; 1 for what we do not know."""
+    """Return 0 for ControlledShutdown 0, 2 for flexible versions, else 1; 1 for unknown APIs."""
     if key == CONTROLLED_SHUTDOWN and version == 0:
         return 0
     api = APIS.get(key)
@@ -201,16 +200,16 @@ def request_header_version(key: int, version: int) -> int:
 
 
 def response_header_version(key: int, version: int) -> int:
-    """1 for flexible versions, else 0; ApiVersions always 0, for the client may not know more
-    yet."""
+    """Return 1 for flexible versions, else 0. ApiVersions has always 0: the client may not know
+    more yet."""
     api = APIS.get(key)
     return int(api is not None and version in api.flexible and key != API_VERSIONS)
 
 
 def read_request_header(data: bytes, at: int = 0) -> RequestHeader:
-    """The header of a request; of unknown APIs and versions what all headers have in common.
+    """Read the header of a request; of unknown APIs and versions what all headers have in common.
 
-    `Truncated` or `Malformed` when not even that is there.
+    Raises `Truncated` or `Malformed` when not even that is there.
     """
     try:
         key, version, correlation_id, length = _WITH_LENGTH.unpack_from(data, at)
@@ -228,7 +227,7 @@ def read_request_header(data: bytes, at: int = 0) -> RequestHeader:
 
 
 def _odd_header(data: bytes, at: int) -> RequestHeader:
-    """The header step by step: short, without a client id, with tags, or wrong."""
+    """Read the header step by step: short, without a client id, with tags, or wrong."""
     try:
         key, version, correlation_id = _FIXED.unpack_from(data, at)
     except struct.error:
@@ -277,7 +276,7 @@ class Decoded(NamedTuple):
 
     message: str
     version: int
-    """The version of the body: 0 for an ApiVersions answer that fell back."""
+    """Version of the body: 0 for an ApiVersions response that fell back."""
     header: Body
     body: Body
     body_at: int
@@ -302,7 +301,7 @@ def _known(key: int, version: int) -> Api:
 
 
 class _Plan(NamedTuple):
-    """All that is the same for every message of an API's version and side."""
+    """What all messages of an API's version and side share."""
 
     message: str
     kind: int
@@ -312,7 +311,7 @@ class _Plan(NamedTuple):
     layout: Layout
     read: Reader
     varies: bool
-    """Some releases had another layout: `read_best` chooses."""
+    """Whether some releases had another layout: `read_best` chooses."""
     note: str
 
 
@@ -335,12 +334,12 @@ def _response_plan(key: int, version: int) -> _Plan:
 
 
 _decoded = partial(tuple.__new__, Decoded)
-"""`Decoded` from a tuple without a Python frame."""
+"""Makes a `Decoded` of a tuple without a Python frame."""
 
 
 def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded:
-    """A request's payload, header and body; `DissectError` when it cannot be. `head` is what
-    `read_request_header` gave for it, where that was asked already."""
+    """Decode the payload of a request, header and body; `DissectError` when that fails. `head` is
+    the header, where it was read before."""
     head = read_request_header(payload) if head is None else head
     version = head.api_version
     plan = _request_plan(head.api_key, version)
@@ -366,7 +365,7 @@ def _body_by(plan: _Plan, payload: bytes, version: int, header: Body, body_at: i
 
 
 def _header_body(head: RequestHeader, kind: int) -> Body:
-    """What the generated reader makes of the same bytes."""
+    """Return the header as the generated reader reads it."""
     header: Body = {
         "request_api_key": head.api_key,
         "request_api_version": head.api_version,
@@ -378,7 +377,8 @@ def _header_body(head: RequestHeader, kind: int) -> Body:
 
 
 def decode_response(payload: bytes, key: int, version: int) -> Decoded:
-    """A response's payload to a request of that key and version; `DissectError` when it cannot be.
+    """Decode the payload of a response to a request of that key and version; `DissectError` when
+    that fails.
 
     A broker that lacks the version of an ApiVersions request answers in version 0 with error 35
     (KIP-511).
@@ -407,6 +407,6 @@ def _is_fallback(payload: bytes, at: int) -> bool:
 
 
 def example(name: str, version: int) -> dict[str, Any]:
-    """A complete body of defaults."""
+    """Return a complete body of defaults."""
     body: dict[str, Any] = implied_default(layout_of(name, version).body)
     return body

@@ -1,4 +1,4 @@
-"""The notation in which messages are declared: nouns only, no behaviour, nothing of ours imported.
+"""The notation of declarations: types without behaviour, which import nothing of ours.
 
 A declaration holds all versions of a message, one line per field, in wire order:
 
@@ -81,11 +81,11 @@ class Field:
     tag: int | None
     default: Any
     doc: str
-    """What the name does not say: unit, sentinel, KIP."""
+    """What the name does not say: unit, special values, KIP."""
     entity: str
     """What the value identifies: topicName, groupId, brokerId, producerId, transactionalId."""
     subject: str
-    """The same where Kafka's tables say nothing: also clientId, memberId, address, principal,
+    """The same where Kafka's tables say nothing; also clientId, memberId, address, principal,
     resourceName, configValue, storeName, clusterId, and freeText: what people or programs wrote,
     with whatever names in it. Whoever anonymises reads `entity or subject`."""
     enum: str
@@ -97,18 +97,21 @@ class Field:
     unit: str
     """`time_ms`: milliseconds since 1970 UTC."""
     map_key: bool
-    """Part of the key of its array: two elements with equal keys are about the same thing."""
+    """Whether it is part of the key of its array: elements with equal keys are about the same
+    thing."""
     secret: bool
-    """Never shown, saved or exported in clear."""
+    """Whether it is a secret, which is never shown, saved or exported in clear."""
     volatile: bool
-    """Differs between two runs of the same traffic: timestamps, epochs, generated ids."""
+    """Whether it differs between two runs of the same traffic: timestamps, epochs, generated
+    ids."""
     endpoint: bool
-    """Part of an address that a client connects to."""
+    """Whether it is part of an address that clients connect to."""
     plain: bool
-    """Keeps the plain encoding in flexible versions (only the client id of request header 2)."""
+    """Whether it keeps the plain encoding in flexible versions, as the client id of request header
+    2."""
     children: tuple[Field, ...]
     element: type[Field] | None
-    """Of an array of plain elements: the type of one."""
+    """Type of the elements of an array of plain values."""
 
     def __init__(
         self,
@@ -200,15 +203,14 @@ class Bytes(Field):
 
 
 class Records(Bytes):
-    """Bytes that hold record batches or message sets; what is inside is the business of
-    `records`."""
+    """Bytes that hold record batches or message sets, which `records` reads."""
 
 
 class Struct(Field):
     """Fields one after the other, and a tagged section in flexible versions."""
 
     def of(self, *children: Field) -> Self:
-        """The same field with these children."""
+        """Return the field with these children."""
         object.__setattr__(self, "children", children)
         return self
 
@@ -217,7 +219,7 @@ class Array(Field):
     """A count, then that many elements: structs of the children, or plain values of one type."""
 
     def of(self, *children: Field | type[Field]) -> Self:
-        """The same field with these children, or with elements of this type: `.of(Int32)`."""
+        """Return the field with these children, or with elements of this type: `.of(Int32)`."""
         if len(children) == 1 and isinstance(children[0], type):
             object.__setattr__(self, "element", children[0])
         else:
@@ -247,11 +249,11 @@ class Message:
         return f"<Message {self.name} {self.versions}{releases}>"
 
     def of(self, *fields: Field) -> Message:
-        """The same message with these fields."""
+        """Return the message with these fields."""
         return replace(self, fields=fields)
 
     def but(self, *variants: Message) -> Message:
-        """The same message with these layouts of other releases."""
+        """Return the message with these layouts of other releases."""
         named = tuple(replace(v, name=self.name, kind=self.kind, key=self.key) for v in variants)
         return replace(self, variants=named)
 
@@ -261,41 +263,41 @@ def _message(name: str, kind: Kind, key: int | None, versions: str, flexible: st
 
 
 def request(api: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    """The request of an API, named as in Kafka's documentation ("Fetch")."""
+    """Declare the request of an API, named as in Kafka's documentation ("Fetch")."""
     return _message(f"{api}Request", "request", key, versions, flexible)
 
 
 def response(api: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    """The response of an API."""
+    """Declare the response of an API."""
     return _message(f"{api}Response", "response", key, versions, flexible)
 
 
 def header(name: str, *, versions: str, flexible: str = "none") -> Message:
-    """The header of a request or response."""
+    """Declare the header of a request or response."""
     return _message(name, "header", None, versions, flexible)
 
 
 def data(name: str, *, versions: str, flexible: str = "none") -> Message:
-    """A structure inside other messages or files."""
+    """Declare a structure inside other messages or files."""
     return _message(name, "data", None, versions, flexible)
 
 
 def coordinator_key(name: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    """The key of a record that a coordinator writes to its internal topic."""
+    """Declare the key of a record that a coordinator writes to its internal topic."""
     return _message(name, "coordinator-key", key, versions, flexible)
 
 
 def coordinator_value(name: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    """The value of a record that a coordinator writes to its internal topic."""
+    """Declare the value of a record that a coordinator writes to its internal topic."""
     return _message(name, "coordinator-value", key, versions, flexible)
 
 
 def metadata(name: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    """A record of `__cluster_metadata` or `__remote_log_metadata`."""
+    """Declare a record of `__cluster_metadata` or `__remote_log_metadata`."""
     return _message(name, "metadata", key, versions, flexible)
 
 
 def variant(version: int, *, releases: str, flexible: bool) -> Message:
-    """Another layout that `releases` had for `version`; `Message.but` attaches it."""
+    """Declare another layout that `releases` had for `version`; `Message.but` attaches it."""
     only = Versions(version, version)
     return Message("", "data", None, only, only if flexible else NO_VERSIONS, releases=releases)

@@ -1,5 +1,4 @@
-"""Values that Python has no type of its own for, and the variable-length integers that carry
-lengths."""
+"""Values for which Python has no type, and the variable-length integers that carry lengths."""
 
 from __future__ import annotations
 
@@ -41,12 +40,13 @@ class NonFinite(float):
 
 
 def finite(value: float) -> float:
-    """The value, marked when JSON has no number for it."""
+    """Return the value, as a `NonFinite` when JSON has no number for it."""
     return value if math.isfinite(value) else NonFinite(value)
 
 
 def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of at most 5 bytes and 32 bits -> (value, offset behind it)."""
+    """Read an unsigned varint of at most 5 bytes and 32 bits; return it and the offset behind
+    it."""
     value = 0
     for shift in (0, 7, 14, 21, 28):
         if at >= len(data):
@@ -62,7 +62,7 @@ def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def write_uvarint(value: int) -> bytes:
-    """The shortest unsigned varint of a value below 2**32."""
+    """Return the shortest unsigned varint of a value below 2**32."""
     if not 0 <= value <= 0xFFFFFFFF:
         raise Malformed(f"{value} does not fit an unsigned varint")
     out = bytearray()

@@ -1,1 +1,1 @@
-"""What is made of a layout: readers, writers, construct structs, trees, JSON, printed grammar."""
+"""Products of layouts: readers, writers, construct structs, trees, JSON, printed grammar."""

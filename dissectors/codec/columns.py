@@ -1,5 +1,4 @@
-"""Message -> one table of columns over all its versions, in plain types: what Arrow, Spark and DDL
-are made from.
+"""Columns of a message over all its versions, in plain types, for Arrow, Spark and DDL.
 
 A column is there when any version (or any release's own layout of one) has the field; a row of
 another version has null in it. Numbers take the widest type of any version.
@@ -63,7 +62,7 @@ class Column:
     name: str
     type: Type
     nullable: bool
-    """May be null on the wire, or is missing in some version."""
+    """Whether it may be null on the wire, or is missing in some version."""
 
 
 BITS: Final[dict[str, int]] = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -91,7 +90,7 @@ UNKNOWN_TAGS: Final = Column(
 
 @cache
 def columns(message: Message) -> StructOf:
-    """The columns of a message; `SchemaError` when two versions cannot share one."""
+    """Return the columns of a message; `SchemaError` when two versions cannot share one."""
     layouts = [
         resolve(message, version)
         for version in range(message.versions.low, message.versions.high + 1)
@@ -161,7 +160,7 @@ def _merged(types: list[Type], where: str) -> Type:
 
 
 def misfits(type_: Type, value: Any, path: str = "") -> Iterable[str]:
-    """Paths of values that do not fit the columns; nothing when all do."""
+    """Yield the paths of values that do not fit the columns."""
     match type_:
         case Scalar():
             if not _fits(type_.name, value):
@@ -199,7 +198,7 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def ddl(type_: Type) -> str:
-    """The type as SQL engines spell it: `STRUCT<name: STRING, ids: ARRAY<INT>>`."""
+    """Return the type as SQL engines spell it: `STRUCT<name: STRING, ids: ARRAY<INT>>`."""
     match type_:
         case Scalar():
             return _DDL[type_.name]

@@ -1,5 +1,5 @@
-"""Bodies for another version than they were made for: fields that the version lacks are left out,
-those that it has more get their defaults. Sans-I/O."""
+"""Fits bodies to another version: fields that it lacks are left out, new ones get their
+defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafkascope.dissectors.values import Uuid
 
 
 def fitted(layout: Layout, body: Body) -> Body:
-    """A complete body of the layout."""
+    """Return the body as a complete body of a layout."""
     made: Body = _fitted(layout.body, body)
     return made
 

@@ -1,4 +1,4 @@
-"""Layout -> printed grammar, in the style of Kafka's protocol guide.
+"""Prints layouts as grammar, in the style of Kafka's protocol guide.
 
     Heartbeat Request (Version: 4) => group_id generation_id member_id _tagged_fields
       group_id => COMPACT_STRING
@@ -31,22 +31,22 @@ from kafkascope.dissectors.reference.releases import late_tags
 from kafkascope.dissectors.values import Uuid
 
 MARGIN: Final = 56
-"""Comments stand here, or right behind a longer line."""
+"""Column of comments; they follow longer lines directly."""
 
 MOST_VALUES: Final = 8
-"""A set of more named values is named, not listed."""
+"""Largest set of named values that is listed; larger ones are named only."""
 
 FRAME: Final = "# on a connection: int32 size of what follows, header, body"
 
 
 def grammar(layout: Layout) -> str:
-    """The layout as text."""
+    """Return the layout as text."""
     return _Text(layout).text()
 
 
 def call_grammar(key: int, version: int) -> str:
-    """Request and response of an API at a version, each with the header before it; and the
-    layouts that other releases had for that version."""
+    """Return request and response of an API at a version, each with its header, and the layouts
+    that other releases had for that version."""
     from kafkascope.dissectors import registry
     from kafkascope.dissectors.reference.releases import span
 
@@ -73,7 +73,7 @@ def call_grammar(key: int, version: int) -> str:
 
 
 def title(layout: Layout) -> str:
-    """`Fetch Request (Version: 12)`."""
+    """Return the title of a layout: `Fetch Request (Version: 12)`."""
     message = layout.message
     name = message.name
     if message.kind == "header":
@@ -86,7 +86,7 @@ def title(layout: Layout) -> str:
 
 
 class _Text:
-    """Lines of one layout; `known` are values that fields have in this very place."""
+    """Writes the lines of one layout; `known` are values that fields have at this place."""
 
     def __init__(self, layout: Layout, known: dict[str, str] | None = None) -> None:
         self.layout = layout
@@ -123,7 +123,7 @@ class _Text:
             self.fields(struct, indent + "  ", f"{path}{slot.name}{array}.")
 
     def note(self, slot: Slot, path: str) -> str:
-        """What the line itself does not say."""
+        """Return the comment of a line: what the types do not say."""
         words = [self.known.get(slot.name, ""), slot.field.doc]
         if isinstance(slot.wire, ArrayWire | StructWire) and slot.wire.nullable:
             words.append("may be null")
@@ -177,7 +177,7 @@ def _default(slot: Slot) -> str:
 
 
 def word(wire: Wire) -> str:
-    """The name of a wire kind as the guide has it: COMPACT_NULLABLE_STRING."""
+    """Return the name of a wire kind as the guide has it: COMPACT_NULLABLE_STRING."""
     match wire:
         case NumberWire():
             return wire.name.upper()

@@ -1,4 +1,4 @@
-"""When each version of a message appeared and what it changed, field by field, from its layouts."""
+"""History of a message: when each version appeared and what it changed, field by field."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Change(NamedTuple):
 
 
 def changes(message: Message, version: int) -> list[Change]:
-    """How a version differs from the one before it; all its fields for the first one."""
+    """Return how a version differs from the one before it; all fields for the first one."""
     new = resolve(message, version)
     if version == message.versions.low:
         return [Change("added", path, _type(slot)) for path, slot in _fields(new).items()]
@@ -40,7 +40,8 @@ def changes(message: Message, version: int) -> list[Change]:
 
 
 def differences(old: Layout, new: Layout) -> list[Change]:
-    """What the second layout has otherwise than the first: what is gone, then in wire order."""
+    """Return how the second layout differs from the first: what is gone, then the rest in wire
+    order."""
     before, after = _fields(old), _fields(new)
     found = []
     if new.flexible and not old.flexible:
@@ -68,7 +69,7 @@ def _parent(path: str) -> str:
 
 
 def _fields(layout: Layout) -> dict[str, Slot]:
-    """Path -> field, in wire order."""
+    """Return the fields by path, in wire order."""
     found: dict[str, Slot] = {}
 
     def walk(wire: StructWire, prefix: str) -> None:
@@ -106,7 +107,7 @@ def _nullable(wire: Wire) -> bool:
 
 
 def _plain(wire: Wire) -> str:
-    """The type without nullability, and without compactness: that is the whole message's."""
+    """Return the type without nullability and compactness, which the whole message has."""
     return word(wire).replace("COMPACT_", "").replace("NULLABLE_", "")
 
 
@@ -135,7 +136,7 @@ def history(name: str) -> str:
 
 
 def when(found: Span) -> str:
-    """`Kafka 3.5.0, finished in 3.7.0, gone in 4.0.0`."""
+    """Return the releases of a version: `Kafka 3.5.0, finished in 3.7.0, gone in 4.0.0`."""
     text = f"Kafka {found.since}"
     if found.stable == NEVER:
         text += ", never finished"
@@ -146,7 +147,7 @@ def when(found: Span) -> str:
 
 
 def _sides(name: str) -> dict[str, Message]:
-    """What to call it -> message: both of an API, or the one message."""
+    """Return the messages of an API, or the one message, by their titles."""
     if name in registry.message_names():
         return {"": registry.message(name)}
     api = registry.api_named(name)

@@ -1,7 +1,7 @@
-"""Bodies as JSON and back: one form everywhere (docs/json.md).
+"""Turns bodies into JSON and back, in one form everywhere (docs/json.md).
 
-snake_case names, integers, null; bytes and records as base64; uuids as Kafka prints them; non-
-finite doubles as text.
+Names are snake_case; bytes and records are base64, uuids as Kafka prints them, non-finite doubles
+text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kafkascope.dissectors.values import NonFinite, Uuid, finite
 
 
 def plain(value: Any) -> Any:
-    """The JSON form of a value that JSON has no type for; `TypeError` for others."""
+    """Return the JSON form of a value that JSON has no type for; `TypeError` for others."""
     if isinstance(value, Uuid | NonFinite):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -42,7 +42,7 @@ def plain(value: Any) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """One line of JSON, without the line feed."""
+    """Return one line of JSON, without the line feed."""
     try:
         return orjson.dumps(value, default=plain)
     except TypeError:
@@ -53,7 +53,7 @@ def dumps(value: Any) -> bytes:
 
 
 def dumps_indented(value: Any) -> bytes:
-    """The same for people: two spaces a level."""
+    """Return JSON for people, indented by two spaces a level."""
     try:
         return orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2)
     except TypeError:
@@ -61,8 +61,8 @@ def dumps_indented(value: Any) -> bytes:
 
 
 def without_non_finite(value: Any) -> Any:
-    """A copy with text for each NaN and infinity: the stock encoder writes words that are no JSON
-    for them, and asks nobody."""
+    """Return a copy with text for each NaN and infinity: the stock encoder would write words that
+    are no JSON."""
     if isinstance(value, dict):
         return {key: without_non_finite(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -71,7 +71,7 @@ def without_non_finite(value: Any) -> Any:
 
 
 def loads(text: bytes | str) -> Any:
-    """What `dumps` wrote, lone surrogates too; `ValueError` when it is no JSON."""
+    """Parse JSON of `dumps`, lone surrogates included; `ValueError` when it is none."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -79,7 +79,7 @@ def loads(text: bytes | str) -> Any:
 
 
 def body_from_json(layout: Layout, value: Any) -> Body:
-    """The complete body that a JSON value stands for: fields that are missing get their defaults.
+    """Return the complete body of a JSON value; missing fields get their defaults.
 
     `Malformed` with the path of a field that is unknown or of the wrong type.
     """
@@ -88,7 +88,8 @@ def body_from_json(layout: Layout, value: Any) -> Body:
 
 
 Converter: TypeAlias = Callable[[Any], Any]
-"""JSON value -> value of a body; `Malformed` whose path is filled in on the way out."""
+"""Converts a JSON value to a value of a body; the path of a `Malformed` is completed on its way
+out."""
 
 
 @cache
@@ -97,7 +98,8 @@ def _converter(layout: Layout) -> Converter:
 
 
 def _convert(wire: Wire) -> Converter:
-    """Converters are closures made once per layout: `encode --batch` takes millions of bodies."""
+    """Return a converter; it is made once per layout, for `encode --batch` takes millions of
+    bodies."""
     match wire:
         case NumberWire():
             return _float if wire.code == "d" else _integer

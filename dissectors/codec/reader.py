@@ -1,4 +1,4 @@
-"""Layout -> generated `read(data, at) -> (body, end)`: the fast meaning of a message.
+"""Generates readers of layouts: `read(data, at) -> (body, end)`, the fast decoder.
 
 Runs of fixed-size fields are one `struct` call, structs are dict displays, loops are inline. The
 generated code checks every length and count against the bytes that are left, but it does not
@@ -40,16 +40,16 @@ Reader: TypeAlias = Callable[[bytes, int], tuple[Body, int]]
 
 
 class Refusal(Exception):
-    """Bytes that the generated reader does not take; says nothing more."""
+    """The generated reader does not take the bytes; it does not tell why."""
 
 
 REFUSALS = (Refusal, struct.error, IndexError, DissectError)
-"""What a generated reader may raise."""
+"""Exceptions of generated readers."""
 
 
 @cache
 def reader(layout: Layout) -> Reader:
-    """The reader of a layout, generated once."""
+    """Return the reader of a layout, generated once."""
     names: dict[str, Any] = {
         "Uuid": Uuid,
         "Refusal": Refusal,
@@ -65,7 +65,7 @@ def reader(layout: Layout) -> Reader:
 
 
 def reader_source(layout: Layout, names: dict[str, Any] | None = None) -> str:
-    """The reader's source; `names` is given the struct objects that the source refers to."""
+    """Return the source of a reader; adds the struct objects that it refers to to `names`."""
     writer = _ReaderSource({} if names is None else names)
     return writer.function(layout.body)
 
@@ -99,7 +99,7 @@ class _ReaderSource(Lines):
         self.run = []
 
     def struct(self, wire: StructWire) -> str:
-        """Emit a struct that is there; the expression of its value."""
+        """Emit a struct that is not null; return the expression of its value."""
         items = [f"{slot.name!r}: {self.value(slot.wire)}" for slot in wire.slots]
         if not wire.flexible:
             self.flush()
@@ -166,7 +166,7 @@ class _ReaderSource(Lines):
         self.add(f"{target} = {value}")
 
     def value(self, wire: Wire) -> str:
-        """Emit what reads a value, or add it to the run; the expression of the value."""
+        """Emit what reads a value, or add it to the run; return the expression of the value."""
         match wire:
             case NumberWire():
                 variable = self.fresh()
@@ -260,7 +260,7 @@ class _ReaderSource(Lines):
 
 
 def _literal(value: Any) -> str:
-    """A default as source; uuids are marked, and containers are made anew each time."""
+    """Return a default as source; containers are made anew each time."""
     if isinstance(value, bytes) and len(value) == 16:
         return f"Uuid({value!r})"
     if isinstance(value, dict):

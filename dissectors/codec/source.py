@@ -1,4 +1,4 @@
-"""Generated source becomes functions here: the only `exec` of the project.
+"""Compiles generated source: the only `exec` of the project.
 
 The source is registered in `linecache`, so that a traceback and a debugger show it; `kafkascope
 grammar API VERSION --source` prints it.
@@ -11,7 +11,8 @@ from typing import Any
 
 
 def compile_function(name: str, source: str, names: dict[str, Any], origin: str) -> Any:
-    """The function `name` of `source`; `names` are its globals, `origin` names it in tracebacks."""
+    """Return the function `name` of `source`. `names` are its globals, `origin` names it in
+    tracebacks."""
     filename = f"<{origin}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace = dict(names)
@@ -32,10 +33,10 @@ class Lines:
         self.lines += ["    " * self.depth + line for line in lines]
 
     def fresh(self, prefix: str = "v") -> str:
-        """A variable name that was not used yet."""
+        """Return a variable name that was not used yet."""
         self.count += 1
         return f"{prefix}{self.count}"
 
     def text(self) -> str:
-        """The source so far."""
+        """Return the source so far."""
         return "\n".join(self.lines) + "\n"

@@ -1,5 +1,5 @@
-"""Layout -> construct Struct: the reference meaning of a message; `parse` and `build` run it and
-explain what is wrong."""
+"""Makes construct Structs of layouts: the reference codec, whose `parse` and `build` explain
+errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kafkascope.dissectors.layout import (
 
 @cache
 def struct_of(layout: Layout) -> construct.Construct:
-    """The Struct of a layout."""
+    """Return the Struct of a layout."""
     return _fields(layout.body)
 
 
@@ -46,7 +46,7 @@ def _tagged(slot: Slot) -> kafka.Member:
 
 
 def construct_of(wire: Wire) -> construct.Construct:
-    """The Construct of one wire kind."""
+    """Return the Construct of one wire kind."""
     match wire:
         case NumberWire():
             return kafka.Number(wire)
@@ -73,8 +73,8 @@ def parse(
     *,
     steps: int = kafka.ENDLESS,
 ) -> tuple[Body, int]:
-    """The body that begins at `at` and the offset behind it; `DissectError` with path and offset,
-    also when there are more than so many values to read."""
+    """Parse the body that begins at `at`; return it and the offset behind it. `DissectError` has
+    path and offset; it also comes when there are more values than allowed."""
     stream = kafka.Input(data, steps)
     stream.seek(at)
     body = struct_of(layout).parse_stream(stream, **({"trace": trace} if trace else {}))
@@ -82,7 +82,7 @@ def parse(
 
 
 def build(layout: Layout, body: Body) -> bytes:
-    """The bytes of a complete body; `DissectError` with the path of what does not fit."""
+    """Build the bytes of a complete body; `DissectError` with the path of what does not fit."""
     stream = BytesIO()
     try:
         struct_of(layout).build_stream(body, stream)

@@ -1,6 +1,6 @@
-"""Bytes -> a tree of named nodes with byte ranges: what the detail and hex panes show.
+"""Makes trees of named nodes with byte ranges, for the detail and hex panes.
 
-The same Structs as the reference, with somebody listening. The leaves tile the message: in order,
+The reference Structs parse, and a `Trace` listens. The leaves tile the message: in order,
 no gap, no overlap; lengths, counts, markers and tags are leaves too.
 """
 
@@ -14,8 +14,8 @@ from kafkascope.dissectors.codec.structs import parse
 from kafkascope.dissectors.layout import Layout, Slot
 
 NODE_LIMIT: Final = 300_000
-"""Nodes of one message: beyond them elements of arrays and unknown tags share one node. They take
-300 bytes each, and a message of 1 MB may have millions."""
+"""Nodes of one message; beyond them elements of arrays and unknown tags share one node. A node
+takes 300 bytes, and a message of 1 MB may have millions."""
 
 REST: Final = "not shown"
 """Name of the node of all elements behind the limit; its value is how many there are."""
@@ -33,10 +33,10 @@ class Node:
     """The field of the layout; None for elements, lengths, counts and tags."""
     children: list[Node] = field(default_factory=list)
     inside: Inside | None = None
-    """What the node's bytes expand to, where they are compressed."""
+    """Expanded content, where the node's bytes are compressed."""
 
     def leaves(self) -> Iterator[Node]:
-        """The nodes without children, in order."""
+        """Yield the nodes without children, in order."""
         if not self.children:
             yield self
         for child in self.children:
@@ -52,13 +52,13 @@ class Inside:
 
 
 class _Recorder:
-    """Makes nodes of what a parse tells, up to `NODE_LIMIT`."""
+    """Makes nodes while a parse goes on, up to `NODE_LIMIT`."""
 
     def __init__(self, root: Node) -> None:
         self.open = [root]
         self.left = NODE_LIMIT
         self.passing = 0
-        """How many values are open that get no nodes."""
+        """Open values that get no nodes."""
 
     def begin(self, name: str, start: int, slot: Slot | None) -> None:
         if self.passing or (self.left <= 0 and name.startswith("[")):
@@ -91,7 +91,7 @@ class _Recorder:
         node.end, node.value = end, value
 
     def _rest(self, start: int, count: int = 1, end: int = 0) -> None:
-        """Count something more that has no node of its own."""
+        """Count one more value without a node of its own."""
         around = self.open[-1].children
         if not around or around[-1].name != REST:
             around.append(Node(REST, start, value=0))
@@ -100,7 +100,8 @@ class _Recorder:
 
 
 def annotate(layout: Layout, data: bytes, at: int = 0) -> Node:
-    """The tree of the message that begins at `at`; the root carries the message's name and body.
+    """Return the tree of the message that begins at `at`; the root carries the message's name and
+    body.
 
     Beyond `NODE_LIMIT` the elements of an array become one node, `REST`."""
     root = Node(layout.message.name, at)

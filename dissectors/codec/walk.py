@@ -1,5 +1,8 @@
-"""Walks over the values of a body with their declarations beside them: for whatever reads the marks
-of fields (entity, subject, secret, volatile, endpoint) instead of keeping lists of names."""
+"""Walks over the values of a body with their declarations.
+
+Callers read the marks of fields (entity, subject, secret, volatile, endpoint) instead of keeping
+lists of names.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ UNKNOWN_TAGS: Final = "_tagged_fields"
 
 
 class Leaf(NamedTuple):
-    """A value that holds no other, or an element of an array of such values."""
+    """A value without parts, or an element of an array of such values."""
 
     path: str
     """Dotted, with indexes: topics.0.partitions.3.error_code."""
@@ -25,11 +28,11 @@ class Leaf(NamedTuple):
 
 
 Change: TypeAlias = Callable[[Slot, Any, Mapping[str, Any]], Any]
-"""(slot, value, the struct around it) -> the value to put in its place."""
+"""Returns the replacement of a value, given its slot, the value and the struct around it."""
 
 
 def leaves(layout: Layout, body: Body) -> Iterator[Leaf]:
-    """All leaves of a body, in wire order (tagged ones last in their struct); nulls too."""
+    """Yield all leaves of a body, in wire order (tagged ones last in their struct); nulls too."""
     yield from _leaves(layout.body, body, "")
 
 
@@ -53,7 +56,7 @@ def _leaf(
 
 
 def changed(layout: Layout, body: Body, change: Change) -> Body:
-    """A copy of the body with each leaf that is not null replaced by what `change` says."""
+    """Return a copy of the body in which `change` has replaced each leaf that is not null."""
     copy: Body = _changed(layout.body, body, change)
     return copy
 

@@ -1,4 +1,4 @@
-"""How much memory a decoded body takes: the limit, and what its values count towards it.
+"""Memory of decoded bodies: the limit, and what each value counts towards it.
 
 Knows wire kinds, not messages. The generated readers and the reference Structs keep the same count.
 """
@@ -25,12 +25,12 @@ bytes on the wire is a dict of three hundred: a frame of 100 MB could take 15 GB
 a Metadata response with 150 000 partitions."""
 
 UNKNOWN_TAG_WEIGHT: Final = 340
-"""Of a tagged field that the layout lacks: a dict with a number and bytes."""
+"""Bytes of a tagged field that the layout lacks: a dict with a number and bytes."""
 
 
 def weight(wire: Wire) -> int:
-    """Bytes of memory that a decoded value takes beside its content; the elements of an array come
-    on top, each with its own weight."""
+    """Return the memory of a decoded value beside its content. Elements of an array come on top,
+    each with its own weight."""
     match wire:
         case NumberWire():
             return 32
@@ -48,8 +48,7 @@ def weight(wire: Wire) -> int:
 
 
 def memory_of(value: object) -> int:
-    """Bytes of memory that a decoded value takes, about; without recursion, for bodies may be
-    deep."""
+    """Estimate the memory of a decoded value; without recursion, for bodies may be deep."""
     total = 0
     left = [value]
     while left:
@@ -66,6 +65,6 @@ def memory_of(value: object) -> int:
 
 
 def too_large(at: int, path: str = "") -> TooLarge:
-    """The error of a body beyond `BODY_LIMIT`."""
+    """Return the error of a body beyond `BODY_LIMIT`."""
     reason = f"decoded it would take more than {BODY_LIMIT >> 20} MB of memory"
     return TooLarge(reason, offset=at, path=path)

@@ -1,5 +1,4 @@
-"""The construct classes that Kafka's types need: the reference for how each type is read and
-written.
+"""construct classes for Kafka's types: the reference of how each is read and written.
 
 Each checks lengths and counts against what is left before it reads, raises `DissectError` with path
 and offset, and tells a `Trace` (parse parameter `trace`), when one listens, which bytes were what.
@@ -31,42 +30,42 @@ ENDLESS: Final = 1 << 62
 
 
 class Trace(Protocol):
-    """Listens to a parse: what began, which leaves it had, where it ended."""
+    """Listens to a parse: begins and ends of values, and their leaves."""
 
     def begin(self, name: str, start: int, slot: Slot | None) -> None:
-        """A value called `name` begins."""
+        """Take the begin of a value."""
 
     def leaf(self, name: str, start: int, end: int, value: Any) -> None:
-        """Bytes that belong to the value that is open: a length, a count, a tag, its content."""
+        """Take bytes of the open value: a length, a count, a tag, its content."""
 
     def end(self, end: int, value: Any) -> None:
-        """The value that is open ends."""
+        """Take the end of the open value."""
 
 
 class Silence:
-    """The trace that nobody listens to."""
+    """A trace that ignores everything."""
 
     def begin(self, name: str, start: int, slot: Slot | None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def leaf(self, name: str, start: int, end: int, value: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def end(self, end: int, value: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 SILENCE = Silence()
 
 
 def trace_of(context: Any) -> Trace:
-    """The trace that was given to `parse`, or silence."""
+    """Return the trace that was given to `parse`, or one that ignores everything."""
     trace: Trace = context._params.get("trace", SILENCE)
     return trace
 
 
 def dotted(path: str) -> str:
-    """construct's "(parsing) -> topics[0] -> partition" as "topics[0].partition"."""
+    """Turn construct's "(parsing) -> topics[0] -> partition" into "topics[0].partition"."""
     return ".".join(path.split(" -> ")[1:])
 
 
@@ -76,21 +75,21 @@ class Input(BytesIO):
     def __init__(self, data: bytes, steps: int = ENDLESS) -> None:
         super().__init__(data)
         self.limit = len(data)
-        """Nothing may be read from here on: the end, or that of the tagged field around."""
+        """Offset of the end, or of the end of the tagged field around."""
         self.steps = steps
-        """How many values may still be read."""
+        """Values that may still be read."""
         self.room = BODY_LIMIT
-        """Bytes of memory that the body may still take."""
+        """Memory that the body may still take."""
 
     def weigh(self, count: int, each: int, path: str) -> None:
-        """Take the room of so many values; `TooLarge` when there is none."""
+        """Count the memory of so many values; `TooLarge` when there is none left."""
         self.room -= count * each
         if self.room < 0:
             raise too_large(self.tell(), dotted(path))
 
 
 def take(stream: Input, size: int, path: str, what: str = "") -> bytes:
-    """Exactly `size` bytes, or `Truncated` at the place where they should begin."""
+    """Read exactly `size` bytes; `Truncated` at the place where they should begin."""
     at = stream.tell()
     left = stream.limit - at
     stream.steps -= 1
@@ -108,7 +107,7 @@ class Kafka(construct.Construct):
     def refuse(
         self, reason: str, stream: BytesIO | None, path: str, at: int | None = None
     ) -> DissectError:
-        """The error for a value that the protocol does not allow."""
+        """Return the error for a value that the protocol does not allow."""
         offset = at if at is not None else stream.tell() if stream else 0
         return Malformed(reason, offset=offset, path=dotted(path))
 

@@ -1,4 +1,4 @@
-"""Layout -> generated `write(body) -> bytes`: the fast encoder, the twin of `reader`.
+"""Generates writers of layouts: `write(body) -> bytes`, the fast encoder.
 
 Takes complete bodies only (`jsonform.body_from_json` completes and checks). On anything wrong it
 raises one of `REFUSALS` and the caller builds with the reference Struct to learn where and why. A
@@ -32,13 +32,13 @@ from kafkascope.dissectors.values import write_uvarint
 Writer: TypeAlias = Callable[[Body], bytes]
 
 REFUSALS = (DissectError, struct.error, KeyError, TypeError, AttributeError, ValueError)
-"""What a generated writer may raise."""
+"""Exceptions of generated writers."""
 
 _ONE_BYTE = tuple(bytes([n]) for n in range(128))
 
 
 def uvarint(value: int) -> bytes:
-    """The shortest varint, from a table for the usual small values."""
+    """Return the shortest varint, from a table for the usual small values."""
     return _ONE_BYTE[value] if 0 <= value < 128 else write_uvarint(value)
 
 
@@ -50,7 +50,7 @@ def uuid_bytes(value: bytes) -> bytes:
 
 
 def tagged_section(known: list[tuple[int, bytes]], extra: list[Body] | None) -> bytes:
-    """A tagged section: fields by tag, `ValueError` when a tag stands twice."""
+    """Write a tagged section of fields by tag, `ValueError` when a tag stands twice."""
     fields = known + [(field["tag"], field["data"]) for field in extra or ()]
     fields.sort()
     if len(dict(fields)) != len(fields):
@@ -63,7 +63,7 @@ def tagged_section(known: list[tuple[int, bytes]], extra: list[Body] | None) -> 
 
 @cache
 def writer(layout: Layout) -> Writer:
-    """The writer of a layout, generated once."""
+    """Return the writer of a layout, generated once."""
     names: dict[str, Any] = {
         "uvarint": uvarint,
         "uuid_bytes": uuid_bytes,

@@ -1,5 +1,5 @@
-"""Formats inside bytes fields: what members of a group tell each other, SASL tokens, nested
-requests, metrics, values.
+"""Formats inside bytes fields: subscriptions and assignments, SASL tokens, nested requests,
+metrics.
 
 `embedded_in` walks a decoded body and yields what is inside its bytes fields. Secrets are always
 masked here.

@@ -68,7 +68,7 @@ CONNECT: Final = "connect"
 
 
 def _versioned(declared: Message, value: bytes) -> tuple[int, Body, str]:
-    """Version, body and remark of bytes that begin with an int16 version."""
+    """Return version, body and remark of bytes that begin with an int16 version."""
     if len(value) < 2:
         raise Truncated("the version is missing")
     (stated,) = _SHORT.unpack_from(value)
@@ -85,12 +85,13 @@ def _versioned(declared: Message, value: bytes) -> tuple[int, Body, str]:
 
 
 def subscription(value: bytes, protocol_type: str, assignor: str) -> Embedded | None:
-    """What a member offers in JoinGroup; `protocol_type` is empty where nobody knows it."""
+    """Decode the metadata of a member in JoinGroup; `protocol_type` is empty where it is not
+    known."""
     return _by_type(protocol_type, value, assignor, _consumer_subscription, _connect_subscription)
 
 
 def assignment(value: bytes, protocol_type: str, assignor: str) -> Embedded | None:
-    """What the leader gives a member in SyncGroup."""
+    """Decode the assignment of a member in SyncGroup."""
     return _by_type(protocol_type, value, assignor, _consumer_assignment, _connect_assignment)
 
 
@@ -154,8 +155,8 @@ def _connect_assignment(value: bytes, assignor: str) -> Embedded:
 def _open_user_data(
     body: Body, assignor: str, note: str, of_streams: Callable[[bytes], Body]
 ) -> str:
-    """Replace user data by what it says, as far as its assignor is one of Kafka's own; the note,
-    with a remark when it does not fit."""
+    """Decode user data in place if its assignor is one of Kafka's own; return the note, with a
+    remark when it does not fit."""
     raw = body.get("user_data")
     if not raw:
         return note

@@ -38,13 +38,13 @@ COORDINATOR_TOPICS: Final[dict[str, tuple[str, ...]]] = {
     "__transaction_state": ("transaction_state",),
     "__share_group_state": ("share_group_state",),
 }
-"""Topic -> modules that declare its records."""
+"""Modules that declare a topic's records, by topic."""
 
 FRAMED_TOPICS: Final = {
     "__cluster_metadata": "cluster_metadata",
     "__remote_log_metadata": "remote_log_metadata",
 }
-"""Topic -> module that declares its records."""
+"""Module that declares a topic's records, by topic."""
 
 _SHORT: Final = struct.Struct(">h")
 
@@ -64,8 +64,8 @@ class Content(NamedTuple):
 
 
 class Internal(NamedTuple):
-    """Key and value of an internal record; what could not be decoded is None and said in
-    `error`."""
+    """Key and value of an internal record; a part that could not be decoded is None, and `error`
+    says why."""
 
     key: Content | None
     value: Content | None
@@ -87,8 +87,8 @@ def decode(
     topic_id: bytes | None = None,
     control: bool = False,
 ) -> Internal | None:
-    """The record's key and value; None when the topic is nobody's own and the batch no control
-    batch."""
+    """Decode a record's key and value; None when neither the topic is internal nor the batch a
+    control batch."""
     if control:
         return decode_control(key, value)
     if topic in COORDINATOR_TOPICS:
@@ -169,15 +169,15 @@ def _framed(module: str, value: bytes | None) -> Internal:
 
 
 def masked_content(content: Content) -> Body:
-    """The body with asterisks for its secrets."""
+    """Return the body with asterisks for its secrets."""
     if content.layout is None:
         return content.body
     return masked(content.layout, content.body)
 
 
 def without_secrets(found: Internal, value: bytes | None) -> bytes | None:
-    """The record's value with asterisks for the secrets that were found in it (SCRAM credentials
-    and passwords of configs in the metadata log)."""
+    """Return the record's value with asterisks for the secrets that were found in it (SCRAM
+    credentials and passwords of configs in the metadata log)."""
     content = found.value
     if value is None or content is None or content.layout is None:
         return value
@@ -207,12 +207,12 @@ _VALUES: Final = {
     "KRAFT_VERSION": "KRaftVersionRecord",
     "KRAFT_VOTERS": "VotersRecord",
 }
-"""Name of the control record type -> message of its value."""
+"""Message of the value, by name of the control record's type."""
 
 
 def control_type(key: bytes | None) -> str | None:
-    """Name of a control record's type, the number as text when no release has it, None without
-    one."""
+    """Return the name of a control record's type: the number as text when no release has it, None
+    without one."""
     if key is None or len(key) < 4:
         return None
     (number,) = _SHORT.unpack_from(key, 2)
@@ -220,8 +220,7 @@ def control_type(key: bytes | None) -> str | None:
 
 
 def decode_control(key: bytes | None, value: bytes | None) -> Internal:
-    """A control record. Types that are not known are skipped by every reader: they have a key
-    only."""
+    """Decode a control record. Readers skip unknown types, which have a key only."""
     decoded_key = None
     try:
         data = key or b""
@@ -244,7 +243,7 @@ def decode_control(key: bytes | None, value: bytes | None) -> Internal:
 
 
 def _version_of(declared: Message, value: bytes) -> int:
-    """The version that stands as first field: readers take a newer one for the newest that they
+    """Return the version in the first field; readers take a newer one for the newest that they
     know."""
     stated = _short(value, 0, "version")
     return stated if stated in declared.versions else declared.versions.high

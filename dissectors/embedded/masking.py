@@ -1,4 +1,4 @@
-"""Secrets out of bodies: they become asterisks of the same length.
+"""Masks secrets in bodies: they become asterisks of the same length.
 
 Secret are the values of fields that are declared `secret=True`, values of configs whose names or
 contents say so (`config_secrets`: passwords, keys and tokens go to brokers as plain text in
@@ -51,12 +51,13 @@ def _secret_in(wire: Wire) -> bool:
 
 
 def masked(layout: Layout, body: Body) -> Body:
-    """The body without its secrets; the very same body when the layout has none."""
+    """Return the body without its secrets; the very same body when the layout has none."""
     return _masked(layout.body, body) if has_secrets(layout) else body
 
 
 def _masked(wire: Wire, value: Any, told: bool = False) -> Any:
-    """`told`: the struct is part of a config that is sensitive, such as one of its synonyms."""
+    """Mask a struct; `told`: it is part of a config that is sensitive, such as one of its
+    synonyms."""
     if value is None:
         return None
     if isinstance(wire, ArrayWire):
@@ -79,7 +80,8 @@ def _hides(field: Field, around: Mapping[str, Any], told: bool) -> bool:
 
 
 def asterisks(value: str | bytes) -> str | bytes:
-    """As many as the value has bytes on the wire: what is masked can be written in its place."""
+    """Return as many asterisks as the value has bytes on the wire, so that they can take its
+    place."""
     stars = b"*" * len(_on_wire(value))
     return stars if isinstance(value, bytes) else stars.decode("ascii")
 
@@ -89,7 +91,7 @@ def _on_wire(value: str | bytes) -> bytes:
 
 
 def secrets_of(layout: Layout, body: Body) -> Iterator[bytes]:
-    """The secret values of a body, as the bytes that stand on the wire."""
+    """Yield the secret values of a body, as the bytes that stand on the wire."""
     if has_secrets(layout):
         yield from _secrets(layout.body, body)
 

@@ -1,4 +1,4 @@
-"""The nouns of embedded formats."""
+"""Types of embedded formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafkascope.dissectors.layout import Layout
 
 
 class Embedded(NamedTuple):
-    """What a bytes field holds."""
+    """Decoded content of a bytes field."""
 
     kind: str
     """Name of the format or message: ConsumerProtocolSubscription, SCRAM, OTLP metrics."""
@@ -20,24 +20,23 @@ class Embedded(NamedTuple):
     note: str = ""
     """A remark: a newer version than we know, bytes left over, why it could not be read."""
     layouts: Mapping[str, Layout] = MappingProxyType({})
-    """Of parts of the body that are messages, by their names in it (header, body)."""
+    """Layouts of parts of the body that are messages, by their names in it (header, body)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known beside the bytes: fields of the structs around them, and what the
-    conversation knows."""
+    """Context of the bytes: fields of the structs around them, and facts of the connection."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     """Fields of all enclosing structs, the innermost last."""
     mechanism: str = ""
     """SASL mechanism of the connection."""
     protocol_type: str = ""
-    """Of the group, where the message does not carry it."""
+    """Protocol type of the group, where the message does not carry it."""
     request: tuple[int, int] | None = None
     """Api key and version of the request inside the Envelope that a response answers."""
 
     def text(self, name: str) -> str:
-        """A text field around the bytes; empty when it is not there or null."""
+        """Return a text field around the bytes; empty when it is not there or null."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""

@@ -19,7 +19,7 @@ from kafkascope.dissectors.registry import (
 
 
 def request(value: bytes) -> Embedded:
-    """Header and body of the nested request; its versions follow from its own header."""
+    """Decode header and body of the nested request; its versions follow from its own header."""
     found = decode_request(value)
     note = found.note
     if found.end < len(value):
@@ -29,7 +29,7 @@ def request(value: bytes) -> Embedded:
 
 
 def response(value: bytes, asked: tuple[int, int] | None) -> Embedded:
-    """Header and body of the nested response; only the request tells what it is."""
+    """Decode header and body of the nested response; only the request tells its API."""
     if asked is None:
         return Embedded("response", {"bytes": len(value)}, "the request inside is not known")
     found = decode_response(value, *asked)
@@ -45,7 +45,7 @@ def _layouts(found: Decoded) -> dict[str, Layout]:
 
 
 def principal(value: bytes) -> Embedded:
-    """Int16 version and DefaultPrincipalData."""
+    """Decode an int16 version and DefaultPrincipalData."""
     if len(value) < 2:
         raise Truncated("the version is missing")
     (stated,) = struct.unpack_from(">h", value)
@@ -57,7 +57,7 @@ def principal(value: bytes) -> Embedded:
 
 
 def address(value: bytes) -> Embedded | None:
-    """The 4 or 16 bytes of an IP address."""
+    """Return the 4 or 16 bytes of an IP address."""
     if len(value) not in (4, 16):
         return None
     return Embedded("address", str(ipaddress.ip_address(value)))

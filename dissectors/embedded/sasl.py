@@ -48,7 +48,7 @@ _IAM_SHOWN: Final = {"version", "host", "user-agent", "action", "x-amz-algorithm
 
 
 def decode(value: bytes, mechanism: str, *, from_client: bool) -> Embedded | None:
-    """A token of the connection's mechanism; when that is not known, what the bytes show."""
+    """Decode a token of the connection's mechanism, or of the one that the bytes show."""
     if not value:
         return None
     word = mechanism.upper() or _guess(value, from_client)
@@ -117,12 +117,12 @@ def _scram(value: bytes, kind: str) -> Embedded:
 
 
 def _name(text: str) -> str:
-    """RFC 5802: comma and equals sign are escaped in names."""
+    """Unescape comma and equals sign in a name (RFC 5802)."""
     return text.replace("=2C", ",").replace("=3D", "=")
 
 
 def _bearer(value: bytes) -> Embedded:
-    """`n,a=authzid,` then key=value pairs, each ended by a byte 1."""
+    """Decode `n,a=authzid,` and then key=value pairs, each ended by a byte 1."""
     if value == b"\1":
         return Embedded("OAUTHBEARER", {"kind": "the error is acknowledged"})
     head, *pairs = value.split(b"\1")
@@ -144,7 +144,7 @@ def _bearer(value: bytes) -> Embedded:
 
 
 def _claims(token: bytes) -> Body:
-    """What a JWT says of itself."""
+    """Return the harmless claims of a JWT."""
     found = _JWT.fullmatch(token)
     if found is None:
         return {}
@@ -159,7 +159,7 @@ def _claims(token: bytes) -> Body:
 
 
 def _bearer_error(value: bytes) -> Embedded:
-    """An error is JSON, base64 in some implementations; it holds no secret."""
+    """Decode an error: JSON, in some implementations as base64; it holds no secret."""
     text = _text(value[:ERROR_LIMIT])
     if not text.startswith("{"):
         try:
@@ -170,7 +170,7 @@ def _bearer_error(value: bytes) -> Embedded:
 
 
 def _iam(value: bytes) -> Embedded:
-    """A signed request as JSON (Amazon MSK)."""
+    """Decode a signed request in JSON (Amazon MSK)."""
     try:
         found: Any = orjson.loads(value)
     except orjson.JSONDecodeError:

@@ -24,7 +24,7 @@ NEWEST: Final = 11
 
 
 def subscription(raw: bytes) -> Body:
-    """The user data of a subscription: its version is its first field."""
+    """Decode the user data of a subscription: its version is its first field."""
     if len(raw) < 4:
         raise Truncated("the version is missing")
     (version,) = struct.unpack_from(">i", raw)
@@ -98,7 +98,7 @@ def _hosts(cursor: _Cursor, topics: dict[int, str] | None) -> list[Body]:
 
 
 def assignment(raw: bytes) -> Body:
-    """The user data of an assignment; of a version that is not known only the number."""
+    """Decode the user data of an assignment; of a version that is not known only the number."""
     cursor = _Cursor(raw)
     version = cursor.number()
     body: Body = {"version": version}

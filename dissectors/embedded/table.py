@@ -88,7 +88,7 @@ DECODERS: Final[dict[Format, Decoder]] = {
 
 
 def decode(message: str, field: str, value: bytes, around: Around) -> Embedded | None:
-    """What the field's bytes hold; None when nobody knows, a remark when they do not fit."""
+    """Decode the bytes of a field; None for unknown formats, a remark when the bytes do not fit."""
     form = FORMATS.get((message, field))
     decoder = DECODERS.get(form) if form is not None else None
     if decoder is None or not value:
@@ -107,7 +107,7 @@ def _has_embedded(message: str) -> bool:
 def embedded_in(
     layout: Layout, body: dict[str, Any], around: Around | None = None
 ) -> Iterator[tuple[str, Embedded]]:
-    """(path, what is inside) for each bytes field of the body that has a known format."""
+    """Yield the path and content of each bytes field of the body that has a known format."""
     if _has_embedded(layout.message.name):
         yield from _walk(layout.message.name, layout.body, body, "", around or Around())
 

@@ -12,7 +12,7 @@ LIMIT: Final = 16 << 20
 
 
 def metrics(value: bytes, compression: int) -> Embedded:
-    """The metrics as the JSON form of their protobuf message; needs the extra `telemetry`."""
+    """Decode metrics to the JSON form of their protobuf message; needs the extra `telemetry`."""
     data = decompress(compression, value, LIMIT)
     try:
         from google.protobuf.json_format import MessageToDict

@@ -1,4 +1,4 @@
-"""Keys and values of records, as far as they tell what they are."""
+"""Recognises formats of keys and values of records."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 JSON_LIMIT: Final = 1 << 20
-"""Longer values are not parsed: they are shown as text all the same."""
+"""Bytes of the longest value that is parsed; longer ones are shown as text."""
 
 MOST_LEVELS: Final = 64
-"""JSON that is nested deeper is shown as text."""
+"""Deepest nesting that is parsed; deeper JSON is shown as text."""
 
 MOST_IDS: Final = 1 << 24
-"""Schema Registry counts its ids from 1; bigger numbers behind a zero byte are something else."""
+"""Largest schema id. Schema Registry counts from 1; bigger numbers are something else."""
 
 
 class Shown(NamedTuple):
-    """What a key or value is."""
+    """A key or value in its format."""
 
     kind: str
     """json, text, bytes, empty or null."""
     value: Any
     """The parsed JSON, the text, or the bytes."""
     schema_id: int | None = None
-    """Of Schema Registry's framing: a zero byte and an int32 before the payload."""
+    """Schema id of Schema Registry's framing: a zero byte and an int32 before the payload."""
 
 
 def describe(data: bytes | None) -> Shown:
-    """JSON, text or bytes; behind Schema Registry's framing where there is one."""
+    """Recognise JSON, text or bytes, behind Schema Registry's framing where there is one."""
     if data is None:
         return Shown("null", None)
     if not data:
@@ -41,7 +41,8 @@ def describe(data: bytes | None) -> Shown:
 
 
 def schema_id_of(data: bytes) -> int | None:
-    """The schema's id when the value has Schema Registry's framing: 0 | int32 id | payload."""
+    """Return the schema's id when the value has Schema Registry's framing: 0 | int32 id |
+    payload."""
     # An int64 as key begins with zeros, too, and so do small doubles and counters.
     if len(data) < 6 or data[0] or len(data) == 8:
         return None
@@ -65,7 +66,7 @@ def _payload(data: bytes) -> Shown:
 
 
 def _too_deep(value: Any) -> bool:
-    """Whether writers that call themselves for each level would fail."""
+    """Whether recursive writers would fail on it."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MOST_LEVELS):
         inner = (each.values() if isinstance(each, dict) else each for each in level)

@@ -1,8 +1,7 @@
-"""Which module declares which message. Modules load on first use: nothing here imports them.
+"""Tells which module declares which message. Modules load on first use: nothing here imports them.
 
-`APIS` says of each api key what all need to know of it; `DATA` maps every other message to its
-module.
-A test loads all of them and holds both lists against the folder.
+`APIS` has the facts of each API that are needed without its messages; `DATA` has the modules of all
+other messages. A test loads all of them and compares both lists with the folder.
 """
 
 from __future__ import annotations
@@ -194,7 +193,7 @@ APIS: Final[dict[int, Declared]] = {
     ),
     94: Declared("UnregisterController", "0", "0+", "unregister_controller", "write", "controller"),
 }
-"""By api key."""
+"""Declared APIs by key."""
 
 DATA: Final[dict[str, str]] = {
     "RequestHeader": "header",
@@ -299,4 +298,4 @@ DATA: Final[dict[str, str]] = {
     "RemotePartitionDeleteMetadataRecord": "remote_log_metadata",
     "RemoteLogSegmentMetadataSnapshotRecord": "remote_log_metadata",
 }
-"""Message name -> module, for messages that are no requests or responses."""
+"""Modules by name, for messages that are no requests or responses."""

@@ -1,5 +1,4 @@
-"""The headers of record batches (magic 2) and of message sets' entries (magic 0 and 1), expanding
-nothing.
+"""Headers of record batches (magic 2) and of message sets' entries (magic 0 and 1).
 
 A Fetch response may end inside a batch: what is not whole is a `Partial`, no error.
 
@@ -26,10 +25,10 @@ HEADER_SIZE: Final = 61
 """Bytes of a magic 2 batch before its records."""
 
 _START: Final = 12
-"""Offset (or base offset) and length: what is there before the length counts."""
+"""Bytes of offset (or base offset) and length, which the length does not count."""
 _MAGIC_AT: Final = 16
 _LEAST: Final = {0: 14, 1: 22, 2: HEADER_SIZE - _START}
-"""Magic -> least value of the length field."""
+"""Least value of the length field, by magic."""
 
 _PREFIX: Final = struct.Struct(">qi")
 _V2: Final = struct.Struct(">qiibIhiqqqhii")
@@ -57,7 +56,7 @@ class Batch(NamedTuple):
     last_offset: int
     leader_epoch: int
     crc: int
-    """As stated; `crc_of` computes it."""
+    """Checksum as stated; `crc_of` computes it."""
     attributes: int
     base_timestamp: int
     """Milliseconds; -1 in magic 0."""
@@ -80,27 +79,27 @@ class Batch(NamedTuple):
 
     @property
     def log_append_time(self) -> bool:
-        """The broker's time stands for all records."""
+        """Whether the broker's time stands for all records."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def transactional(self) -> bool:
-        """Part of a transaction."""
+        """Whether it is part of a transaction."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL)
 
     @property
     def control(self) -> bool:
-        """Holds control records, written by brokers."""
+        """Whether it holds control records, which brokers write."""
         return self.magic == 2 and bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon(self) -> bool:
-        """The base timestamp is the time at which tombstones may go."""
+        """Whether the base timestamp is the time from which on tombstones may go."""
         return self.magic == 2 and bool(self.attributes & DELETE_HORIZON)
 
 
 _batch = partial(tuple.__new__, Batch)
-"""`Batch` from a tuple without a Python frame."""
+"""Makes a `Batch` of a tuple without a Python frame."""
 
 
 class Partial(NamedTuple):
@@ -166,7 +165,7 @@ def _entry(data: bytes, at: int, length: int) -> Batch:
 
 
 def crc_of(data: bytes, batch: Batch) -> int:
-    """The checksum that the batch's bytes have: CRC-32C from the attributes on, CRC-32 from the
+    """Compute the checksum of the batch's bytes: CRC-32C from the attributes on, CRC-32 from the
     magic on before magic 2."""
     end = batch.at + batch.size
     if batch.magic == 2:
@@ -183,8 +182,8 @@ def crc_ok(data: bytes, batch: Batch) -> bool:
 
 
 def aligned(data: bytes) -> Iterator[Batch | Partial]:
-    """Like `batches`, of bytes that may begin inside a batch: what stands before the first whole
-    one is a `Partial`.
+    """Walk bytes that may begin inside a batch, as `batches` does; what stands before the first
+    whole one is a `Partial`.
 
     FetchSnapshot hands out a snapshot in pieces that end and begin at any byte (KIP-630).
     """
@@ -196,8 +195,8 @@ def aligned(data: bytes) -> Iterator[Batch | Partial]:
 
 
 def _find_batch(data: bytes) -> int:
-    """Offset of the first magic 2 batch with a right checksum, else of the first that ends beyond
-    the data and has a header that makes sense, else the length of the data."""
+    """Return the offset of the first magic 2 batch with a right checksum, else of the first that
+    ends beyond the data and has a header that makes sense, else the length of the data."""
     if len(data) <= _MAGIC_AT:
         # Too short to tell: taken for the start of a batch where the field begins.
         return 0

@@ -1,4 +1,4 @@
-"""The codecs of record batches: gzip, snappy (both framings), lz4, zstd. The output is limited
+"""Codecs of record batches: gzip, snappy (both framings), lz4, zstd. The output is limited
 before it is allocated."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from kafkascope.dissectors.errors import Malformed, TooLarge
 
 NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-"""Number in a batch's attributes -> name."""
+"""Names by number in a batch's attributes."""
 
 NUMBERS: Final = {name: number for number, name in NAMES.items()}
 
@@ -25,13 +25,12 @@ _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 
 
 def name_of(codec: int) -> str:
-    """The codec's name, the number as text when there is no such codec."""
+    """Return the codec's name, the number as text when there is no such codec."""
     return NAMES.get(codec) or str(codec)
 
 
 def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
-    """The expanded bytes; `Malformed` when they are not what the codec writes, `TooLarge` beyond
-    `limit`."""
+    """Expand bytes; `Malformed` when they are not of the codec, `TooLarge` beyond `limit`."""
     if codec == 0:
         return data
     if codec not in _DECOMPRESS:
@@ -40,7 +39,7 @@ def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """The bytes as Kafka's own clients write them (snappy in xerial's framing)."""
+    """Compress bytes as Kafka's own clients do (snappy in xerial's framing)."""
     if codec == 0:
         return data
     if codec == 1:
@@ -99,8 +98,8 @@ def _gzip(data: bytes, limit: int) -> bytes:
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
-    """Raw snappy, or blocks in xerial's framing. The version words behind its magic are not looked
-    at: some writers have them in the other byte order."""
+    """Expand raw snappy, or blocks in xerial's framing. The version words behind its magic are not
+    looked at: some writers have them in the other byte order."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data, limit)
     parts: list[bytes] = []
@@ -140,7 +139,7 @@ def _snappy_block(data: bytes, limit: int) -> bytes:
 
 
 def _lz4(data: bytes, limit: int) -> bytes:
-    """Frames into a buffer that grows up to the limit: the library itself knows no limit."""
+    """Expand frames into a buffer that grows up to the limit; the library has none."""
     import cramjam
 
     data = _with_right_header(data)
@@ -158,7 +157,7 @@ def _lz4(data: bytes, limit: int) -> bytes:
 
 
 def _with_right_header(data: bytes) -> bytes:
-    """The frame with the header checksum that the format asks for.
+    """Return the frame with the header checksum that the format asks for.
 
     For magic 0 Kafka computed it over the frame's magic number too (KAFKA-3160): strict decoders
     refuse such a frame.
@@ -174,7 +173,8 @@ def _with_right_header(data: bytes) -> bytes:
 
 
 def xxh32(data: bytes) -> int:
-    """The 32-bit xxHash of fewer than 16 bytes, seed 0: all that an lz4 frame header needs."""
+    """Compute the 32-bit xxHash of fewer than 16 bytes, seed 0: all that an lz4 frame header
+    needs."""
     if len(data) >= 16:
         raise ValueError("xxh32 takes short inputs only")
     mask = 0xFFFFFFFF

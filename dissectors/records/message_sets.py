@@ -1,8 +1,7 @@
-"""The messages inside an entry of a message set (magic 0 and 1): one, or those of a compressed
-message set.
+"""Messages of an entry of a message set (magic 0 and 1): one, or those of a compressed set.
 
-    entry    offset 8 | length 4 | crc 4 | magic 1 | attributes 1 | timestamp 8 (magic 1) |
-             key length 4, key | value length 4, value: with a codec a compressed message set
+entry    offset 8 | length 4 | crc 4 | magic 1 | attributes 1 | timestamp 8 (magic 1) |
+         key length 4, key | value length 4, value: with a codec a compressed message set
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from kafkascope.dissectors.records.compression import decompress
 from kafkascope.dissectors.records.reader import RECORD_LIMIT, Opened, Record
 
 MAX_DEPTH: Final = 2
-"""Compressed message sets within each other. Brokers refuse a second level; one more is read, for
-whoever looks at such bytes wants to see what they are."""
+"""Levels of compressed message sets. Brokers refuse a second one; it is read all the same, for
+people who look at such bytes."""
 
 _INT: Final = struct.Struct(">i")
 
 
 class _Budget:
-    """Bytes that all levels of one entry may still expand to, together: sets that hold sets would
-    multiply a limit of each."""
+    """Bytes that all levels of one entry may still expand to; limits of each level would
+    multiply."""
 
     def __init__(self, limit: int) -> None:
         self.left = limit
@@ -36,7 +35,7 @@ class _Budget:
 
 
 def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
-    """The messages of an entry, with absolute offsets; expands `limit` bytes at most."""
+    """Read the messages of an entry, with absolute offsets; expands `limit` bytes at most."""
     records: list[Record] = []
     error: DissectError | None = None
     try:
@@ -47,7 +46,7 @@ def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
 
 
 def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[Record]) -> None:
-    """Add the entry's messages to `records`: also what is there before an error."""
+    """Add the entry's messages to `records`, also those before an error."""
     at = entry.at + (26 if entry.magic else 18)
     end = entry.at + entry.size
     key, at = _plain_bytes(data, at, end, "key")
@@ -75,8 +74,8 @@ def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[
 def _read_set(
     inner: bytes, budget: _Budget, depth: int, records: list[Record]
 ) -> tuple[int | None, DissectError | None]:
-    """Add the messages of a set that was compressed; the offset of its last entry, and what stopped
-    the reading.
+    """Add the messages of a set that was compressed; return the offset of its last entry, and the
+    error that stopped reading.
 
     The walk goes on behind an entry that cannot be read, for the offsets of those before it count
     back from the last one.

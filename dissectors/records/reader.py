@@ -1,4 +1,4 @@
-"""The records inside an expanded magic 2 batch.
+"""Reads the records inside an expanded magic 2 batch.
 
 record   length varint | attributes 1 | timestamp delta varlong | offset delta varint |
          key length varint, key | value length varint, value | header count varint, headers
@@ -35,13 +35,13 @@ class Opened(NamedTuple):
 
     records: list[Record]
     error: DissectError | None
-    """What stopped the reading; the records before it are there."""
+    """Error that stopped reading; the records before it are there."""
 
 
 def read_records(
     body: bytes, count: int, base_offset: int, base_timestamp: int, stamp: int | None = None
 ) -> Opened:
-    """The records of an expanded magic 2 body; `stamp` is the time of all of them under log append
+    """Read the records of an expanded magic 2 body; `stamp` is the time of all under log append
     time.
 
     The stated count allocates nothing: when it is wrong, the records that are there are given. The
@@ -160,7 +160,7 @@ def _bad_length(length: int, left: int, at: int) -> DissectError:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of at most 5 bytes; the caller undoes the zigzag."""
+    """Read an unsigned varint of at most 5 bytes; the caller undoes the zigzag."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -174,7 +174,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _varlong(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varlong of at most 10 bytes."""
+    """Read an unsigned varlong of at most 10 bytes."""
     value = shift = 0
     while True:
         byte = data[at]

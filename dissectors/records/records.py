@@ -1,4 +1,4 @@
-"""What a records field holds: record batches (magic 2) and message sets (magic 0 and 1).
+"""Contents of records fields: record batches (magic 2) and message sets (magic 0 and 1).
 
 Two steps, for most callers need the first one only: `batches` walks the headers and expands
 nothing, `open_batch` reads the records of one batch.
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def open_batch(data: bytes, batch: Batch, limit: int = OUTPUT_LIMIT) -> Opened:
-    """The records of a batch of `data`; expands `limit` bytes at most.
+    """Read the records of a batch of `data`; expands `limit` bytes at most.
 
     An error's offset is one of `data`, or one of the expanded bytes where there are such.
     """

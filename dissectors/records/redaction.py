@@ -1,7 +1,7 @@
-"""Records without what people put into them: keys, values and headers become asterisks of the same
-length; offsets, times, producers and codecs stay. Checksums are set right, but for those that were
-wrong: that a batch is damaged is no secret. Control records stay, as far as they are what Kafka
-writes: transaction markers, leaders, voters."""
+"""Redacts records: keys, values and headers become asterisks of the same length; offsets, times,
+producers and codecs stay. Checksums are set right, but for those that were wrong: that a batch is
+damaged is no secret. Control records stay, as far as they are what Kafka writes: transaction
+markers, leaders, voters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kafkascope.dissectors.records.writer import encode_record, with_right_crc
 from kafkascope.dissectors.registry import write_layout
 
 Change: TypeAlias = Callable[[Layout, Body], Body]
-"""What becomes of a message inside a record."""
+"""Replaces a message inside a record."""
 
 STAR: Final = b"*"
 CONTROL_KEY: Final = 4
@@ -39,12 +39,12 @@ CONTROL_KEY: Final = 4
 _MAGIC_END: Final = 17
 """Offset, size, checksum or leader epoch, and the magic, in all formats."""
 _CRC_AT: Final = 17
-"""Of batches."""
+"""Offset of the checksum in batches."""
 
 
 def redacted_records(data: bytes, *, keys: bool = False, names: Change | None = None) -> bytes:
-    """A records field without values; without keys when `keys`. With `names` also without names of
-    headers, and with what it makes of the messages in control records.
+    """Return a records field without values; with `keys` also without keys; with `names` also
+    without names of headers, and with its replacements of messages in control records.
 
     A batch that cannot be opened becomes asterisks behind its header, so that nothing stays.
     """
@@ -69,7 +69,7 @@ def _field(data: bytes, keys: bool, names: Change | None, depth: int) -> bytes:
 
 
 def _partial(data: bytes) -> bytes:
-    """The cut last batch of a Fetch: clients look as far as its magic and do without it."""
+    """Redact the cut last batch of a Fetch, of which clients read no more than the magic."""
     kept = _MAGIC_END if len(data) >= _MAGIC_END and data[_MAGIC_END - 1] <= 2 else 0
     return data[:kept] + STAR * (len(data) - kept)
 
@@ -115,8 +115,8 @@ def _plain(record: Record, keys: bool, names: Change | None) -> Record:
 
 
 def _control(record: Record, keys: bool, names: Change | None) -> Record:
-    """A control record. Who sets the bit of control batches need not be Kafka, so only what reads
-    as one of its messages is left."""
+    """Redact a control record. Who sets the bit of control batches need not be Kafka, so only what
+    reads as one of its messages is left."""
     hidden = _plain(record, True, names)
     key = record.key or b""
     if len(key) != CONTROL_KEY:
@@ -133,7 +133,7 @@ def _control(record: Record, keys: bool, names: Change | None) -> Record:
 
 
 def _entry(data: bytes, batch: Batch, keys: bool, names: Change | None, depth: int) -> bytes:
-    """One entry of a message set; a compressed one holds another set."""
+    """Redact one entry of a message set; a compressed one holds another set."""
     whole = data[batch.at : batch.at + batch.size]
     at = 18 + 8 * batch.magic
     try:
@@ -167,7 +167,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def stars(value: bytes | None) -> bytes | None:
-    """As many asterisks; null stays null, for that is a tombstone."""
+    """Return asterisks of the same length; null stays null, for that is a tombstone."""
     return None if value is None else STAR * len(value)
 
 

@@ -1,4 +1,4 @@
-"""The nodes of a records field: batch headers, records and their fields, each with its bytes.
+"""Makes the nodes of a records field: batch headers, records and their fields, each with its bytes.
 
 The nodes tile the field. Those of compressed records refer to the expanded bytes and hang on
 `Node.inside`.
@@ -32,20 +32,20 @@ hundred bytes of records, and nobody scrolls further."""
 
 
 def record_nodes(data: bytes, start: int, end: int, *, unaligned: bool = False) -> list[Node]:
-    """One node per batch or entry of the field `data[start:end]`; what cannot be read is a node
-    that says why. `unaligned`: the field may begin inside a batch (FetchSnapshot)."""
+    """Return one node per batch or entry of the field `data[start:end]`; what cannot be read is a
+    node that says why. `unaligned`: the field may begin inside a batch (FetchSnapshot)."""
     return list(_Field(unaligned).nodes(data[start:end], start, 0))
 
 
 @cache
 def _header(magic: int) -> tuple[Slot, ...]:
-    """The slots of fixed size that a batch or entry begins with."""
+    """Return the slots of fixed size that a batch or entry begins with."""
     slots = resolve(RECORD_BATCH if magic == 2 else MESSAGE_SET_ENTRY, magic).body.slots
     return tuple(slot for slot in slots if isinstance(slot.wire, NumberWire))
 
 
 class _Field:
-    """One records field, with what is left of its limits."""
+    """Makes the nodes of one records field within its limits."""
 
     def __init__(self, unaligned: bool) -> None:
         self.unaligned = unaligned
@@ -53,7 +53,7 @@ class _Field:
         self.nodes_left = NODE_LIMIT
 
     def nodes(self, data: bytes, shift: int, depth: int) -> Iterator[Node]:
-        """The nodes of `data`, whose first byte has the offset `shift`."""
+        """Yield the nodes of `data`, whose first byte has the offset `shift`."""
         at = 0
         try:
             for each in aligned(data) if self.unaligned and not depth else batches(data):
@@ -67,7 +67,7 @@ class _Field:
             yield Node("undecoded", shift + at, shift + len(data), error.reason)
 
     def batch(self, data: bytes, batch: Batch | Partial, shift: int, depth: int) -> Node:
-        """A batch or an entry."""
+        """Return the node of a batch or an entry."""
         start, end = shift + batch.at, shift + batch.at + batch.size
         if isinstance(batch, Partial):
             side = "beginning" if batch.at == 0 and self.unaligned else "end"
@@ -89,7 +89,7 @@ class _Field:
         return node
 
     def explain(self, node: Node, data: bytes, batch: Batch) -> None:
-        """Say in the header's values what they mean."""
+        """Add to the header's values what they mean."""
         fields = {child.name: child for child in node.children}
         right = "right" if crc_ok(data, batch) else "wrong"
         fields["crc"].value = f"0x{batch.crc:08x} ({right})"
@@ -101,7 +101,7 @@ class _Field:
             fields["attributes"].value = f"{fields['attributes'].value} ({', '.join(words)})"
 
     def records(self, data: bytes, batch: Batch, shift: int) -> Node:
-        """What stands behind the header of a magic 2 batch."""
+        """Return the nodes behind the header of a magic 2 batch."""
         at, end = batch.at + HEADER_SIZE, batch.at + batch.size
         node = Node("records", shift + at, shift + end)
         count = batch.record_count or 0
@@ -118,13 +118,13 @@ class _Field:
         return node
 
     def expand(self, codec: int, data: bytes) -> bytes:
-        """All expansions of a field share one limit."""
+        """Expand bytes; all expansions of a field share one limit."""
         body = decompress(codec, data, self.bytes_left)
         self.bytes_left -= len(body)
         return body
 
     def each_record(self, data: bytes, count: int, shift: int) -> Iterator[Node]:
-        """The records of an expanded body, and what is left of it."""
+        """Yield the records of an expanded body, and what is left of it."""
         at = 0
         for index in range(count):
             if self.nodes_left <= 0:
@@ -179,18 +179,18 @@ def _rest(data: bytes, at: int, shift: int, why: str) -> Node:
 
 
 class _Reader:
-    """Varints and blobs of one record, each a node; `IndexError` when they do not fit."""
+    """Reads varints and blobs of one record, each a node; `IndexError` when they do not fit."""
 
     def __init__(self, data: bytes, at: int, shift: int) -> None:
         self.data, self.at, self.shift = data, at, shift
         self.nodes: list[Node] = []
 
     def add(self, name: str, start: int, value: Any) -> None:
-        """A node from `start` to where the reader is."""
+        """Add a node from `start` to where the reader is."""
         self.nodes.append(Node(name, self.shift + start, self.shift + self.at, value))
 
     def varint(self, name: str, most: int = 5) -> int:
-        """A zigzag varint of `most` bytes."""
+        """Read a zigzag varint of at most `most` bytes."""
         start = self.at
         value = 0
         for index in range(most):
@@ -207,7 +207,7 @@ class _Reader:
         return value
 
     def blob(self, name: str, convert: Callable[[bytes], Any] = bytes) -> None:
-        """Length and content as children of one node."""
+        """Read a length and its content as children of one node."""
         outer, self.nodes = self.nodes, []
         start = self.at
         length = self.varint("length")

@@ -1,5 +1,5 @@
-"""Records -> bytes: record batches and message sets as Kafka's clients write them, for fixtures,
-the proxy and tests."""
+"""Writes record batches and message sets as Kafka's clients do, for fixtures, the proxy and
+tests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kafkascope.dissectors.records.records import (
 )
 
 _V2_REST: Final = struct.Struct(">hiqqqhii")
-"""From the attributes to the count: what the CRC covers before the records."""
+"""Fields from the attributes to the count, which the CRC covers before the records."""
 
 
 def varint(value: int) -> bytes:
-    """A zigzag varint or varlong."""
+    """Encode a zigzag varint or varlong."""
     value = value << 1 ^ value >> 63
     out = bytearray()
     while value > 0x7F:
@@ -36,12 +36,12 @@ def varint(value: int) -> bytes:
 
 
 def _size_of(data: bytes | None) -> bytes:
-    """What stands before a key or value: its length, -1 of none."""
+    """Encode the length of a key or value: -1 for none."""
     return varint(-1 if data is None else len(data))
 
 
 def encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
-    """One record of a magic 2 batch, length first."""
+    """Encode one record of a magic 2 batch, length first."""
     key, value = record.key, record.value
     head = b"\0" + varint((record.timestamp or 0) - base_timestamp)
     head += varint(record.offset - base_offset) + _size_of(key)
@@ -67,7 +67,7 @@ def encode_batch(
     base_offset: int | None = None,
     last_offset: int | None = None,
 ) -> bytes:
-    """A magic 2 batch; offsets and times come from the records. `attributes` is or-ed to the
+    """Encode a magic 2 batch; offsets and times come from the records. `attributes` is or-ed to the
     codec."""
     first = records[0].offset if records else 0
     base = first if base_offset is None else base_offset
@@ -91,7 +91,7 @@ def encode_batch(
 
 
 def encode_message(magic: int, record: Record, attributes: int = 0) -> bytes:
-    """One entry of a message set of magic 0 or 1."""
+    """Encode one entry of a message set of magic 0 or 1."""
     if magic not in (0, 1):
         raise Malformed(f"a message set has magic 0 or 1, not {magic}")
     body = struct.pack(">bb", magic, attributes)
@@ -105,7 +105,8 @@ def encode_message(magic: int, record: Record, attributes: int = 0) -> bytes:
 def encode_message_set(
     magic: int, records: Iterable[Record], *, codec: int = 0, log_append_time: int | None = None
 ) -> bytes:
-    """A message set; with a codec one entry that holds the others, offsets relative in magic 1."""
+    """Encode a message set; with a codec one entry that holds the others, offsets relative in magic
+    1."""
     records = list(records)
     if codec == 0:
         return b"".join(encode_message(magic, each) for each in records)
@@ -123,6 +124,6 @@ def encode_message_set(
 
 
 def with_right_crc(data: bytes, batch: Batch) -> bytes:
-    """The field with the batch's checksum computed anew."""
+    """Return the field with the batch's checksum computed anew."""
     at = batch.at + (17 if batch.magic == 2 else 12)
     return data[:at] + struct.pack(">I", crc_of(data, batch)) + data[at + 4 :]

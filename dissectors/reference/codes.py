@@ -11,7 +11,7 @@ class ErrorCode(NamedTuple):
     code: int
     name: str
     retriable: bool
-    """Kafka's own exception for it is a retriable one."""
+    """Whether Kafka's own exception for it is retriable."""
     since: str
     """The first release that had it."""
     former_names: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ ERRORS: Final[dict[int, ErrorCode]] = {
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code; the number as text when no release has it."""
+    """Return Kafka's name of an error code; the number as text when no release has it."""
     error = ERRORS.get(code)
     return error.name if error else str(code)
 
@@ -600,5 +600,4 @@ ENUMS: Final[dict[str, dict[int | str, str]]] = {
         2: "FULL",
     },
 }
-"""Set of named values -> value on the wire -> name; bit numbers where the set's name ends in
-`Bits`."""
+"""Names of values on the wire, by set; of bit numbers where the set's name ends in `Bits`."""

@@ -1,5 +1,7 @@
-"""Names of the configs of Kafka's brokers, topics, groups and client metrics, from 0.11 to 4.4, as
-DescribeConfigs of brokers of these releases lists them: what is not here somebody else named."""
+"""Names of configs of Kafka's brokers, topics, groups and client metrics, from 0.11 to 4.4.
+
+DescribeConfigs of brokers of these releases lists them; any other name is of somebody else.
+"""
 
 from __future__ import annotations
 

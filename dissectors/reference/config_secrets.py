@@ -1,4 +1,4 @@
-"""Which configs hold a secret, by their names and by what their values look like.
+"""Tells which configs hold a secret, by their names and by the form of their values.
 
 Kafka tells clients that a config is sensitive only in its answers; requests and the configs of
 plugins have nothing but a name. Of Kafka's own configs the list is closed; of others a name is
@@ -28,7 +28,7 @@ _ANYWHERE: Final = re.compile(
 """Parts of the names that others give to their secrets."""
 
 _WORDS: Final = frozenset({"pass", "pw", "pin", "psk", "pat", "sas", "auth", "salt", "pem"})
-"""Too short to be looked for inside of words."""
+"""Words that are too short to be looked for inside of others."""
 
 _HARMLESS: Final = re.compile(
     r"[._-](location|path|file|files|dir|type|class|classes|provider|algorithm|algorithms|serializer"
@@ -36,16 +36,16 @@ _HARMLESS: Final = re.compile(
     r"|secs|seconds|minutes|hours|days|expiry|interval|timeout|endpoint|url|uri|policy|version"
     r"|format|mechanism|mechanisms|issuer|audience|retries|max|min)$"
 )
-"""Ends of names that tell about a secret, and not what it is. What is in a URL is looked at."""
+"""Ends of names that are about a secret without holding it. Contents of URLs are checked."""
 
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN: Final = re.compile(r"[^a-z0-9]+")
 _UNSEEN: Final = re.compile(r"[^\x21-\x7e\u00a1-\U0010ffff]+")
-"""Blanks and what is not printed, which readers of configs strip or ignore."""
+"""Blanks and characters that do not print, which readers of configs strip or ignore."""
 
 MOST_LOOKED_AT: Final = 64 * 1024
 MOST_OF_NAME: Final = 512
-"""Of a value and of a name; longer ones are taken for secrets."""
+"""Characters of a value and of a name; longer ones are taken for secrets."""
 
 _IN_VALUE: Final = re.compile(
     r"://[^\s@]{0,1024}@"  # user and password before the host of a URL
@@ -55,7 +55,7 @@ _IN_VALUE: Final = re.compile(
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY|\b(?:bearer|basic) [\w.~+/=-]{8}",
     re.IGNORECASE,
 )
-"""A URL or a list of settings that has a password among them, a private key, a header."""
+"""Matches URLs and lists of settings with a password, private keys, and headers."""
 
 
 @lru_cache(4096)

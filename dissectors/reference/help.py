@@ -1,4 +1,4 @@
-"""What error codes mean to the person who meets them, and what usually brings them about.
+"""Explains error codes: what they mean to people, and their usual causes.
 
 Names, retriability and first releases are in `codes`; here are only words.
 """
@@ -12,9 +12,9 @@ class Help(NamedTuple):
     """An error code explained."""
 
     meaning: str
-    """What the broker says with it."""
+    """Meaning of the error."""
     causes: tuple[str, ...] = ()
-    """The usual ones, most frequent first, each with where to look."""
+    """Usual causes, most frequent first, each with where to look."""
 
 
 HELP: Final[dict[int, Help]] = {
@@ -631,11 +631,11 @@ HELP: Final[dict[int, Help]] = {
     ),
     136: Help("No controller with this id is registered.", ("a wrong id, or already removed",)),
 }
-"""By error code."""
+"""Help by error code."""
 
 
 def help_of(code: int) -> Help:
-    """The help for a code; for one that no release has, a sentence that says so."""
+    """Return the help for a code; for one that no release has, a sentence that says so."""
     return HELP.get(code) or Help(
         "No Kafka release up to the newest that we know has this code.",
         ("a newer broker, another product that speaks the protocol, or damaged bytes",),

@@ -1,5 +1,4 @@
-"""What a value is called: error codes, enums, bit fields, timestamps, uuids. The wire has
-numbers, people have names."""
+"""Names of values: error codes, enums, bit fields, timestamps, uuids."""
 
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ _NOT_REQUESTED: Final = -(1 << 31)
 
 
 def name_of(field: Field, value: Any, around: Mapping[str, Any] = _NOTHING) -> str:
-    """The name of a field's value; empty when it has none, or when the value is its own name.
+    """Return the name of a field's value; empty when it has none, or when the value is its own
+    name.
 
     `around`: the struct that the field stands in; a feature's level is named by its feature.
     """
@@ -45,12 +45,12 @@ def name_of(field: Field, value: Any, around: Mapping[str, Any] = _NOTHING) -> s
 
 
 def _plain(text: str) -> str:
-    """Letters and digits only: "PreparingRebalance" and PREPARING_REBALANCE say the same."""
+    """Keep letters and digits only: "PreparingRebalance" and PREPARING_REBALANCE are the same."""
     return text.replace("_", "").replace("-", "").lower()
 
 
 def operations(bits: int) -> str:
-    """The operations that a bit field allows: bit n stands for AclOperation n (KIP-430)."""
+    """Return the operations that a bit field allows: bit n stands for AclOperation n (KIP-430)."""
     if bits == _NOT_REQUESTED:
         return "NOT_REQUESTED"
     names = ENUMS["AclOperation"]
@@ -59,8 +59,7 @@ def operations(bits: int) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """Milliseconds since 1970 as ISO-8601 UTC; empty for what is no time (-1, or beyond year
-    9999)."""
+    """Return milliseconds since 1970 as ISO-8601 UTC; empty for -1 and beyond year 9999."""
     if milliseconds < 0:
         return ""
     try:
@@ -71,5 +70,6 @@ def time_text(milliseconds: int) -> str:
 
 
 def feature_level(feature: str, level: int) -> str:
-    """The name of a feature's level, such as 3.9-IV0 of metadata.version 21; empty when unknown."""
+    """Return the name of a feature's level, such as 3.9-IV0 of metadata.version 21; empty when
+    unknown."""
     return ENUMS.get(f"FeatureLevel {feature}", {}).get(level, "")

@@ -1,4 +1,4 @@
-"""Which release had which version first, as data; `releases` says what it means.
+"""First releases of all versions, as data for `releases`.
 
 One release per version, from version `first` on. Made once from the comparison of all releases from
 0.8.0 to 4.4.0; a new version adds one word at the end of its API's list.
@@ -276,7 +276,7 @@ APIS: Final[dict[str, Facts]] = {
     "StreamsGroupTopologyDescriptionUpdate": Facts("4.4.0", listeners="broker"),
     "UnregisterController": Facts("4.4.0", listeners="broker controller"),
 }
-"""By the name of the API; request and response always have the same versions."""
+"""Facts by name of the API; request and response always have the same versions."""
 
 MESSAGES: Final[dict[str, Facts]] = {
     "RequestHeader": Facts("0.8.0 0.8.0 2.4.0", removed="0:4.0.0"),
@@ -384,7 +384,7 @@ MESSAGES: Final[dict[str, Facts]] = {
     "RemotePartitionDeleteMetadataRecord": Facts("3.0.0"),
     "RemoteLogSegmentMetadataSnapshotRecord": Facts("3.1.0"),
 }
-"""By the name of a message that is no request or response."""
+"""Facts by name of a message that is no request or response."""
 
 LATE_TAGS: Final[dict[str, dict[str, str]]] = {
     "ApiVersionsResponse": {
@@ -463,4 +463,4 @@ LATE_TAGS: Final[dict[str, dict[str, str]]] = {
         "delivery_complete_count": "4.2.0",
     },
 }
-"""Message -> tagged field -> release that added it to versions that were out already."""
+"""Releases that added tagged fields to versions that were out already, by message and field."""

@@ -1,4 +1,4 @@
-"""Which Kafka release has which version of which API or message.
+"""Tells which Kafka release has which version of which API or message.
 
 A release is written as people write it: "3.9.1" is that release, "3.9" and "4" its newest one. The
 facts are in `release_facts`.
@@ -17,7 +17,7 @@ NEVER: Final = "never"
 """The release that finished a version which is unfinished to this day."""
 
 LATEST: Final = 1_000_000
-"""Stands for the part of a release that was not written: the newest there is."""
+"""Stands for a part of a release that is not written: the newest."""
 
 RELEASES: Final[tuple[str, ...]] = (
     "0.8.0",
@@ -59,7 +59,7 @@ RELEASES: Final[tuple[str, ...]] = (
 
 
 class Span(NamedTuple):
-    """When a version was there."""
+    """Releases that have a version."""
 
     since: str
     """The first release that had it, if only unfinished and behind a switch."""
@@ -72,7 +72,8 @@ class Span(NamedTuple):
 
 
 def release_key(release: str) -> tuple[int, ...]:
-    """Sorts releases: "3.9" stands behind every 3.9.x; `ValueError` for what is no release."""
+    """Return a key to sort releases: "3.9" stands behind every 3.9.x; `ValueError` for what is no
+    release."""
     parts = release.strip().removeprefix("v").split(".")
     if not 1 <= len(parts) <= 4 or not all(part.isdecimal() for part in parts):
         raise ValueError(f'"{release}" is no Kafka release; write it like 3.9 or 3.9.1')
@@ -83,13 +84,13 @@ def release_key(release: str) -> tuple[int, ...]:
 
 
 def _fact_key(release: str) -> tuple[int, ...]:
-    """Facts say 0.10.2 for 0.10.2.0."""
+    """Return the key of a release in the facts, which say 0.10.2 for 0.10.2.0."""
     key = tuple(map(int, release.split(".")))
     return key + (0,) * ((4 if key[0] == 0 else 3) - len(key))
 
 
 def facts_of(name: str) -> Facts:
-    """The facts of an API (Fetch) or message (FetchRequest, OffsetCommitValue)."""
+    """Return the facts of an API (Fetch) or message (FetchRequest, OffsetCommitValue)."""
     call = name.removesuffix("Request").removesuffix("Response")
     found = MESSAGES.get(name) or APIS.get(name) or APIS.get(call)
     if found is None:
@@ -99,7 +100,7 @@ def facts_of(name: str) -> Facts:
 
 @cache
 def spans(name: str) -> dict[int, Span]:
-    """Version -> when it was there, for an API or message; `UnknownApi` otherwise."""
+    """Return the spans of an API or message by version; `UnknownApi` otherwise."""
     facts = facts_of(name)
     stable = dict(word.split(":") for word in facts.stable.split())
     found = {}
@@ -119,7 +120,7 @@ def spans(name: str) -> dict[int, Span]:
 
 
 def span(name: str, version: int) -> Span:
-    """When a version was there; `UnknownApi` or `UnknownVersion`."""
+    """Return the span of a version; `UnknownApi` or `UnknownVersion`."""
     try:
         return spans(name)[version]
     except KeyError:
@@ -127,7 +128,7 @@ def span(name: str, version: int) -> Span:
 
 
 def since(name: str, version: int) -> str:
-    """The first release that had the version."""
+    """Return the first release that had the version."""
     return span(name, version).since
 
 
@@ -147,13 +148,13 @@ def has(name: str, version: int, release: str, *, unstable: bool = False) -> boo
 
 @cache
 def versions_of(name: str, release: str, *, unstable: bool = False) -> Versions | None:
-    """The versions of an API that a release has; None when it has none of them."""
+    """Return the versions of an API that a release has; None when it has none of them."""
     there = [v for v in spans(name) if has(name, v, release, unstable=unstable)]
     return Versions(there[0], there[-1]) if there else None
 
 
 def versions_in(release: str, *, listener: str = "", unstable: bool = False) -> dict[str, Versions]:
-    """API -> its versions in a release; of one kind of listener, or of all.
+    """Return the versions in a release by API; of one kind of listener, or of all.
 
     What the release's code knows. A 4.x broker lists Produce from 0 on in its ApiVersions answers
     and serves 3 and later: here it is 3 and later.
@@ -167,5 +168,5 @@ def versions_in(release: str, *, listener: str = "", unstable: bool = False) -> 
 
 
 def late_tags(name: str) -> dict[str, str]:
-    """Tagged field -> the release that added it to versions that were out already."""
+    """Return the releases that added tagged fields to versions that were out already, by field."""
     return LATE_TAGS.get(name, {})

@@ -1,5 +1,7 @@
-"""Words of the protocol in text fields: closed lists, for whoever has to tell what Kafka says from
-what people named. A value that is not on the list of its field is somebody's name.
+"""Closed lists of the words that Kafka itself puts into text fields.
+
+They tell these from names that people gave: a value that is not on the list of its field is one.
+
 
 A field uses a list with `word=`; fields with `enum=` have the values of that set, and what `MORE`
 adds to it.
@@ -24,7 +26,7 @@ class Words(NamedTuple):
     values: frozenset[str]
     """In lower case."""
     stems: tuple[str, ...] = ()
-    """What sentences begin with that go on with names; in lower case."""
+    """Begins of sentences that go on with names; in lower case."""
 
 
 def _words(noun: str, text: str) -> Words:
@@ -122,14 +124,14 @@ WORDS: Final[dict[str, Words]] = {
     ),
     "SoftwareVersion": _words("version", "unknown"),
 }
-"""Name of a list -> what is on it."""
+"""Lists by name."""
 
 MORE: Final[dict[str, str]] = {
     "ClassicGroupProtocolType": "sr share streams",
     "GroupState": "AwaitingSync Initializing",
     "SaslMechanism": "AWS_MSK_IAM",
 }
-"""What others than Kafka's own code put into fields of a set, and states of older releases."""
+"""Values of other implementations in fields of a set, and states of older releases."""
 
 _VERSION: Final = re.compile(
     r"v?\d{1,4}(\.\d{1,5}){0,3}"
@@ -137,25 +139,25 @@ _VERSION: Final = re.compile(
     r"(\d{1,4}(\.\d{1,5}){0,3})?){0,2}",
     re.IGNORECASE | re.ASCII,
 )
-"""Numbers, and the words that stand beside them in the versions of libraries."""
+"""Numbers, and the words beside them in versions of libraries."""
 
 
 @cache
 def of_enum(name: str) -> Words:
-    """The list of a set of named values in `codes.ENUMS`."""
+    """Return the list of a set of named values in `codes.ENUMS`."""
     found = (str(value).lower() for value in ENUMS.get(name, ()))
     return Words("word", frozenset((*found, *MORE.get(name, "").lower().split())))
 
 
 def words_of(field: Field) -> Words | None:
-    """The closed list of a text field; None when it has none."""
+    """Return the closed list of a text field; None when it has none."""
     if field.word:
         return WORDS[field.word]
     return of_enum(field.enum) if field.enum else None
 
 
 def own_part(words: Words, value: str) -> int:
-    """Characters at the start of a text that Kafka's clients write: all of a word."""
+    """Return how many characters at the start of a text are Kafka's: all of a word."""
     if is_word(words, value):
         return len(value)
     lower = value.lower()
