@@ -103,11 +103,11 @@ def spark(
       kafkascope stats latency tables --by api,client
       duckdb -c "select api, count(*) from 'tables/exchanges/*/*.parquet' group by 1"
     """
-    from kafkascope.analyzer.pipeline.tables.collect import Options
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     wanted = _tables(more, records=records)
-    options = Options(
+    options = TableOptions(
         ports,
         legs == "both",
         full,
@@ -160,7 +160,7 @@ def _follow(
     engine: Any,
 ) -> int:
     from kafkascope.analyzer.pipeline import runner
-    from kafkascope.analyzer.pipeline.follow import Rule, catch_up
+    from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
     from kafkascope.analyzer.pipeline.follow import follow as go_on
 
     def catch() -> Iterator[Result]:
@@ -168,7 +168,7 @@ def _follow(
             inputs,
             output,
             options,
-            Rule(how.settle_s, how.last),
+            ClosedRule(how.settle_s, how.last),
             engine=engine or runner.PLAIN,
             split_bytes=split_bytes,
         )

@@ -44,7 +44,7 @@ def grown(column: array[int], values: Sequence[int]) -> array[int]:
     return column
 
 
-class Table(Generic[T]):
+class ValueList(Generic[T]):
     """Values by number: each is kept once, however many rows have it."""
 
     __slots__ = ("_numbers", "values")

@@ -16,8 +16,8 @@ from kafkascope.analyzer.exchanges.records import (
     FETCH_SNAPSHOT,
     PRODUCE,
     SHARE_FETCH,
-    Field,
     Problem,
+    RecordField,
     field_objects,
     fields_of,
     shareable,
@@ -130,7 +130,7 @@ def _spelled(
         return None
     if not data:
         return {"base64": "", "batches": []}
-    field: Field = next(fields)
+    field: RecordField = next(fields)
     batches: list[dict[str, Any]] = []
     left_out = {}
     objects_of = field_objects(number, field, problems, b",")
@@ -188,7 +188,7 @@ def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
     return b"".join((*parts, b"]"))
 
 
-def _holds_more(field: Field, spelled: int) -> bool:
+def _holds_more(field: RecordField, spelled: int) -> bool:
     """Whether the field has whole batches behind those that are spelled out; expands nothing."""
     try:
         return sum(not isinstance(each, Partial) for each in field.batches()) > spelled

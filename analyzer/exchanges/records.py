@@ -58,7 +58,7 @@ KEPT = 1 << 20
 """Of a longer record a key, a value or headers up to this size are spelled out."""
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     """One records field: of a partition, in one message."""
 
     source: Literal["produce", "fetch", "log"]
@@ -89,7 +89,7 @@ class Problem(NamedTuple):
         return f"exchange {self.exchange}: {self.topic}-{self.partition}: {self.text}"
 
 
-def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[Field]:
+def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[RecordField]:
     """The records fields of an exchange that hold anything."""
     request, response = exchange.request, exchange.response
     asked = None if request is None else request.body
@@ -102,19 +102,21 @@ def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[Field]:
                 if partition["records"]:
                     index = partition["index"]
                     base = given.get((topic.get("name"), topic_id, index))
-                    yield Field("produce", name, topic_id, index, partition["records"], base)
+                    yield RecordField("produce", name, topic_id, index, partition["records"], base)
     elif exchange.api_key in (FETCH, SHARE_FETCH) and answer is not None:
         for topic in answer["responses"]:
             name, topic_id = _topic(topic, "topic", names)
             for partition in topic["partitions"]:
                 if partition["records"]:
                     index = partition["partition_index"]
-                    yield Field("fetch", name, topic_id, index, partition["records"], None)
+                    yield RecordField("fetch", name, topic_id, index, partition["records"], None)
     elif exchange.api_key == FETCH_SNAPSHOT and answer is not None:
         for topic in answer["topics"]:
             for partition in topic["partitions"]:
                 if data := partition["unaligned_records"]:
-                    yield Field("fetch", topic["name"], None, partition["index"], data, None, False)
+                    yield RecordField(
+                        "fetch", topic["name"], None, partition["index"], data, None, False
+                    )
 
 
 def _topic(topic: dict[str, Any], name: str, names: TopicNames) -> tuple[str | None, bytes | None]:
@@ -145,7 +147,7 @@ def record_lines(exchange: Exchange, names: TopicNames, problems: list[Problem])
 
 
 def field_objects(
-    number: int, field: Field, problems: list[Problem], separator: bytes
+    number: int, field: RecordField, problems: list[Problem], separator: bytes
 ) -> Iterator[tuple[Batch, Iterator[bytes]]]:
     """Each whole batch of a records field with its records as JSON objects, some of them at a time,
     `separator` after each of them."""
@@ -169,11 +171,11 @@ def field_objects(
         problems.append(_problem(number, field, f"{error.reason} at byte {error.offset}"))
 
 
-def _problem(number: int, field: Field, text: str) -> Problem:
+def _problem(number: int, field: RecordField, text: str) -> Problem:
     return Problem(number, topic_text(field), field.partition, text)
 
 
-def topic_text(field: Field) -> str:
+def topic_text(field: RecordField) -> str:
     """The topic's name, or what stands for it."""
     if field.topic is not None:
         return field.topic
@@ -182,7 +184,7 @@ def topic_text(field: Field) -> str:
 
 def batch_objects(
     number: int | None,
-    field: Field,
+    field: RecordField,
     batch: Batch,
     records: list[Record],
     offset: int | None,
@@ -303,7 +305,7 @@ def _schemas(key: bytes | None, value: bytes | None) -> bytes:
 
 
 def _meaning(
-    field: Field, batch: Batch, key: bytes | None, value: bytes | None
+    field: RecordField, batch: Batch, key: bytes | None, value: bytes | None
 ) -> tuple[bytes | None, bytes]:
     """The value without secrets, and what key and value of one of Kafka's own records say, as a
     member of the object."""
@@ -316,7 +318,7 @@ def _meaning(
     return without_secrets(found, value), b'"decoded":' + dumps(shown)
 
 
-def shareable(field: Field) -> bytes | None:
+def shareable(field: RecordField) -> bytes | None:
     """The field's bytes with asterisks for the secrets in Kafka's own records; None when secrets
     lie in a compressed batch, where they cannot be taken out, or when there are very many."""
     data = field.data
@@ -341,7 +343,7 @@ def shareable(field: Field) -> bytes | None:
     return data
 
 
-def _hidden(field: Field, record: Record) -> bytes | None:
+def _hidden(field: RecordField, record: Record) -> bytes | None:
     found = decode(field.topic, record.key, record.value, topic_id=field.topic_id)
     return record.value if found is None else without_secrets(found, record.value)
 

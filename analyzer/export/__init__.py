@@ -11,12 +11,12 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
 
-__all__ = ["FORMATS", "Options", "Table", "Writer", "format_of", "open_writer"]
+__all__ = ["FORMATS", "ExportOptions", "Table", "Writer", "format_of", "open_writer"]
 
 Table: TypeAlias = Literal["exchanges", "records"]
 
 
-class Options(NamedTuple):
+class ExportOptions(NamedTuple):
     """What is written, and how."""
 
     table: Table = "exchanges"
@@ -41,11 +41,11 @@ class Writer(Protocol):
 
 
 FORMATS: Final = {
-    "jsonl": "kafkascope.analyzer.export.jsonl",
-    "csv": "kafkascope.analyzer.export.csv",
-    "parquet": "kafkascope.analyzer.export.parquet",
+    "jsonl": "kafkascope.analyzer.export.jsonl.JsonLinesExport",
+    "csv": "kafkascope.analyzer.export.csv.CsvExport",
+    "parquet": "kafkascope.analyzer.export.parquet.ParquetExport",
 }
-"""Name, which is the file's suffix too -> module with a class `Export`."""
+"""Name, which is the file's suffix too -> class that writes it."""
 
 
 def format_of(path: str) -> str | None:
@@ -65,6 +65,7 @@ def open_writer(
 ) -> Writer:
     """A writer of that format; `full` adds the bodies where the format can hold them. `raw`: CSV
     without the sign that keeps a text from being a formula."""
-    chosen = Options(table, full, raw)
-    writer: Writer = importlib.import_module(FORMATS[form]).Export(out, names, chosen)
+    chosen = ExportOptions(table, full, raw)
+    module, _, name = FORMATS[form].rpartition(".")
+    writer: Writer = getattr(importlib.import_module(module), name)(out, names, chosen)
     return writer

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 from kafkascope.analyzer.exchanges.records import Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, result, to_json
-from kafkascope.analyzer.export import Options
+from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
@@ -38,10 +38,10 @@ RECORD_COLUMNS: Final = (
 LEFT_OUT: Final = frozenset({"schema"})
 
 
-class Export:
+class CsvExport:
     """See `analyzer.export.Writer`; bodies do not fit into a table, so `full` changes nothing."""
 
-    def __init__(self, out: BinaryIO, names: TopicNames, options: Options) -> None:
+    def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
         self._out = out
         self._names = names
         self._raw = options.raw

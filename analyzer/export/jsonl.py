@@ -8,7 +8,7 @@ from typing import BinaryIO
 from kafkascope.analyzer.exchanges.full import full_line, line_of
 from kafkascope.analyzer.exchanges.records import Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, to_json
-from kafkascope.analyzer.export import Options
+from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import json_safe
@@ -20,10 +20,10 @@ _TOPIC = re.compile(rb'("topic":)"([\w-]{8}\?)"')
 _TOPICS = re.compile(rb'("(?:implied_)?topics":\[)("[^"\]]*\?"[^\]]*)\]')
 
 
-class Export:
+class JsonLinesExport:
     """See `analyzer.export.Writer`."""
 
-    def __init__(self, out: BinaryIO, names: TopicNames, options: Options) -> None:
+    def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
         self._out = out
         self._names = names
         self._records = options.table == "records"

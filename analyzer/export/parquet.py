@@ -23,7 +23,7 @@ from kafkascope.analyzer.pipeline.tables.values import bodies_of, exchange_value
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.export import Options
+    from kafkascope.analyzer.export import ExportOptions
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
 
@@ -31,10 +31,10 @@ ROWS: Final = 16_384
 """Of a row group: enough to be compressed well, few enough to be held."""
 
 
-class Export:
+class ParquetExport:
     """See `analyzer.export.Writer`."""
 
-    def __init__(self, out: BinaryIO, names: TopicNames, options: Options) -> None:
+    def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
         self._out = out
         self._names = names
         self._table = RECORDS if options.table == "records" else EXCHANGES

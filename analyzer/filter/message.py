@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kafkascope.dissectors.errors import DissectError
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.records import Field
+    from kafkascope.analyzer.exchanges.records import RecordField
     from kafkascope.analyzer.model import Exchange
     from kafkascope.dissectors.records.records import Batch, Record
 
@@ -26,7 +26,7 @@ OFFSETS: Final = frozenset(
 NS_PER_MS: Final = 1_000_000
 
 
-def _batches(exchange: Exchange) -> Iterator[tuple[Field, bytes, Batch]]:
+def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
     """The batches of an exchange, with the bytes that they stand in, without secrets."""
     from kafkascope.analyzer.exchanges.records import fields_of, shareable
     from kafkascope.analyzer.topics import TopicNames
@@ -49,7 +49,7 @@ def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | Non
     of a Produce what the broker told, for a client counts from 0."""
     from kafkascope.dissectors.records.records import open_batch
 
-    before: Field | None = None
+    before: RecordField | None = None
     place = 0
     for field, data, batch in _batches(exchange):
         place = place if field is before else 0

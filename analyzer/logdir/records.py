@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kafkascope.analyzer.exchanges.records import Field, batch_objects, shareable
+from kafkascope.analyzer.exchanges.records import RecordField, batch_objects, shareable
 from kafkascope.analyzer.logdir.model import LogBatch
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.errors import DissectError
@@ -29,9 +29,9 @@ class Place:
             pass
 
 
-def field_of(data: bytes, place: Place) -> Field:
+def field_of(data: bytes, place: Place) -> RecordField:
     """The bytes of a batch as a records field."""
-    return Field("log", place.topic, place.topic_id, place.partition, data, None)
+    return RecordField("log", place.topic, place.topic_id, place.partition, data, None)
 
 
 def opened(data: bytes, place: Place) -> list[Record]:

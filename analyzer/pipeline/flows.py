@@ -18,7 +18,7 @@ from kafkascope.analyzer.pipeline.job import Job, Keep
 from kafkascope.analyzer.pipeline.runs import Runs
 from kafkascope.analyzer.pipeline.segments import (
     NAMES,
-    Row,
+    SegmentRow,
     name_of,
     packets_of,
     rows_in,
@@ -27,7 +27,7 @@ from kafkascope.analyzer.pipeline.segments import (
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.spread import NEEDED, Pairs
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
-from kafkascope.analyzer.pipeline.tables.collect import Collector, Options, Told
+from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions, Told
 from kafkascope.analyzer.pipeline.tables.facts import Facts, dumped
 from kafkascope.analyzer.pipeline.tables.numbers import connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, FACTS
@@ -52,7 +52,7 @@ LEFT_AT_ONCE: Final = 64
 class Setting:
     """What all tasks of a run know."""
 
-    options: Options
+    options: TableOptions
     fingerprints: list[bytes]
     """By file."""
     comments: Mapping[tuple[int, int], str]
@@ -118,7 +118,7 @@ class Flows:
         self._context.remarks = Remarks(setting.remarks)
         self._brokers = Brokers(setting.known)
         self._context.brokers = self._brokers
-        self._collector = Collector(self._context, setting.options, setting.last_ns)
+        self._collector = TableCollector(self._context, setting.options, setting.last_ns)
         # Numbers order requests within a connection: those of later batches are higher.
         self._context.numbers = setting.first_packet * MOST_PER_PACKET
         self._sensitive: dict[Endpoint, int] = {}
@@ -199,7 +199,7 @@ class Flows:
         for event in reassembler.feed(segment):
             self._happened(event, conversations)
 
-    def _scanned(self, row: Row, reassembler: Reassembler, conversations: Watched) -> bool:
+    def _scanned(self, row: SegmentRow, reassembler: Reassembler, conversations: Watched) -> bool:
         """Take a whole row at once, as `streams.scan` takes blocks; False (and nothing done) when
         it should go packet by packet."""
         found = row.packets

@@ -22,7 +22,7 @@ from kafkascope.captures.parts.split import SPLIT_BYTES
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.tables.collect import Options
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 
 BATCH_BYTES: Final = 256 << 20
 """Of the captures of one batch; a plain engine holds its packets in memory."""
@@ -32,7 +32,7 @@ POLL_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ClosedRule:
     """When a file is closed: a younger one is in its folder, or nothing was written for so
     long."""
 
@@ -72,7 +72,7 @@ def uuid_of(text: str) -> Uuid:
     return Uuid(urlsafe_b64decode(text + "=="))
 
 
-def closed(names: Sequence[str], rule: Rule, now: float) -> list[str]:
+def closed(names: Sequence[str], rule: ClosedRule, now: float) -> list[str]:
     """The names of files that nobody writes to any more."""
     if rule.last:
         return list(names)
@@ -96,8 +96,8 @@ def _written(name: str) -> float:
 def catch_up(
     inputs: Sequence[str],
     out: str | Path,
-    options: Options,
-    rule: Rule,
+    options: TableOptions,
+    rule: ClosedRule,
     *,
     engine: Engine = PLAIN,
     split_bytes: int = SPLIT_BYTES,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
-from kafkascope.analyzer.pipeline.tables.collect import Options
+from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.numbers import MAX_FILES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.gaps import skipped_bytes
@@ -88,7 +88,7 @@ class Job:
     """A run over files."""
 
     files: list[File]
-    options: Options
+    options: TableOptions
     before: Before = field(default_factory=Before)
     keep: Keep | None = None
     """Carry open connections on; without, they end with the input."""
@@ -138,7 +138,7 @@ def index_all(names: list[str], split_bytes: int) -> list[Index]:
 
 def job_of(
     names: Iterable[str],
-    options: Options,
+    options: TableOptions,
     *,
     split_bytes: int = SPLIT_BYTES,
     indexer: Indexer = index_all,

@@ -19,7 +19,7 @@ from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import dissected
-from kafkascope.analyzer.pipeline.tables.collect import Collector, Told
+from kafkascope.analyzer.pipeline.tables.collect import TableCollector, Told
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.naming import named
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION
@@ -189,7 +189,7 @@ def _sorted(table: pa.Table, chosen: Any) -> pa.Table:
 
 
 def _told(capture: Capture, job: Job) -> Iterator[Told]:
-    collector = Collector(capture.context, job.options, job.last_ns)
+    collector = TableCollector(capture.context, job.options, job.last_ns)
     capture.watch = collector.saw
     capture.named = collector.named
     for number, exchange in enumerate(capture.exchanges()):

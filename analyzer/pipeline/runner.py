@@ -19,7 +19,7 @@ from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.tables.collect import Options
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.facts import Facts
 
 
@@ -63,7 +63,7 @@ class Result:
 def run(
     inputs: Sequence[str],
     out: str | Path,
-    options: Options,
+    options: TableOptions,
     *,
     engine: Engine = PLAIN,
     split_bytes: int = SPLIT_BYTES,

@@ -117,7 +117,7 @@ def _name_key(each: Resolved) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def name_of(row: Row) -> Resolved:
+def name_of(row: SegmentRow) -> Resolved:
     """The host name in a row of `NAMES`."""
     name, hosts, source = loads(bytes(row.payload))
     return Resolved(name, tuple(hosts), source)
@@ -247,7 +247,7 @@ def _cut(offsets: Any, data: pa.Buffer) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
-class Row(NamedTuple):
+class SegmentRow(NamedTuple):
     """What a block has of a connection."""
 
     flow_id: int
@@ -259,7 +259,7 @@ class Row(NamedTuple):
     payload: memoryview
 
 
-def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:
+def rows_in(batch: pa.RecordBatch) -> Iterator[SegmentRow]:
     """The rows of a batch."""
     ids, firsts, heads = (batch.column(index).to_pylist() for index in range(3))
     for flow_id, first, head, packets, payload in zip(
@@ -272,10 +272,10 @@ def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:
             flows.append(head[at + 1 : end])
             at = end
         few = np.frombuffer(packets.as_buffer(), PACKET)
-        yield Row(flow_id, first, flows, few, memoryview(payload.as_buffer()))
+        yield SegmentRow(flow_id, first, flows, few, memoryview(payload.as_buffer()))
 
 
-def segments_of(row: Row) -> Iterator[Segment]:
+def segments_of(row: SegmentRow) -> Iterator[Segment]:
     """The segments of a row, in the order of the packets."""
     flows, data = row.flows, row.payload
     start = 0
@@ -289,7 +289,7 @@ def segments_of(row: Row) -> Iterator[Segment]:
         start = end
 
 
-def packets_of(row: Row) -> Packets:
+def packets_of(row: SegmentRow) -> Packets:
     """The same as `streams.scan` wants them."""
     found = row.packets
     flows = row.flows

@@ -22,7 +22,7 @@ from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.exchanges.internal import learn_from_log
 from kafkascope.analyzer.model import Exchange, Frame, Note, Part, Request, Response
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
-from kafkascope.analyzer.pipeline.tables.collect import Collector, Options, Told
+from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions, Told
 from kafkascope.analyzer.pipeline.tables.facts import dumped
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import PAIRS
@@ -49,7 +49,7 @@ BYTES: Final = 8 << 20
 class Pairs:
     """Exchanges on their way to other tasks."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: TableOptions) -> None:
         self._all_parts = options.frames
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
@@ -92,9 +92,9 @@ class Pairs:
 class Dissection:
     """The other tasks: batches of pairs in, rows of tables out, facts at the end."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: TableOptions) -> None:
         self._context = Context(options.decode_as)
-        self._collector = Collector(self._context, options)
+        self._collector = TableCollector(self._context, options)
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[Told]:
         """Decode and count some pairs; hand on what is none."""
@@ -161,7 +161,7 @@ class Dissection:
         )
 
 
-def dissected(batches: Iterable[pa.RecordBatch], options: Options) -> Iterator[Told]:
+def dissected(batches: Iterable[pa.RecordBatch], options: TableOptions) -> Iterator[Told]:
     """One of the other tasks."""
     task = Dissection(options)
     for batch in batches:

@@ -18,7 +18,7 @@ from kafkascope.analyzer import model
 from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
 from kafkascope.analyzer.bodies.log_ends import LogEnd
 from kafkascope.analyzer.pipeline.brokers import Watched
-from kafkascope.analyzer.pipeline.tables.collect import Seen
+from kafkascope.analyzer.pipeline.tables.collect import ConnectionTotals
 from kafkascope.captures import model as events
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection
@@ -38,7 +38,7 @@ RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Opened, events.Chunk, events.Gap),
     *(events.Closed, events.Piece, Segment, Waiting),
     *(model.Frame, model.Part, model.Undecoded, model.Note),
-    *(RequestHeader, FetchSession, LogEnd, Seen),
+    *(RequestHeader, FetchSession, LogEnd, ConnectionTotals),
 )
 """Classes of values with fields, all of them public."""
 COLLECTIONS: Final = (tuple, set, deque, Implied)
@@ -123,14 +123,16 @@ def read(data: bytes) -> Any:
     return _Reader(connections).get(root)
 
 
-def dump(reassembler: Reassembler, conversations: Watched, seen: dict[Connection, Seen]) -> bytes:
+def dump(
+    reassembler: Reassembler, conversations: Watched, seen: dict[Connection, ConnectionTotals]
+) -> bytes:
     """The state of connections that are open at the end of a batch."""
     return write([reassembler.dump(), conversations.dump(), seen])
 
 
 def load(
     data: bytes, context: Context, comment_of: Comment
-) -> tuple[Reassembler, Watched, dict[Connection, Seen]]:
+) -> tuple[Reassembler, Watched, dict[Connection, ConnectionTotals]]:
     """What `dump` wrote, to go on in this context; `OtherState`."""
     packets, conversations, seen = read(data)
     return Reassembler(comment_of).load(packets), Watched(context).load(conversations), seen

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from kafkascope.analyzer.exchanges.records import Field
+from kafkascope.analyzer.exchanges.records import RecordField
 from kafkascope.analyzer.render.values import internal_lines
 from kafkascope.analyzer.text import escaped
 from kafkascope.dissectors.codec.tree import Node
@@ -30,7 +30,7 @@ HEADERS_SHOWN: Final = 10_000
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def lines_inside(node: Node, field: Field | None = None) -> Iterator[str]:
+def lines_inside(node: Node, field: RecordField | None = None) -> Iterator[str]:
     """One line per batch, one per record; what is cut or damaged says so. `field` tells the topic,
     so that Kafka's own records can say what they mean."""
     data = bytes(node.value)
@@ -70,7 +70,7 @@ def _batch(data: bytes, batch: Batch) -> str:
     return ", ".join(words)
 
 
-def _record_lines(record: Record, batch: Batch, field: Field | None) -> Iterator[str]:
+def _record_lines(record: Record, batch: Batch, field: RecordField | None) -> Iterator[str]:
     topic, topic_id = (None, None) if field is None else (field.topic, field.topic_id)
     found = decode(topic, record.key, record.value, topic_id=topic_id, control=batch.control)
     if found is None:

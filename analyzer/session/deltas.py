@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.exchanges.columns import Frames, Table, grown
+from kafkascope.analyzer.exchanges.columns import Frames, ValueList, grown
 from kafkascope.analyzer.session.session import GROWING, Session
 
 Delta: TypeAlias = dict[str, Any]
@@ -42,7 +42,7 @@ class Growth:
         if self._forget:
             self._session.forget()
             for name, value in self._parts():
-                if not isinstance(value, Table | list | Frames):
+                if not isinstance(value, ValueList | list | Frames):
                     self._taken.pop(name, None)
         if limit and len(self._session) > limit:
             self._dropped = max(1, limit // SHARE)
@@ -71,7 +71,7 @@ class Growth:
             yield name, getattr(session, name)
 
     def _add(self, out: Delta, name: str, value: Any) -> None:
-        if isinstance(value, Table):
+        if isinstance(value, ValueList):
             value = value.values
         since = self._taken.get(name, 0)
         size = value.end if isinstance(value, Frames) else len(value)

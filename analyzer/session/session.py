@@ -17,7 +17,7 @@ from kafkascope.analyzer.bodies.dissection import (
     header_of_cut,
 )
 from kafkascope.analyzer.exchanges.column import NONE
-from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, Table
+from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, ValueList
 from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
 from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Response, Undecoded
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES, pack_bodies, pack_heads
@@ -51,7 +51,7 @@ class Session:
         self._read = read
         self.columns: dict[str, array[int]] = {name: array("b") for name in COLUMNS}
         """One number a row; of `TABLES` the place of its value in the table of that name."""
-        self.tables: dict[str, Table[Any]] = {name: Table() for name in TABLES}
+        self.tables: dict[str, ValueList[Any]] = {name: ValueList() for name in TABLES}
         self.connections: list[Connection] = []
         self.id_bytes = bytearray()
         """Ids of exchanges, eight bytes each."""
@@ -175,7 +175,7 @@ class Session:
 
     def _compact(self, name: str) -> None:
         rows, old = self.columns[name], self.tables[name]
-        new: Table[Any] = Table()
+        new: ValueList[Any] = ValueList()
         numbers: dict[int, int] = {}
         for number in sorted(set(rows)):
             numbers[number] = new.number(old.values[number])

@@ -24,7 +24,7 @@ from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.job import Job
-    from kafkascope.analyzer.pipeline.tables.collect import Options, Told
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions, Told
 
 ROWS: Final = 4096
 BYTES: Final = 16 << 20
@@ -199,7 +199,7 @@ def _pairer(setting: Setting) -> Callable[[Batches], Batches]:
     return work
 
 
-def _dissector(options: Options) -> Callable[[Batches], Iterator[Told]]:
+def _dissector(options: TableOptions) -> Callable[[Batches], Iterator[Told]]:
     def work(batches: Batches) -> Iterator[Told]:
         return dissected(batches, options)
 

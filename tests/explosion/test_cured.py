@@ -179,7 +179,7 @@ def test_records_come_some_of_them_at_a_time() -> None:
     data = encode_batch(made)
     (batch,) = batches(data)
     assert isinstance(batch, Batch)
-    field = records.Field("fetch", "t", None, 0, data, None)
+    field = records.RecordField("fetch", "t", None, 0, data, None)
     pieces = list(records.batch_objects(1, field, batch, made, None, b"\n"))
     assert max(map(len, pieces)) < records.PIECE + 200_000
     assert [loads(line)["offset"] for line in b"".join(pieces).splitlines()] == list(range(50))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, Told
+from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMBERS, RowRange, Told
 from kafkascope.analyzer.filter.bind import resolve
 from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.render.listing import LARGEST_FIRST, SORTED_DOWN
@@ -79,7 +79,7 @@ def _known_keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
 
 
 def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
-    part = Slice(session, 0, rows)
+    part = RowRange(session, 0, rows)
     if name == "result":
         return _troubles(session, part)
     found = resolve(name)
@@ -110,7 +110,7 @@ def _comparable(value: Any) -> tuple[int, Any]:
     return (0, value) if isinstance(value, int | float) else (1, str(value).lower())
 
 
-def _troubles(session: Session, part: Slice) -> NDArray[np.int64]:
+def _troubles(session: Session, part: RowRange) -> NDArray[np.int64]:
     """Return keys that put what failed first, by its error."""
     states = part.numbers("state")
     errors = part.numbers("errors")

@@ -7,7 +7,7 @@ from collections import Counter
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.exchanges.records import Field, fields_of
+from kafkascope.analyzer.exchanges.records import RecordField, fields_of
 from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import cut, padded, safe
@@ -68,7 +68,7 @@ class RecordKeys:
                     self._take(field)
         return self._next != before
 
-    def _take(self, field: Field) -> None:
+    def _take(self, field: RecordField) -> None:
         try:
             for batch in field.batches():
                 if not isinstance(batch, Batch) or batch.control:

@@ -24,7 +24,7 @@ from kafkascope.analyzer.filter.backends.sources import (
     NUMBERS,
     TEXTS,
     Lookup,
-    Slice,
+    RowRange,
     packets,
 )
 from kafkascope.analyzer.filter.backends.vectors import holds
@@ -82,7 +82,7 @@ class Query:
             return np.ones(end - begin, dtype=np.bool_), np.zeros(end - begin, dtype=np.bool_)
         # Of rows behind that, bodies were not read yet: all is open.
         known = max(begin, min(end, session.filled)) if self.bodies else end
-        yes, no = self._part(self.bound, Slice(session, begin, known))
+        yes, no = self._part(self.bound, RowRange(session, begin, known))
         maybe = ~(yes | no)
         if known < end:
             later = np.ones(end - known, dtype=np.bool_)
@@ -99,7 +99,7 @@ class Query:
         except CaptureError:
             return False
 
-    def _part(self, bound: Bound, rows: Slice) -> Verdict:
+    def _part(self, bound: Bound, rows: RowRange) -> Verdict:
         match bound:
             case Every(terms):
                 yes, no = self._part(terms[0], rows)
@@ -121,7 +121,7 @@ class Query:
             case Test():
                 return self._test(bound, rows)
 
-    def _find(self, bound: Find, text: str, rows: Slice) -> Verdict:
+    def _find(self, bound: Find, text: str, rows: RowRange) -> Verdict:
         """One of the texts of the summary has it; what the message says is left open."""
         lookups = self._lookups.get(id(bound))
         if lookups is None:
@@ -132,7 +132,7 @@ class Query:
             yes |= lookup(source(rows))
         return Verdict(yes, np.zeros(len(rows), dtype=np.bool_))
 
-    def _test(self, test: Test, rows: Slice) -> Verdict:
+    def _test(self, test: Test, rows: RowRange) -> Verdict:
         name = test.field.name
         if test.path or test.field.cost == "b":
             nothing = np.zeros(len(rows), dtype=np.bool_)
@@ -153,14 +153,14 @@ class Query:
             yes = self._listed(test, rows)
         return Verdict(yes, ~yes)
 
-    def _listed(self, test: Test, rows: Slice) -> Bools:
+    def _listed(self, test: Test, rows: RowRange) -> Bools:
         """Each distinct list of values is judged once."""
         lookups = self._lookups.get(id(test))
         if lookups is None:
             lookups = self._lookups[id(test)] = [Lookup(scoped(test))]
         return lookups[0](LISTS[test.field.name](rows))
 
-    def _noted(self, test: Test, rows: Slice) -> Bools:
+    def _noted(self, test: Test, rows: RowRange) -> Bools:
         """Few exchanges have marks and findings: these are judged, the others are alike."""
         name, judge = test.field.name, scoped(test)
         noted = self.known.numbers(name)
@@ -172,7 +172,7 @@ class Query:
         return found
 
 
-def _framed(test: Test, rows: Slice) -> Bools:
+def _framed(test: Test, rows: RowRange) -> Bools:
     (request, asked), (response, answered) = packets(rows)
     there = asked | answered
     if test.scope == "has":

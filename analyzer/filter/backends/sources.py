@@ -28,7 +28,7 @@ SMALL: Final = 1 << 22
 """Numbers below are looked up in an array, others in a sorted list."""
 
 
-class Slice:
+class RowRange:
     """Rows begin..end of a session; columns are read once."""
 
     def __init__(self, session: Session, begin: int, end: int) -> None:
@@ -116,43 +116,43 @@ class Lookup:
         return found
 
 
-Source: TypeAlias = Callable[[Slice], Told]
-NumberSource: TypeAlias = "Callable[[Slice], tuple[Numbers, Bools | None]]"
+Source: TypeAlias = Callable[[RowRange], Told]
+NumberSource: TypeAlias = "Callable[[RowRange], tuple[Numbers, Bools | None]]"
 
 
 # --- one number a row ---------------------------------------------------------------------------
 
 
 def _plain(name: str, none: int | None = NONE) -> NumberSource:
-    def source(rows: Slice) -> tuple[Numbers, Bools | None]:
+    def source(rows: RowRange) -> tuple[Numbers, Bools | None]:
         values = rows.numbers(name)
         return values, None if none is None else values != none
 
     return source
 
 
-def _bytes(rows: Slice) -> tuple[Numbers, None]:
+def _bytes(rows: RowRange) -> tuple[Numbers, None]:
     both = (rows.numbers("request_bytes"), rows.numbers("response_bytes"))
     total: Numbers = np.maximum(both[0], 0) + np.maximum(both[1], 0)
     return total, None
 
 
-def _wait(rows: Slice) -> tuple[Numbers, Bools]:
+def _wait(rows: RowRange) -> tuple[Numbers, Bools]:
     return rows.numbers("wait_ns"), rows.numbers("latency_ns") != NONE
 
 
-def _excess(rows: Slice) -> tuple[Numbers, Bools]:
+def _excess(rows: RowRange) -> tuple[Numbers, Bools]:
     latencies = rows.numbers("latency_ns")
     excess: Numbers = np.maximum(latencies - rows.numbers("wait_ns"), 0)
     return excess, latencies != NONE
 
 
-def _throttle(rows: Slice) -> tuple[Numbers, Bools]:
+def _throttle(rows: RowRange) -> tuple[Numbers, Bools]:
     there = rows.numbers("state") == STATES.index("answered")
     return rows.numbers("throttle_ms") * NS_PER_MS, there
 
 
-def _delta(rows: Slice) -> tuple[Numbers, Bools | None]:
+def _delta(rows: RowRange) -> tuple[Numbers, Bools | None]:
     times = rows.numbers("time_ns")
     if rows.begin:
         before = rows.session.columns["time_ns"][rows.begin - 1]
@@ -162,7 +162,7 @@ def _delta(rows: Slice) -> tuple[Numbers, Bools | None]:
     return np.diff(times, prepend=times[:1]), there
 
 
-def _connection_number(rows: Slice) -> tuple[Numbers, None]:
+def _connection_number(rows: RowRange) -> tuple[Numbers, None]:
     known = [connection.number for connection in rows.session.connections]
     return np.array(known, dtype=np.int64)[rows.numbers("connection")], None
 
@@ -183,7 +183,7 @@ NUMBERS: Final[dict[str, NumberSource]] = {
 }
 
 
-def packets(rows: Slice) -> list[tuple[Numbers, Bools]]:
+def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
     """`frame`, which has up to two: the packets with the first byte of request and response."""
     both = (rows.numbers("request_packet"), rows.numbers("response_packet"))
     return [(numbers, numbers != NONE) for numbers in both]
@@ -195,7 +195,7 @@ def packets(rows: Slice) -> list[tuple[Numbers, Bools]]:
 def _table(name: str) -> Source:
     """A column of numbers of a table whose values are texts."""
 
-    def source(rows: Slice) -> Told:
+    def source(rows: RowRange) -> Told:
         known = rows.session.tables[name].values
 
         def values(key: int) -> Values:
@@ -210,7 +210,7 @@ def _table(name: str) -> Source:
 def _lists(name: str) -> Source:
     """A column of numbers of a table whose values are tuples."""
 
-    def source(rows: Slice) -> Told:
+    def source(rows: RowRange) -> Told:
         return Told(rows.numbers(name), rows.session.tables[name].values.__getitem__)
 
     return source
@@ -233,7 +233,7 @@ def _got(name: str, row: _Part) -> Values:
 def _ends(name: str) -> Source:
     """Fields of the addresses of a connection."""
 
-    def source(rows: Slice) -> Told:
+    def source(rows: RowRange) -> Told:
         connections = rows.session.connections
 
         def values(key: int) -> Values:
@@ -247,13 +247,13 @@ def _ends(name: str) -> Source:
 
 
 def _state(name: str) -> Source:
-    def source(rows: Slice) -> Told:
+    def source(rows: RowRange) -> Told:
         return Told(rows.numbers("state"), lambda key: _got(name, _Part(state=STATES[key])))
 
     return source
 
 
-def _api(rows: Slice) -> Told:
+def _api(rows: RowRange) -> Told:
     keys = rows.numbers("api_key") + 1
     return Told(keys, lambda key: (key - 1,) if key else ())
 
@@ -261,7 +261,7 @@ def _api(rows: Slice) -> Told:
 def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
     """Fields that key and version of the API tell."""
 
-    def source(rows: Slice) -> Told:
+    def source(rows: RowRange) -> Told:
         width = 1 << 16
         keys = (rows.numbers("api_key") + 1) * width + rows.numbers("api_version") + 1
 
@@ -274,7 +274,7 @@ def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
     return source
 
 
-def _version_of_software(rows: Slice) -> Told:
+def _version_of_software(rows: RowRange) -> Told:
     known = rows.session.tables["software"].values
     return Told(
         rows.numbers("software"),
@@ -290,7 +290,7 @@ class _Error(NamedTuple):
 
 
 def _errors(name: str, column: str = "errors") -> Source:
-    def source(rows: Slice) -> Told:
+    def source(rows: RowRange) -> Told:
         known = rows.session.tables[column].values
         answered = STATES.index("answered")
 
@@ -304,7 +304,7 @@ def _errors(name: str, column: str = "errors") -> Source:
     return source
 
 
-def _topics(rows: Slice) -> Told:
+def _topics(rows: RowRange) -> Told:
     """Those named and those implied: a key for each pair of lists."""
     session = rows.session
     tables = session.tables
@@ -322,14 +322,14 @@ def _topics(rows: Slice) -> Told:
     return Told(keys, values, lambda key: not any(map(nameless, both(key))), width)
 
 
-def _ids(rows: Slice) -> Told:
+def _ids(rows: RowRange) -> Told:
     known = rows.session.tables["topic_ids"].values
     return Told(
         rows.numbers("topic_ids"), lambda key: _got("topic.id", _Part(topic_ids=known[key]))
     )
 
 
-def _undecoded(rows: Slice) -> Told:
+def _undecoded(rows: RowRange) -> Told:
     """Few rows have any: these have a key each, the others the key 0."""
     session, begin = rows.session, rows.begin
     keys = np.zeros(len(rows), dtype=np.int64)
@@ -370,7 +370,7 @@ LISTS: Final[dict[str, Source]] = {
 }
 
 
-def _addresses(rows: Slice) -> Told:
+def _addresses(rows: RowRange) -> Told:
     connections = rows.session.connections
     return Told(
         rows.numbers("connection"),
@@ -396,7 +396,7 @@ __all__ = [
     "NUMBERS",
     "TEXTS",
     "Lookup",
-    "Slice",
+    "RowRange",
     "Source",
     "Told",
     "packets",

@@ -49,7 +49,7 @@ Told: TypeAlias = "tuple[str, pa.RecordBatch]"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TableOptions:
     """What changes the rows."""
 
     decode_as: tuple[int, ...] = ()
@@ -69,7 +69,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Seen:
+class ConnectionTotals:
     """Of a connection, beside what reassembly counts."""
 
     exchanges: int = 0
@@ -82,11 +82,11 @@ class Seen:
     closed: tuple[int, int, str] | None = None
 
 
-class Collector:
+class TableCollector:
     """`add` exchanges, tell it what `saw` connections; take rows by `ready`, the rest by `finish`.
     `add` is `count` and `tell`, which need not happen in the same task."""
 
-    def __init__(self, context: Context, options: Options, last_ns: int = 0) -> None:
+    def __init__(self, context: Context, options: TableOptions, last_ns: int = 0) -> None:
         """`last_ns`: the latest packet of all."""
         self._context = context
         self._options = options
@@ -106,7 +106,7 @@ class Collector:
         self._bytes = 0
         self._done: list[Told] = []
         """Batches that are full before an exchange is."""
-        self._seen: dict[Connection, Seen] = {}
+        self._seen: dict[Connection, ConnectionTotals] = {}
         self._silent: list[Connection] = []
         """Of these, connections that were over without a byte. A flood of connects has no end, and
         no exchange comes among them."""
@@ -132,10 +132,10 @@ class Collector:
         for named in self._nameds:
             named(event)
 
-    def _connection(self, connection: Connection) -> Seen:
+    def _connection(self, connection: Connection) -> ConnectionTotals:
         seen = self._seen.get(connection)
         if seen is None:
-            seen = self._seen[connection] = Seen()
+            seen = self._seen[connection] = ConnectionTotals()
         return seen
 
     def add(self, exchange: Exchange) -> None:
@@ -274,20 +274,20 @@ class Collector:
             if seen is not None and not seen.exchanges and not sum(connection.bytes):
                 self._take_connection(connection, self._seen.pop(connection))
 
-    def _take_connection(self, connection: Connection, seen: Seen) -> None:
+    def _take_connection(self, connection: Connection, seen: ConnectionTotals) -> None:
         rows = self._rows["connections"]
         rows.append(_connection_values(connection, seen, self._last_ns))
         if len(rows) >= ROWS:
             self._done.append(self._batch("connections", rows))
 
-    def suspend(self) -> dict[Connection, Seen]:
+    def suspend(self) -> dict[Connection, ConnectionTotals]:
         """Hand over what is known of the connections since the last `settle`: they go on in
         another batch."""
         seen, self._seen = self._seen, {}
         self._silent.clear()
         return seen
 
-    def resume(self, seen: dict[Connection, Seen]) -> None:
+    def resume(self, seen: dict[Connection, ConnectionTotals]) -> None:
         """Go on with connections of the batch before."""
         self._seen.update(seen)
 
@@ -318,7 +318,9 @@ def _filter_of(text: str) -> tuple[Filter | None, bool]:
     return made, bool(fields_of(made.bound) & LATE)
 
 
-def _connection_values(connection: Connection, seen: Seen, last_ns: int) -> tuple[Any, ...]:
+def _connection_values(
+    connection: Connection, seen: ConnectionTotals, last_ns: int
+) -> tuple[Any, ...]:
     client, broker = seen.client, 1 - seen.client
     ends = (connection.a, connection.b)
     closed_ns, side, how = seen.closed or (None, -1, None)

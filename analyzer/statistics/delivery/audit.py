@@ -9,10 +9,9 @@ counted against anybody.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.delivery.delivery import Belongs, Delivery, Planned
 from kafkascope.analyzer.statistics.delivery.follow import Follow
 from kafkascope.analyzer.statistics.delivery.model import (
     AuditedPartition,
@@ -33,6 +32,9 @@ from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.model import Story
 from kafkascope.analyzer.statistics.mergeable import Event
 from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.statistics.delivery.delivery import Belongs, Delivery, Planned
 
 MS: Final = 1_000_000
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.statistics.delivery.delivery import Belongs
 from kafkascope.analyzer.statistics.delivery.model import Happening
 from kafkascope.analyzer.statistics.delivery.parts import Periods
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.statistics.delivery.delivery import Belongs
 
 SECOND: Final = 1_000_000_000
 MS: Final = 1_000_000

@@ -9,11 +9,11 @@ from pathlib import Path
 
 RUN = """
 import resource
-from kafkascope.analyzer.exchanges.records import Field, batch_objects
+from kafkascope.analyzer.exchanges.records import RecordField, batch_objects
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.records.records import Record, batches, open_batch
 records = [Record(n, 1, b"k", b"v" * 20, ()) for n in range(100_000)]
-field = Field("produce", "t", None, 0, encode_batch(records), None)
+field = RecordField("produce", "t", None, 0, encode_batch(records), None)
 del records
 for batch in batches(field.data):
     opened = open_batch(field.data, batch)

@@ -11,7 +11,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.pipeline import plain, runner
 from kafkascope.analyzer.pipeline.job import Job, index_all
-from kafkascope.analyzer.pipeline.tables.collect import Options
+from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 from kafkascope.captures.parts.split import Index
@@ -55,7 +55,7 @@ def made(
     inputs: list[str], out: Path, engine: Any = None, size: int = 64 << 20, **options: Any
 ) -> tuple[dict[str, list[Any]], runner.Result]:
     result = runner.run(
-        inputs, out, Options(**options), engine=engine or runner.PLAIN, split_bytes=size
+        inputs, out, TableOptions(**options), engine=engine or runner.PLAIN, split_bytes=size
     )
     return tables(out), result
 

@@ -167,14 +167,14 @@ def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(collect, "MAX_CONNECTIONS", 20)
     monkeypatch.setattr(collect, "SILENT", 40)
     kept = 0
-    settle = collect.Collector.settle
+    settle = collect.TableCollector.settle
 
-    def settled(self: collect.Collector) -> None:
+    def settled(self: collect.TableCollector) -> None:
         nonlocal kept
         kept = max(kept, len(self._seen))
         settle(self)
 
-    monkeypatch.setattr(collect.Collector, "settle", settled)
+    monkeypatch.setattr(collect.TableCollector, "settle", settled)
     flood = Tape()
     for number in range(500):
         made_of = Composer(Endpoint("10.0.0.4", 2000 + number), BROKER)

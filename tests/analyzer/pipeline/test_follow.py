@@ -25,9 +25,9 @@ from kafkascope.analyzer.conversation.phases import Phases
 from kafkascope.analyzer.conversation.resync import Hunt, RequestSense
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.brokers import Watched
-from kafkascope.analyzer.pipeline.follow import Rule, catch_up, closed
+from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up, closed
 from kafkascope.analyzer.pipeline.runner import Result
-from kafkascope.analyzer.pipeline.tables.collect import Options
+from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.resumable import Resumable
@@ -39,8 +39,8 @@ from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
 from tests.captures.wires import Tape
 
-NOW = Rule(settle_s=0)
-LAST = Rule(last=True)
+NOW = ClosedRule(settle_s=0)
+LAST = ClosedRule(last=True)
 
 
 def rotated(seed: int, folder: Path) -> list[Path]:
@@ -58,8 +58,8 @@ def rotated(seed: int, folder: Path) -> list[Path]:
     return paths
 
 
-def caught(inputs: Path, out: Path, rule: Rule, **how: Any) -> list[Result]:
-    return list(catch_up([str(inputs)], out, Options(), rule, **how))
+def caught(inputs: Path, out: Path, rule: ClosedRule, **how: Any) -> list[Result]:
+    return list(catch_up([str(inputs)], out, TableOptions(), rule, **how))
 
 
 def in_batches(paths: list[Path], spool: Path, out: Path, random: Random) -> int:
@@ -137,8 +137,8 @@ def test_the_youngest_file_of_a_folder_is_not_taken(tmp_path: Path) -> None:
         path.write_bytes(b"")
         os.utime(path, (1000 + number, 1000 + number))
     names = sorted(map(str, tmp_path.iterdir()))
-    assert closed(names, Rule(settle_s=10), 1005) == names[:2]
-    assert closed(names, Rule(settle_s=10), 1012) == names
+    assert closed(names, ClosedRule(settle_s=10), 1005) == names[:2]
+    assert closed(names, ClosedRule(settle_s=10), 1012) == names
     assert closed(names, LAST, 1003) == names
 
 
@@ -184,7 +184,7 @@ RECORDS = {
     "Part": "file at size packet",
     "Piece": "start time_ns packet file at",
     "RequestHeader": "api_key api_version correlation_id client_id tagged_fields end",
-    "Seen": "exchanges unanswered client client_ids software user mechanism closed",
+    "ConnectionTotals": "exchanges unanswered client client_ids software user mechanism closed",
     "Segment": "packet time_ns file at flow seq ack flags payload length copy interface",
     "Undecoded": "side reason offset bytes text path",
     "Waiting": "start end data at segment",

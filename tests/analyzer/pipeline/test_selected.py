@@ -18,9 +18,9 @@ from kafkascope.analyzer.filter.bind import bind
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import FIELDS, Field
 from kafkascope.analyzer.filter.places import IN_TABLES, IN_TASKS, demand
-from kafkascope.analyzer.pipeline.follow import Rule, catch_up
+from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
 from kafkascope.analyzer.pipeline.stored import Stored
-from kafkascope.analyzer.pipeline.tables.collect import Options
+from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, exchanges, made, tables
 from tests.analyzer.reading.test_reading import late_names
@@ -208,8 +208,10 @@ def test_batches_keep_their_numbers_with_a_filter(tmp_path: Path) -> None:
     for number, path in enumerate((FILES[0], FILES[1])):
         (folder / f"{number}.pcap").write_bytes(path.read_bytes())
     text = "group or error"
-    for name, options in (("whole", Options()), ("chosen", Options(filter=text))):
-        list(catch_up([str(folder)], tmp_path / name, options, Rule(0.0, True), batch_bytes=1))
+    for name, options in (("whole", TableOptions()), ("chosen", TableOptions(filter=text))):
+        list(
+            catch_up([str(folder)], tmp_path / name, options, ClosedRule(0.0, True), batch_bytes=1)
+        )
     chosen = exchanges(tmp_path / "chosen")
     whole = {row["exchange_id"]: row["number"] for row in exchanges(tmp_path / "whole")}
     assert 0 < len(chosen) < len(whole)

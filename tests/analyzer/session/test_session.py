@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.columns import Table
+from kafkascope.analyzer.exchanges.columns import ValueList
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.deltas import Growth, apply
@@ -24,7 +24,7 @@ SAMPLES = sorted(Path(__file__).parents[3].joinpath("captures", "samples").glob(
 
 
 def test_equal_values_have_one_number() -> None:
-    table: Table[str] = Table()
+    table: ValueList[str] = ValueList()
     assert [table.number(value) for value in ("a", "b", "a")] == [0, 1, 0]
     assert table.values == ["a", "b"]
 

@@ -12,7 +12,13 @@ import pytest
 from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import result, row_of
-from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, packets
+from kafkascope.analyzer.filter.backends.sources import (
+    HEAD_FIELDS,
+    LISTS,
+    NUMBERS,
+    RowRange,
+    packets,
+)
 from kafkascope.analyzer.filter.language import compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.packing import HEAD_COLUMNS
@@ -153,7 +159,7 @@ def test_rows_say_what_they_are_about_before_their_turn(
 def test_fields_of_headers_look_at_no_column_of_bodies() -> None:
     session = Session(Context(), lambda file, at, size: bytes(size))
     for name in HEAD_FIELDS:
-        part = Slice(session, 0, 0)
+        part = RowRange(session, 0, 0)
         if name == "frame":
             packets(part)
         elif name in NUMBERS:
