@@ -80,7 +80,7 @@ def test_a_name_that_is_not_there_is_seen() -> None:
     assert resolves("kafkascope.captures.streams.reassembly")
     assert resolves("analyzer.exchanges.rows.Row.excess_ns")
     assert not resolves("kafkascope.captures.reassembly")
-    assert not resolves("analyzer.exchanges.rows.Column.nothing")
+    assert not resolves("analyzer.exchanges.rows.RowColumn.nothing")
     assert PLACE.findall("`captures/reassembly.py`, in `x/docs/y`") == ["captures/reassembly.py"]
     assert MODULE.findall("`rows.py`, `a/b.py:3`, `*.pyc`, `made/<name>.py`") == [
         "rows.py",

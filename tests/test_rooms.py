@@ -17,6 +17,8 @@ CATALOGUES = {"messages", "commands", "findings", "screens"}
 MOST = 18
 """Modules in a room."""
 OWN_DISTRIBUTION = "pytest_plugin"
+TWICE = {"Uuid"}
+"""The schema language calls its types what Kafka calls the values."""
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -117,4 +119,5 @@ def test_one_name_is_one_class(package: str) -> None:
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(name)
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert twice.keys() <= TWICE, twice

@@ -58,7 +58,7 @@ class Asked(NamedTuple):
     """Empty: by what tells the column."""
 
 
-class Column(NamedTuple):
+class RowColumn(NamedTuple):
     """A column of `Row`; stands in the annotation of its attribute."""
 
     kind: Kind
@@ -79,7 +79,7 @@ class Named(NamedTuple):
     """A column and its attribute."""
 
     name: str
-    column: Column
+    column: RowColumn
 
     @property
     def json(self) -> dict[str, str]:
@@ -104,7 +104,7 @@ def columns_of(declared: type) -> tuple[Named, ...]:
         Named(name, each)
         for name, hint in declared.__annotations__.items()
         for each in getattr(hint, "__metadata__", ())
-        if isinstance(each, Column)
+        if isinstance(each, RowColumn)
     )
 
 

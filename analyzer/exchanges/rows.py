@@ -25,8 +25,8 @@ from kafkascope.analyzer.exchanges.column import (
     TIME,
     UUIDS,
     Asked,
-    Column,
     Kind,
+    RowColumn,
     columns_of,
 )
 from kafkascope.analyzer.model import STATES, Note, State, Undecoded
@@ -107,7 +107,7 @@ class Row:
 
     number: Annotated[
         int,
-        Column(
+        RowColumn(
             INT,
             "rank by first byte: time, file, offset; from 1",
             Asked("number", "number == 1206", doc="number of the exchange, from 1"),
@@ -116,7 +116,7 @@ class Row:
     ]
     id: Annotated[
         str,
-        Column(
+        RowColumn(
             TEXT,
             "hash of the file's fingerprint and the place of the first byte",
             json={"exchange_id": "{}"},
@@ -125,7 +125,7 @@ class Row:
     ]
     time_ns: Annotated[
         int,
-        Column(
+        RowColumn(
             TIME,
             "first byte of the request (of the response where there is no request)",
             Asked("time", "time >= 12:03:00", ("frame.time",), doc="first byte of the request"),
@@ -135,17 +135,17 @@ class Row:
     ]
     connection: Annotated[
         int,
-        Column(
+        RowColumn(
             INT,
             "as Wireshark's tcp.stream",
             Asked("conn", "conn == 17", ("tcp.stream",), doc="number of the connection, from 0"),
         ),
     ]
-    client_address: Annotated[str, Column(TEXT, "host:port")]
-    broker_address: Annotated[str, Column(TEXT, "host:port")]
+    client_address: Annotated[str, RowColumn(TEXT, "host:port")]
+    broker_address: Annotated[str, RowColumn(TEXT, "host:port")]
     client_id: Annotated[
         str | None,
-        Column(
+        RowColumn(
             TEXT._replace(empty=None),
             "client id",
             Asked("client", "client == orders-svc", ("client_id", "client.id")),
@@ -154,7 +154,7 @@ class Row:
     ]
     software: Annotated[
         str,
-        Column(
+        RowColumn(
             TEXT,
             "name and version of the client library, from ApiVersions",
             Asked("software", "software ~ librdkafka", ("client_software_name",), cost="s"),
@@ -163,7 +163,7 @@ class Row:
     ]
     user: Annotated[
         str,
-        Column(
+        RowColumn(
             TEXT,
             "user that authenticated on the connection",
             Asked("user", "user == alice", cost="s"),
@@ -172,7 +172,7 @@ class Row:
     ]
     api_key: Annotated[
         int | None,
-        Column(
+        RowColumn(
             INT32._replace(filter="api"),
             "key of the API",
             Asked(
@@ -184,10 +184,10 @@ class Row:
             "head",
         ),
     ]
-    api: Annotated[str, Column(TEXT, "Kafka's name", told_by="head")]
+    api: Annotated[str, RowColumn(TEXT, "Kafka's name", told_by="head")]
     api_version: Annotated[
         int | None,
-        Column(
+        RowColumn(
             INT32,
             "version of the API",
             Asked(
@@ -200,7 +200,7 @@ class Row:
     ]
     flexible: Annotated[
         bool,
-        Column(
+        RowColumn(
             FLAG,
             "the version has compact types and tags",
             Asked("flexible", "flexible", cost="i"),
@@ -210,7 +210,7 @@ class Row:
     ]
     correlation_id: Annotated[
         int | None,
-        Column(
+        RowColumn(
             INT,
             "correlation id",
             Asked("correlation_id", "correlation_id == 4711"),
@@ -220,7 +220,7 @@ class Row:
     ]
     request_bytes: Annotated[
         int | None,
-        Column(
+        RowColumn(
             SIZE,
             "on the wire, size field included",
             Asked("request.bytes", "request.bytes > 1MiB", doc="size of the request on the wire"),
@@ -229,7 +229,7 @@ class Row:
     ]
     response_bytes: Annotated[
         int | None,
-        Column(
+        RowColumn(
             SIZE,
             "the same",
             Asked("response.bytes", "response.bytes > 1MB", doc="size of the response on the wire"),
@@ -238,7 +238,7 @@ class Row:
     ]
     latency_ns: Annotated[
         int | None,
-        Column(
+        RowColumn(
             DURATION,
             "first byte of the request to last byte of the response",
             Asked("latency", "latency > 500ms"),
@@ -248,11 +248,11 @@ class Row:
     ]
     server_ns: Annotated[
         int | None,
-        Column(DURATION, "last byte of the request to first byte of the response"),
+        RowColumn(DURATION, "last byte of the request to first byte of the response"),
     ]
     wait_ns: Annotated[
         int,
-        Column(
+        RowColumn(
             _WAIT,
             "part of the latency that the client asked for (long poll, group forming)",
             Asked("wait", "latency > 1s and not wait", truth=True),
@@ -262,7 +262,7 @@ class Row:
     ]
     throttle_ms: Annotated[
         int,
-        Column(
+        RowColumn(
             _THROTTLE,
             "throttle time that the broker reports",
             Asked("throttle", "throttle > 0", ("throttle_time", "throttle_time_ms"), truth=True),
@@ -271,7 +271,7 @@ class Row:
     ]
     state: Annotated[
         State,
-        Column(
+        RowColumn(
             _STATE,
             ", ".join(STATES),
             Asked("state", "state in {open, lost}", doc="how it ended: " + ", ".join(STATES)),
@@ -280,11 +280,11 @@ class Row:
     ]
     reason: Annotated[
         str,
-        Column(TEXT, "why there is no answer, or what opaque bytes look like", told_by="head"),
+        RowColumn(TEXT, "why there is no answer, or what opaque bytes look like", told_by="head"),
     ]
     errors: Annotated[
         tuple[RowError, ...],
-        Column(
+        RowColumn(
             _ERRORS,
             "errors of the response without NONE, and what they are about",
             Asked(
@@ -298,7 +298,7 @@ class Row:
     ]
     topics: Annotated[
         tuple[str, ...],
-        Column(
+        RowColumn(
             TEXTS,
             "names; an id without a known name as 8 characters and `?`",
             Asked(
@@ -312,17 +312,17 @@ class Row:
     ]
     implied_topics: Annotated[
         tuple[str, ...],
-        Column(TEXTS, "what an incremental Fetch asks for without naming it", told_by="body"),
+        RowColumn(TEXTS, "what an incremental Fetch asks for without naming it", told_by="body"),
     ]
     topic_ids: Annotated[
         tuple[bytes, ...],
-        Column(
+        RowColumn(
             UUIDS, "topic ids that it names", Asked("topic.id", "topic.id", ("topic_id",)), "body"
         ),
     ]
     partitions: Annotated[
         tuple[int, ...],
-        Column(
+        RowColumn(
             INTS32,
             "partitions that it names",
             Asked("partition", "topic == orders and partition in {0, 3..5}", ("partition_id",)),
@@ -331,7 +331,7 @@ class Row:
     ]
     groups: Annotated[
         tuple[str, ...],
-        Column(
+        RowColumn(
             TEXTS,
             "consumer, share or streams groups",
             Asked("group", "group == orders-app", ("consumer_group", "group_id")),
@@ -340,7 +340,7 @@ class Row:
     ]
     members: Annotated[
         tuple[str, ...],
-        Column(
+        RowColumn(
             TEXTS,
             "group member ids",
             Asked("member", "member ~ ^rdkafka", ("member_id",)),
@@ -349,7 +349,7 @@ class Row:
     ]
     generations: Annotated[
         tuple[int, ...],
-        Column(
+        RowColumn(
             INTS32,
             "generation or member epoch",
             Asked("generation", "generation == 41", ("generation_id", "member_epoch")),
@@ -358,7 +358,7 @@ class Row:
     ]
     producer_ids: Annotated[
         tuple[int, ...],
-        Column(
+        RowColumn(
             INTS,
             "producer ids",
             Asked("producer.id", "producer.id == 1042", ("producer_id",)),
@@ -367,7 +367,7 @@ class Row:
     ]
     producer_epochs: Annotated[
         tuple[int, ...],
-        Column(
+        RowColumn(
             INTS32,
             "producer epochs",
             Asked("producer.epoch", "producer.epoch > 0", ("producer_epoch",)),
@@ -376,13 +376,13 @@ class Row:
     ]
     transactional_ids: Annotated[
         tuple[str, ...],
-        Column(
+        RowColumn(
             TEXTS, "transactional ids", Asked("txn", "txn == tx-1", ("transactional_id",)), "body"
         ),
     ]
     acks: Annotated[
         int | None,
-        Column(
+        RowColumn(
             INT32,
             "acks that a Produce asks for",
             Asked("acks", "acks == 0", ("required_acks",)),
@@ -392,7 +392,7 @@ class Row:
     ]
     codecs: Annotated[
         tuple[str, ...],
-        Column(
+        RowColumn(
             TEXTS,
             "compression of its batches: none, gzip, snappy, lz4, zstd",
             Asked("codec", "codec == zstd", ("batch_codec", "message_codec")),
@@ -401,7 +401,7 @@ class Row:
     ]
     records: Annotated[
         int | None,
-        Column(
+        RowColumn(
             INT,
             "records in all batches of both sides; null where the API carries none",
             Asked("records", "records > 1000", doc="number of records in it", truth=True),
@@ -410,7 +410,7 @@ class Row:
     ]
     batches: Annotated[
         int | None,
-        Column(
+        RowColumn(
             INT,
             "number of record batches in it",
             Asked("batches", "batches > 10", truth=True),
@@ -419,11 +419,11 @@ class Row:
     ]
     offset: Annotated[
         int | None,
-        Column(INT, "base offset that the broker gave to the first partition of a Produce"),
+        RowColumn(INT, "base offset that the broker gave to the first partition of a Produce"),
     ]
     frames: Annotated[
         tuple[int, ...],
-        Column(
+        RowColumn(
             INTS,
             "packets with the first byte of request and response",
             Asked(
@@ -437,7 +437,7 @@ class Row:
     ]
     undecoded: Annotated[
         tuple[Undecoded, ...],
-        Column(
+        RowColumn(
             _UNDECODED,
             "bytes that could not be decoded, and why",
             Asked(
@@ -449,7 +449,7 @@ class Row:
             ),
         ),
     ]
-    notes: Annotated[tuple[Note, ...], Column(_NOTES, "what is odd about it")]
+    notes: Annotated[tuple[Note, ...], RowColumn(_NOTES, "what is odd about it")]
 
     @property
     def excess_ns(self) -> int | None:

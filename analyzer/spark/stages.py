@@ -17,7 +17,7 @@ from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import Pairs, dissected
 from kafkascope.analyzer.pipeline.tables.schemas import PAIRS, SEGMENTS, Table
-from kafkascope.captures.formats.gaps import Gap
+from kafkascope.captures.formats.gaps import FileGap
 from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.parts.split import Index, Split, index
 from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined, walked
@@ -118,7 +118,7 @@ def _index_text(found: Index) -> str:
 def _index_of(values: dict[str, Any]) -> Index:
     values["splits"] = [Split.from_json(each) for each in values["splits"]]
     values["interfaces"] = list(Split.from_json(values["interfaces"]).interfaces)
-    values["gaps"] = [Gap(*each) for each in values["gaps"]]
+    values["gaps"] = [FileGap(*each) for each in values["gaps"]]
     values["remarks"] = [Remark(*each) for each in values["remarks"]]
     return Index(**values)
 

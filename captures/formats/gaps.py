@@ -15,7 +15,7 @@ CUT: Final = "the record is not whole"
 """Reason why the last record of a file cannot be read."""
 
 
-class Gap(NamedTuple):
+class FileGap(NamedTuple):
     """Bytes that could not be read as records."""
 
     at: int
@@ -26,15 +26,15 @@ class Gap(NamedTuple):
     reason: str
 
 
-def add(gaps: list[Gap], gap: Gap) -> None:
+def add(gaps: list[FileGap], gap: FileGap) -> None:
     """Add a gap, or extend the last one if the new one begins at its end."""
     if gaps and gaps[-1].resume == gap.at:
         last = gaps.pop()
-        gap = Gap(last.at, gap.resume, last.reason)
+        gap = FileGap(last.at, gap.resume, last.reason)
     gaps.append(gap)
 
 
-def cut_short(name: str, gaps: Sequence[Gap]) -> CutShort:
+def cut_short(name: str, gaps: Sequence[FileGap]) -> CutShort:
     """Return the error for a damaged file, as one sentence."""
     first, last = gaps[0], gaps[-1]
     text = f"{name} is damaged at byte {first.at}: {first.reason}"
@@ -52,6 +52,6 @@ def cut_short(name: str, gaps: Sequence[Gap]) -> CutShort:
     return error
 
 
-def skipped_bytes(gaps: Sequence[Gap]) -> int:
+def skipped_bytes(gaps: Sequence[FileGap]) -> int:
     """Return the size of all gaps behind which records go on."""
     return sum(max(gap.resume - gap.at, 0) for gap in gaps if gap.resume is not None)

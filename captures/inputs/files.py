@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
 from kafkascope.captures.errors import CutShort, NotACapture
-from kafkascope.captures.formats.gaps import CUT, Gap, cut_short
+from kafkascope.captures.formats.gaps import CUT, FileGap, cut_short
 from kafkascope.captures.formats.records import Format, Interface, Secrets
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.inputs.inflate import Stream
@@ -88,11 +88,11 @@ class Source:
         """Opens regular files for `blocks`, by index and name; None: the usual way."""
         self.upto: int | None = None
         """Number of inputs to read; None: all."""
-        self.gaps: dict[int, list[Gap]] = {}
+        self.gaps: dict[int, list[FileGap]] = {}
         """Damage by file index, as far as files were read."""
         self.remarks = Remarks()
         """Comments of packets of our own recordings, as far as they were read."""
-        self.told: tuple[Gap, ...] | None = None
+        self.told: tuple[FileGap, ...] | None = None
         """Damage that is known before reading; None: it has to be found."""
         self._opened = {} if opened is None else opened
         self._spooled: dict[int, int] = {}
@@ -246,7 +246,7 @@ class Source:
             raise cut_short(spoken(self.names[index]), gaps)
 
     def _read_on(
-        self, index: int, format_: Format, window: Window, gaps: list[Gap]
+        self, index: int, format_: Format, window: Window, gaps: list[FileGap]
     ) -> Iterator[Block]:
         told = iter(self.told or ())
         gap = next(told, None)
@@ -278,7 +278,7 @@ class Source:
                 elif format_.unwanted:
                     begin, size, format_.unwanted = window.offset, format_.unwanted, 0
                     if not window.skip(size):
-                        gaps.append(Gap(begin, None, CUT))
+                        gaps.append(FileGap(begin, None, CUT))
                         return
                 elif not positions:
                     break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.captures.formats.gaps import CUT, MAX_GAPS, Gap, add
+from kafkascope.captures.formats.gaps import CUT, MAX_GAPS, FileGap, add
 from kafkascope.captures.formats.records import WINDOW, Format
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.spool import Spool
@@ -86,7 +86,7 @@ class Window:
         return size
 
 
-def passed(format_: Format, window: Window, gaps: list[Gap]) -> bool:
+def passed(format_: Format, window: Window, gaps: list[FileGap]) -> bool:
     """Go on behind damage, or behind a record that is not whole at the end of the file; False when
     nothing can be read there."""
     begin, reason, beyond = window.offset, format_.damage or CUT, format_.beyond
@@ -97,7 +97,7 @@ def passed(format_: Format, window: Window, gaps: list[Gap]) -> bool:
         resume = window.offset
     elif not format_.hopeless and len(gaps) < MAX_GAPS:
         resume = _searched(format_, window)
-    add(gaps, Gap(begin, resume, reason))
+    add(gaps, FileGap(begin, resume, reason))
     return resume is not None
 
 

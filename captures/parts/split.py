@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.formats.gaps import Gap
+from kafkascope.captures.formats.gaps import FileGap
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format, Interface
@@ -53,7 +53,7 @@ class Split:
     """Interfaces declared before the part."""
     last_ns: int
     """Time of the packet before: simple packet blocks have none of their own."""
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[FileGap, ...] = ()
     """Damage of the file, which a reader of one part may not be able to tell."""
 
     def to_json(self) -> list[Any]:
@@ -74,7 +74,7 @@ class Split:
         values[9] = tuple(
             Interface._make((*each[:6], int(each[6]), int(each[7]), each[8])) for each in values[9]
         )
-        values[11] = tuple(Gap(*each) for each in values[11])
+        values[11] = tuple(FileGap(*each) for each in values[11])
         return cls(*values)
 
 
@@ -92,7 +92,7 @@ class Index:
     """Packets that the capturing program says it lost."""
     damage: str = ""
     damage_at: int | None = None
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[FileGap] = field(default_factory=list)
     """Exact places of damage; empty when the compression is damaged."""
     compressed: bool = False
     interfaces: list[Interface] = field(default_factory=list)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.formats.gaps import MAX_GAPS, Gap, add, cut_short
+from kafkascope.captures.formats.gaps import MAX_GAPS, FileGap, add, cut_short
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.records import WINDOW
 from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
@@ -42,7 +42,7 @@ class Stretch:
     """Latest time."""
     final_ns: int = 0
     """Time of the last packet."""
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[FileGap] = field(default_factory=list)
     """Damaged places."""
 
     def to_json(self) -> list[Any]:
@@ -52,7 +52,7 @@ class Stretch:
     @classmethod
     def from_json(cls, values: list[Any]) -> Stretch:
         """Make a stretch of the values of `to_json`."""
-        values = [*values[:-1], [Gap(*each) for each in values[-1]]]
+        values = [*values[:-1], [FileGap(*each) for each in values[-1]]]
         return cls(*values)
 
 

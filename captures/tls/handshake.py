@@ -79,7 +79,7 @@ ALERTS: Final[dict[int, str]] = {
 """The IANA registry of TLS alerts."""
 
 
-class Record(NamedTuple):
+class TlsRecord(NamedTuple):
     """Head of a record."""
 
     type: int
@@ -101,9 +101,9 @@ class Records(Resumable):
         self.lost = False
         """No more records can be found: bytes are missing, or this is no TLS."""
 
-    def feed(self, data: bytes) -> list[Record]:
+    def feed(self, data: bytes) -> list[TlsRecord]:
         """Return the records whose heads these bytes complete."""
-        found: list[Record] = []
+        found: list[TlsRecord] = []
         at = 0
         while at < len(data) and not self.lost:
             if self._skip:
@@ -117,7 +117,7 @@ class Records(Resumable):
             if len(self._head) < HEADER or len(self._head) < self._wanted():
                 continue
             size = int.from_bytes(self._head[3:HEADER], "big")
-            found.append(Record(self._head[0], size, bytes(self._head[HEADER:])))
+            found.append(TlsRecord(self._head[0], size, bytes(self._head[HEADER:])))
             self._skip = size - (len(self._head) - HEADER)
             self._head.clear()
         return found
@@ -193,7 +193,7 @@ class Handshake(Resumable):
         elif isinstance(event, Closed) and event.how in ("fin", "rst"):
             self._closed(event.direction)
 
-    def _record(self, record: Record, direction: int) -> None:
+    def _record(self, record: TlsRecord, direction: int) -> None:
         self._spoke[direction] = True
         if record.type == ALERT and record.size == 2 and len(record.head) == 2:
             level, description = record.head
@@ -212,7 +212,7 @@ class Handshake(Resumable):
         elif record.type == APPLICATION_DATA:
             self._encrypted(record, direction)
 
-    def _encrypted(self, record: Record, direction: int) -> None:
+    def _encrypted(self, record: TlsRecord, direction: int) -> None:
         small = record.size <= MOST_ALERT
         if self._answered:
             self._end("established")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.captures import CutShort, NotACapture, Packet, Source
-from kafkascope.captures.formats.gaps import Gap, add
+from kafkascope.captures.formats.gaps import FileGap, add
 from kafkascope.captures.parts.split import Index, Split, index, open_local, read_split
 from tests.captures.formats.test_pcapng import block, enhanced, interface, section
 from tests.captures.wires import Trickle, conversation
@@ -24,7 +24,7 @@ def opener(data: bytes) -> Callable[[str, int], Trickle]:
     return lambda name, start: Trickle(data[start:])
 
 
-def whole(data: bytes) -> tuple[list[Packet], list[str], list[Gap]]:
+def whole(data: bytes) -> tuple[list[Packet], list[str], list[FileGap]]:
     source = Source(["x"], None, {0: Trickle(data)})
     found: list[Packet] = []
     try:
@@ -34,9 +34,9 @@ def whole(data: bytes) -> tuple[list[Packet], list[str], list[Gap]]:
     return found, [str(each) for each in source.statistics.damage], source.gaps[0]
 
 
-def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], list[Gap], Index]:
+def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], list[FileGap], Index]:
     found: list[Packet] = []
-    gaps: list[Gap] = []
+    gaps: list[FileGap] = []
     told = index("x", opener(data), split_bytes=size, block_bytes=block_bytes)
     for each in told.splits:
         split = Split.from_json(each.to_json())
