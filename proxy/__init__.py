@@ -2,9 +2,9 @@
 
 Five nouns. A **Stream** is one TCP connection. A **Connection** stands between the streams of a
 client and a broker and knows where frames begin; it passes bytes on untouched unless somebody has
-to see them. A **Rule** looks at a frame and gives a **Verdict**; a fault is a rule that does harm on
-purpose. The **Recorder** writes what the client saw as a capture file. `KafkaProxy` starts and stops
-it all; the engine underneath (TLS, transparent mode, SOCKS) is mitmproxy's.
+to see them. A **Rule** looks at a frame and gives a **Verdict**; a fault is a rule that does harm
+on purpose. The **Recorder** writes what the client saw as a capture file. `KafkaProxy` starts and
+stops it all; the engine underneath (TLS, transparent mode, SOCKS) is mitmproxy's.
 """
 
 from __future__ import annotations
