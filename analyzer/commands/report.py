@@ -74,7 +74,7 @@ def report(wish: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, 
         with PrivateFile(path) as file:
             file.write(text.encode("utf-8", "replace"))
         if not wish.quiet:
-            say(f"{facts.exchanges:,} exchanges, report in {path}")
+            say(f"{facts.span.exchanges:,} exchanges, report in {path}")
         return reading.finish(tls=False)
 
 

@@ -194,7 +194,7 @@ class Consumers(Detector):
         """Whether all members that had fetched before were gone when records were fetched again:
         in a rebalance some stay, and a group that forms has several."""
         before_ns = again.before_ns or 0
-        story = view.story(again.group)
+        story = view.base.groups.story(again.group)
         return again.time_ns - before_ns >= limit("commits.restart") and not any(
             (member.first_ns or 0) <= before_ns and (member.gone_ns or 0) >= again.time_ns
             for member in (story.members if story is not None else ())

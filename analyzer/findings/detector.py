@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.mergeable import (
+    FEW,
     Compound,
     Events,
     Measures,
     Names,
-    few_events,
     least,
     measured,
     most,
@@ -74,7 +75,7 @@ class Log(Measures):
 class ShortLog(Measures):
     """Fewer of them, for large tables."""
 
-    events: Events = whole(few_events)
+    events: Events = whole(partial(Events, FEW))
 
 
 class Detector(Compound):

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
-from kafkascope.analyzer.findings.view import View, all_of, duration, plural
+from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import per_second, topic_key
@@ -109,7 +109,7 @@ class ErrorCodes(Detector):
                 f"{plural(seen.count, f'{api} answer')} to {who}{about} said {told}{often}{again}",
                 all_of(
                     view.of_client(client_id, host),
-                    view.of_api(api),
+                    api_is(api),
                     f"error == {code}",
                     view.of_topic(topic),
                 ),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen, Worded
 from kafkascope.analyzer.findings.model import Finding, Rule
-from kafkascope.analyzer.findings.view import View, all_of, among, listed, plural
+from kafkascope.analyzer.findings.view import View, all_of, among, api_is, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 
@@ -117,7 +117,7 @@ class Framing(Detector):
             yield view.finding(
                 self.rule(name),
                 text,
-                all_of(mine, view.of_api(api), where),
+                all_of(mine, api_is(api), where),
                 odd,
                 about=[("client", who), ("broker", str(broker)), ("api", str(api))],
             )

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from kafkascope.analyzer.findings.view import View
+from kafkascope.analyzer.findings.view import View, once
 from kafkascope.analyzer.statistics.cluster.addresses import address_text
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.connections import FAILED
 
 
+@once
 def _judged(view: View) -> JudgedReach:
-    """Who was told what, judged once for all outages."""
-    found: JudgedReach = view.kept("judged", lambda: view.base.cluster.judged(view.names))
-    return found
+    """Who was told what, judged for all outages."""
+    return view.base.cluster.judged(view.names)
 
 
 def node_at(broker: str, view: View) -> int | None:
     """The node that was told with this address."""
-    known: dict[str, int] = view.kept("nodes", lambda: _nodes(view))
-    return known.get(broker)
+    return _nodes(view).get(broker)
 
 
+@once
 def _nodes(view: View) -> dict[str, int]:
     """Address -> node, also of names that something resolves."""
     judged = _judged(view)
@@ -42,14 +42,10 @@ def told_of(broker: str, view: View) -> set[tuple[str, str]]:
     }
 
 
+@once
 def gone_addresses(view: View) -> set[str]:
     """Addresses that took no connection, of brokers that their cluster counts as gone and that
     nobody reached at another address since."""
-    found: set[str] = view.kept("gone", lambda: _gone(view))
-    return found
-
-
-def _gone(view: View) -> set[str]:
     gone = view.base.cluster.gone()
     if not gone:
         return set()

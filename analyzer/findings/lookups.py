@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
-from kafkascope.analyzer.findings.view import View, all_of, duration, plural
+from kafkascope.analyzer.findings.view import View, all_of, duration, once, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import per_second, topic_key
@@ -168,13 +168,13 @@ class Lookups(Detector):
 
     def _made(self, topic: Any, seen: Seen, view: View) -> bool:
         """Whether the topic came to be, and nobody was told for long after that it is not there."""
-        since: dict[str, int] = view.kept("topics since", lambda: _since(view))
-        born = since.get(view.topic(topic))
+        born = _since(view).get(view.topic(topic))
         if born is None or seen.first is None or seen.last_ns is None:
             return False
         return seen.first[0] < born and seen.last_ns < born + limit("unknown-topic.spreading")
 
 
+@once
 def _since(view: View) -> dict[str, int]:
     """Topic -> when a leader of it was told first."""
     found: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.findings.view import View
+from kafkascope.analyzer.findings.view import View, once
 
 FETCH_OF_4: Final = 4
 PRODUCE_OF_4: Final = 3
@@ -28,10 +28,17 @@ def offered(view: View, client_id: Any, host: Any, api: Any) -> Offer | None:
     return offers(view).get((str(client_id or ""), str(host), str(api)))
 
 
+@once
 def offers(view: View) -> dict[tuple[str, str, str], Offer]:
     """All of them, by client id, host and API."""
-    known: dict[tuple[str, str, str], Offer] = view.kept("offers", lambda: _all(view))
-    return known
+    found: dict[tuple[str, str, str], Offer] = {}
+    for usage in view.base.clients.usages():
+        of_4 = usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4
+        for api, (first, last) in usage.offered.items():
+            least = first_taken(api, first) if of_4 else first
+            key = (usage.identity.client_id or "", usage.identity.host, api)
+            found[key] = Offer(least, last)
+    return found
 
 
 def refused_versions(view: View) -> set[tuple[str, str]]:
@@ -49,14 +56,3 @@ def refused_versions(view: View) -> set[tuple[str, str]]:
 def first_taken(api: str, first: int) -> int:
     """The first version that brokers from Kafka 4 on take, where they offer it from `first` on."""
     return max(first, PRODUCE_OF_4) if api == "Produce" else first
-
-
-def _all(view: View) -> dict[tuple[str, str, str], Offer]:
-    found: dict[tuple[str, str, str], Offer] = {}
-    for usage in view.base.clients.usages():
-        of_4 = usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4
-        for api, (first, last) in usage.offered.items():
-            least = first_taken(api, first) if of_4 else first
-            key = (usage.identity.client_id or "", usage.identity.host, api)
-            found[key] = Offer(least, last)
-    return found

@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.gone import gone_addresses, node_at, told_of
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
-from kafkascope.analyzer.findings.view import View, among, duration, ended_at, listed, plural
+from kafkascope.analyzer.findings.view import View, among, duration, ended_at, listed, once, plural
 from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.model import Line
@@ -307,10 +307,11 @@ def _where(broker: str, lines: list[Line]) -> str:
 
 def _groups(clients: Iterable[str], view: View) -> list[str]:
     """The groups that these clients are members of."""
-    known: dict[str, list[str]] = view.kept("groups of clients", lambda: _by_client(view))
+    known = _by_client(view)
     return sorted({group for client in clients for group in known.get(client, ())})
 
 
+@once
 def _by_client(view: View) -> dict[str, list[str]]:
     """The groups of each client."""
     found: dict[str, list[str]] = defaultdict(list)

@@ -18,7 +18,7 @@ from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen,
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.offers import offered
 from kafkascope.analyzer.findings.sessions import expired_at
-from kafkascope.analyzer.findings.view import View, plural
+from kafkascope.analyzer.findings.view import View, once, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
@@ -163,10 +163,10 @@ class Retries(Detector):
 
 def _early(each: tuple[Any, ...], view: View) -> bool:
     """Whether the broker closed the connection of a try, which had begun before the capture."""
-    early: set[str] = view.kept("early", lambda: _early_places(view))
-    return each[2] in early
+    return each[2] in _early_places(view)
 
 
+@once
 def _early_places(view: View) -> set[str]:
     middle = view.base.connections.midstream()
     return {

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.model import Finding, Rule
-from kafkascope.analyzer.findings.view import View, all_of, among, duration, listed, plural
+from kafkascope.analyzer.findings.view import View, all_of, among, duration, listed, once, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
@@ -68,13 +68,12 @@ class Sessions(Detector):
 def expired_at(view: View, client: str, broker: str, time_ns: int) -> bool:
     """Whether the SASL session of a connection, by its addresses, had expired at a time, so that
     the broker closed it instead of handling the request."""
-    sessions: dict[tuple[str, str], list[tuple[int, int]]] = view.kept(
-        "sessions", lambda: _sessions(view)
-    )
-    begun = [each for each in sessions.get((client, broker), ()) if each[0] <= time_ns]
+    sessions = _sessions(view).get((client, broker), ())
+    begun = [each for each in sessions if each[0] <= time_ns]
     return bool(begun) and 0 < max(begun)[1] <= time_ns
 
 
+@once
 def _sessions(view: View) -> dict[tuple[str, str], list[tuple[int, int]]]:
     found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for line in view.lines():

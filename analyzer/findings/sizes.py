@@ -9,7 +9,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
-from kafkascope.analyzer.findings.view import View, all_of, plural, size
+from kafkascope.analyzer.findings.view import View, all_of, api_is, plural, size
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, total
 from kafkascope.analyzer.statistics.model import per_second, topic_key
@@ -124,7 +124,7 @@ class Sizes(Detector):
         """Refused, nearly refused, empty."""
         for (client_id, host, api, code, topic), large in self.large.items():
             who = view.client(client_id, host)
-            mine = all_of(view.of_client(client_id, host), view.of_api(api))
+            mine = all_of(view.of_client(client_id, host), api_is(api))
             if code:
                 told = error_name(int(str(code)))
                 was = "was" if large.count == 1 else "were"

@@ -22,7 +22,7 @@ from kafkascope.analyzer.findings.pauses import (
     pauses,
     together,
 )
-from kafkascope.analyzer.findings.view import View, all_of, among, duration, listed, plural
+from kafkascope.analyzer.findings.view import View, all_of, among, api_is, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.mergeable import (
@@ -192,7 +192,7 @@ class Slowness(Detector):
                 f"{median if count < times.latency.count else ''}",
                 all_of(
                     view.of_client(client_id, host),
-                    view.of_api(api),
+                    api_is(api),
                     f"broker == {quoted(str(broker))} and excess >= {least}ns",
                 ),
                 count=count,

@@ -152,7 +152,7 @@ def _fetched(place: AuditedPartition, view: View, *, commits: bool) -> StuckPart
 
 def _leaves(place: AuditedPartition, stall: Stall, view: View) -> bool:
     """Whether members were gone soon after they had got the records, again and again."""
-    story = view.story(place.group)
+    story = view.base.groups.story(place.group)
     if story is None:
         return False
     ends = sorted(

@@ -9,7 +9,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
 from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.model import Finding, Rule
-from kafkascope.analyzer.findings.view import View, all_of, duration, plural
+from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
@@ -142,7 +142,7 @@ class Unanswered(Detector):
                 f"{what} of {who} to {broker} got no answer: the connection was {reason}{waited}",
                 all_of(
                     view.of_client(client_id, host),
-                    view.of_api(api),
+                    api_is(api),
                     f"broker == {quoted(str(broker))} and lost",
                 ),
                 lost,
@@ -160,7 +160,7 @@ class Unanswered(Detector):
                 f"had no answer when the capture ended, {duration(age)} after the first",
                 all_of(
                     view.of_client(client_id, host),
-                    view.of_api(api),
+                    api_is(api),
                     f"broker == {quoted(str(broker))} and open",
                 ),
                 seen,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property, wraps
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kafkascope.analyzer.conversation.pending import SASL_TOKEN
 from kafkascope.analyzer.filter.lexer import quoted
@@ -39,6 +40,8 @@ MOST_NAMED: Final = 4
 MAX_FILTER: Final = 8_000
 MAX_TEXT: Final = 1_000
 """Characters."""
+
+Made = TypeVar("Made")
 
 __all__ = ["Client", "View", "all_of", "duration", "listed", "plural", "size"]
 
@@ -90,31 +93,19 @@ class View:
         self.last_ns = last_ns
         people = {(str(key[0] or ""), str(key[1])) for key, _ in base.clients.values.items()}
         self._titles = labels(people)
-        self._kept: dict[str, Any] = {}
-        self._stories: dict[str, Story | None] = {}
-
-    def kept(self, name: str, make: Any) -> Any:
-        """Something costly, made once for all detectors."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
-
-    def story(self, group: str) -> Story | None:
-        """The story of a group, told once for all detectors."""
-        if group not in self._stories:
-            self._stories[group] = self.base.groups.story(group)
-        return self._stories[group]
+        self.kept: dict[Any, Any] = {}
+        """What was made once, see `once`."""
 
     def stories(self) -> list[Story]:
         """Those of all groups that have one."""
-        found = map(self.story, self.base.groups.names())
+        found = map(self.base.groups.story, self.base.groups.names())
         return [story for story in found if story is not None]
 
     def is_broker(self, client_id: Any, host: Any) -> bool:
         """Whether it is a broker that talks to others."""
-        brokers: set[tuple[str, str]] = self.kept("brokers", self._brokers)
-        return (str(client_id or ""), str(host)) in brokers
+        return (str(client_id or ""), str(host)) in self._brokers
 
+    @cached_property
     def _brokers(self) -> set[tuple[str, str]]:
         return {
             (usage.identity.client_id or "", usage.identity.host)
@@ -124,27 +115,26 @@ class View:
 
     def connections(self, client_id: Any, host: Any) -> int:
         """How many connections a client used."""
-        counts: dict[tuple[str, str], int] = self.kept("connections", self._connections)
-        return counts.get((str(client_id or ""), str(host)), 0)
+        return self._connections.get((str(client_id or ""), str(host)), 0)
 
     def lines(self) -> list[Line]:
         """The table of connections: those that are counted one by one, for what a finding says is
         about connections that can be named."""
-        return [line for line in self._lines() if line["connection"] != OTHERS]
+        return [line for line in self._lines if line["connection"] != OTHERS]
 
     def gap_bytes(self) -> int:
         """Bytes that are missing of all connections, also of those that are counted together."""
-        return sum(line["gap_bytes"] or 0 for line in self._lines())
+        return sum(line["gap_bytes"] or 0 for line in self._lines)
 
+    @cached_property
     def _lines(self) -> list[Line]:
-        made: list[Line] = self.kept("lines", self.base.connections.rows)
-        return made
+        return self.base.connections.rows()
 
     def has_open(self, client_id: Any, host: Any) -> bool:
         """Whether a client still has a connection when the capture ends."""
-        found: set[tuple[str, str]] = self.kept("open", self._open)
-        return (str(client_id or ""), str(host)) in found
+        return (str(client_id or ""), str(host)) in self._open
 
+    @cached_property
     def _open(self) -> set[tuple[str, str]]:
         return {
             (line["client_id"] or "", host_of(line["client_address"]))
@@ -152,6 +142,7 @@ class View:
             if line["state"] == "open"
         }
 
+    @cached_property
     def _connections(self) -> dict[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
         for line in self.lines():
@@ -179,10 +170,6 @@ class View:
         text = f"client == {quoted(str(client_id))}"
         alone = self._titles.get((str(client_id), str(host))) == client_id
         return text if alone or not host else f"{text} and client.ip == {host}"
-
-    def of_api(self, api: Any) -> str:
-        """The filter for an API, or for a key without a name."""
-        return api_is(api)
 
     def of_topic(self, key: Any) -> str:
         """The filter for a topic. Names and ids are both tried: messages have one or the other."""
@@ -251,17 +238,26 @@ def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
     return text
 
 
+def once(make: Callable[[View], Made]) -> Callable[[View], Made]:
+    """A function of a view whose costly result is made once for all detectors."""
+
+    @wraps(make)
+    def kept(view: View) -> Made:
+        if make not in view.kept:
+            view.kept[make] = make(view)
+        found: Made = view.kept[make]
+        return found
+
+    return kept
+
+
+@once
 def audit_of(view: View) -> Audit:
-    """The delivery audit of all groups, made once for all detectors."""
+    """The delivery audit of all groups."""
+    from kafkascope.analyzer.statistics.delivery.audit import Audit
 
-    def make() -> Audit:
-        from kafkascope.analyzer.statistics.delivery.audit import Audit
-
-        base = view.base
-        return Audit(base.delivery, base.groups, base.cluster, view.names)
-
-    audit: Audit = view.kept("audit", make)
-    return audit
+    base = view.base
+    return Audit(base.delivery, base.groups, base.cluster, view.names)
 
 
 def places_of(view: View) -> list[tuple[str, list[AuditedPartition]]]:

@@ -66,21 +66,22 @@ SAID: Final = {
 MARKS: Final = {"join": "J", "left": "l", "gone": "x"}
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text as HTML and SVG may have it."""
     return escape(safe(text))
 
 
 def _svg(width: float, height: float, title: str, inner: Iterable[str]) -> str:
     return (
         f'<svg viewBox="0 0 {width:g} {height:g}" role="img" class="chart">'
-        f"<title>{_escaped(title)}</title>{''.join(inner)}</svg>"
+        f"<title>{escaped(title)}</title>{''.join(inner)}</svg>"
     )
 
 
 def _text(x: float, y: float, text: str, kind: str = "", most: int = 0) -> str:
     if most and len(text) > most:
         text = text[: most - 1] + "…"
-    return f'<text x="{x:g}" y="{y:g}" class="t {kind}">{_escaped(text)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" class="t {kind}">{escaped(text)}</text>'
 
 
 def bars(title: str, lines: Sequence[Bar]) -> str:
@@ -94,7 +95,7 @@ def bars(title: str, lines: Sequence[Bar]) -> str:
     for index, line in enumerate(lines):
         y = index * BAR
         x = float(label)
-        inner.append(f"<g><title>{_escaped(line.title)}</title>")
+        inner.append(f"<g><title>{escaped(line.title)}</title>")
         inner.append(_text(label - 8, y + 14, line.label, "end", LETTERS))
         for kind, amount in line.parts:
             width = room * amount / most
@@ -124,7 +125,7 @@ def columns(title: str, steps: Sequence[Step]) -> str:
     ]
     for index, step in enumerate(steps):
         x = left + index * width
-        inner.append(f"<g><title>{_escaped(step.title)}</title>")
+        inner.append(f"<g><title>{escaped(step.title)}</title>")
         for kind, amount in (("main", step.amount), ("bad", min(step.failed, step.amount))):
             height = HEIGHT * amount / most
             if height > 0:
@@ -157,7 +158,7 @@ def lanes(title: str, tracks: Sequence[Track], ticks: Sequence[tuple[float, str]
             what = f"{track.label}: {SAID[kind]}" + (f" ({track.text})" if track.text else "")
             inner.append(
                 f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{LANE - 8}" '
-                f'class="{kind}"><title>{_escaped(what)}</title></rect>'
+                f'class="{kind}"><title>{escaped(what)}</title></rect>'
             )
             if kind in MARKS:
                 inner.append(_text(x, y + 15, MARKS[kind], "mark"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.findings import Cause, Finding, Findings
 from kafkascope.analyzer.findings.causes import unfolded
+from kafkascope.analyzer.findings.findings import Span
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.remarks import nothing_found, remarks
 from kafkascope.analyzer.statistics import Errors, Rates
@@ -50,19 +51,9 @@ class ReportFacts:
         return unfolded(self.causes)
 
     @property
-    def first_ns(self) -> int | None:
-        """Begin of the first exchange."""
-        return self.findings.span.first_ns
-
-    @property
-    def last_ns(self) -> int | None:
-        """End of the last exchange."""
-        return self.findings.span.last_ns
-
-    @property
-    def exchanges(self) -> int:
-        """How many were counted."""
-        return self.findings.span.exchanges
+    def span(self) -> Span:
+        """How many exchanges were counted, and when they were."""
+        return self.findings.span
 
 
 HIDDEN: Final = "..."

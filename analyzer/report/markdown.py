@@ -44,10 +44,10 @@ def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
     """The whole file."""
     names = " ".join(shlex.quote(name) for name in facts.inputs)
     out = [f"# Kafka traffic: {', '.join(map(_code, facts.inputs))}", ""]
-    if facts.first_ns is not None:
-        span = (facts.last_ns or facts.first_ns) - facts.first_ns
+    if facts.span.first_ns is not None:
+        span = (facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns
         out += [
-            f"{iso_ns(facts.first_ns)}, {duration(span)}: {facts.exchanges:,} exchanges,"
+            f"{iso_ns(facts.span.first_ns)}, {duration(span)}: {facts.span.exchanges:,} exchanges,"
             f" {facts.connections:,} connections, {facts.packets:,} packets.",
             "",
         ]

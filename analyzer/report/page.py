@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from html import escape
 from typing import Final
 
 from kafkascope.analyzer.findings import Cause, Finding
@@ -13,10 +12,10 @@ from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.report.charts import escaped
 from kafkascope.analyzer.report.collect import ReportFacts
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.report.summary import summary
-from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ns
 
 MOST_FINDINGS: Final = 100
@@ -100,9 +99,9 @@ def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) 
         # Whatever slipped through: nothing may run, nothing may be loaded.
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none';style-src 'unsafe-inline'\">",
-        f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>",
-        f"<header><h1>{_text(title)}</h1>",
-        f'<p class="dim">{_text(_range(facts))}</p></header>',
+        f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>",
+        f"<header><h1>{escaped(title)}</h1>",
+        f'<p class="dim">{escaped(_range(facts))}</p></header>',
         f'<section id="summary">{_summary(facts)}{_key_numbers(facts)}</section>',
         "<main>",
         *(_section(part) for part in parts[:first]),
@@ -111,29 +110,25 @@ def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) 
         *(_section(part) for part in parts[first:]),
         _complete(facts),
         "</main>",
-        f"<footer><p>{_text(redacted)} Made by kafkascope; the same numbers come from the "
+        f"<footer><p>{escaped(redacted)} Made by kafkascope; the same numbers come from the "
         "commands above.</p></footer></body></html>\n",
     ]
     return "".join(out)
 
 
-def _text(text: str) -> str:
-    return escape(safe(text), quote=True)
-
-
 def _range(facts: ReportFacts) -> str:
-    if facts.first_ns is None:
+    if facts.span.first_ns is None:
         return "no exchanges"
-    span = (facts.last_ns or facts.first_ns) - facts.first_ns
+    span = (facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns
     only = f"; only {facts.filter_text}" if facts.filter_text else ""
-    return f"{iso_ns(facts.first_ns)}, {duration(span)}{only}; all times are UTC"
+    return f"{iso_ns(facts.span.first_ns)}, {duration(span)}{only}; all times are UTC"
 
 
 def key_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
     """(what, how many) for the top of the page."""
     counts = counted(facts.causes)
     return [
-        ("exchanges", f"{facts.exchanges:,}"),
+        ("exchanges", f"{facts.span.exchanges:,}"),
         ("clients", f"{len(facts.findings.base.clients.rows()):,}"),
         ("connections", f"{facts.connections:,}"),
         ("packets", f"{facts.packets:,}"),
@@ -145,7 +140,7 @@ def key_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
 
 def _key_numbers(facts: ReportFacts) -> str:
     cells = (
-        f"<div><dt>{_text(what)}</dt><dd>{_text(value)}</dd></div>"
+        f"<div><dt>{escaped(what)}</dt><dd>{escaped(value)}</dd></div>"
         for what, value in key_numbers(facts)
     )
     return f'<dl class="facts">{"".join(cells)}</dl>'
@@ -160,7 +155,7 @@ def _contents(parts: Iterable[Section]) -> str:
     links.append(("complete", "How complete it is"))
     return (
         "<nav><ul>"
-        + "".join(f'<li><a href="#{name}">{_text(title)}</a></li>' for name, title in links)
+        + "".join(f'<li><a href="#{name}">{escaped(title)}</a></li>' for name, title in links)
         + "</ul></nav>"
     )
 
@@ -177,7 +172,7 @@ def _findings(facts: ReportFacts) -> str:
         inner = "".join(_cause(each, facts, times) for each in chats[:MOST_FINDINGS])
         said = f"{plural(len(chats), 'normal thing')}, often taken for trouble: {names_of(chats)}"
         inner += _left_out(len(chats))
-        out.append(f"<details><summary>{_text(said)}</summary>{inner}</details>")
+        out.append(f"<details><summary>{escaped(said)}</summary>{inner}</details>")
     out.append(_command(f"kafkascope check {_names(facts)}"))
     return "".join([*out, "</section>"])
 
@@ -200,7 +195,7 @@ def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
         _finding(each, facts, times) for each in cause.consequences[:MOST_FINDINGS]
     ) + _left_out(count)
     said = f"therefore: {cause.therefore()}"
-    folded = f"<details><summary>{_text(said)}</summary>{inner}</details>"
+    folded = f"<details><summary>{escaped(said)}</summary>{inner}</details>"
     return _finding(cause.finding, facts, times, folded)
 
 
@@ -213,32 +208,32 @@ def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "
             when += f" to {times.text(finding.last_ns or 0)}"
     out = [
         f'<article class="{finding.severity}"><h3><span class="sev">'
-        f"{SIGNS[finding.severity]} {finding.severity}</span> {_text(finding.text)}</h3>",
-        f'<p>{_prose(finding.advice)} <span class="dim">{_text(finding.name)},'
-        f" {often}{_text(when)}</span></p>",
+        f"{SIGNS[finding.severity]} {finding.severity}</span> {escaped(finding.text)}</h3>",
+        f'<p>{_prose(finding.advice)} <span class="dim">{escaped(finding.name)},'
+        f" {often}{escaped(when)}</span></p>",
     ]
     if finding.filter:
         command = f"kafkascope open {_names(facts)} -Y {shlex.quote(finding.filter)}"
-        out.append(f"<p><code>{_text(command)}</code></p>")
+        out.append(f"<p><code>{escaped(command)}</code></p>")
     return "".join([*out, behind, "</article>"])
 
 
 def _prose(text: str) -> str:
     """A sentence with commands between backticks."""
     return "".join(
-        f"<code>{_text(part)}</code>" if index % 2 else _text(part)
+        f"<code>{escaped(part)}</code>" if index % 2 else escaped(part)
         for index, part in enumerate(text.split("`"))
     )
 
 
 def _command(text: str) -> str:
-    return f'<p class="dim">The same: <code>{_text(text)}</code></p>' if text else ""
+    return f'<p class="dim">The same: <code>{escaped(text)}</code></p>' if text else ""
 
 
 def _section(part: Section) -> str:
-    out = [f'<section id="{part.id}"><h2>{_text(part.title)}</h2><p>{_prose(part.says)}</p>']
+    out = [f'<section id="{part.id}"><h2>{escaped(part.title)}</h2><p>{_prose(part.says)}</p>']
     for legend, svg in part.charts:
-        caption = f"<figcaption>{_text(legend)}</figcaption>" if legend else ""
+        caption = f"<figcaption>{escaped(legend)}</figcaption>" if legend else ""
         out.append(f"<figure>{caption}{svg}</figure>")
     out += [_folded(each) if _folds(part, each) else _table(each) for each in part.tables]
     out.append(_command(part.command))
@@ -253,12 +248,12 @@ def _folds(part: Section, table: ReportTable) -> bool:
 def _folded(table: ReportTable) -> str:
     lines = plural(len(table.rows) + table.left_out, "line")
     said = f"{table.caption}: {lines}"
-    return f"<details><summary>{_text(said)}</summary>{_table(table)}</details>"
+    return f"<details><summary>{escaped(said)}</summary>{_table(table)}</details>"
 
 
 def _table(table: ReportTable) -> str:
     heads = "".join(
-        f'<th scope="col"{" class=r" if right else ""}>{_text(title)}</th>'
+        f'<th scope="col"{" class=r" if right else ""}>{escaped(title)}</th>'
         for title, right in zip(table.titles, table.right, strict=True)
     )
     evidence = any(table.filters)
@@ -272,11 +267,11 @@ def _table(table: ReportTable) -> str:
     for index, row in enumerate(table.rows):
         kind = ' class="breaks"' if "breaks" in row else ""
         cells = "".join(
-            f"<td{width}>{_text(text)}</td>" for text, width in zip(row, widths, strict=True)
+            f"<td{width}>{escaped(text)}</td>" for text, width in zip(row, widths, strict=True)
         )
         if evidence:
             filter_ = table.filters[index]
-            cells += f"<td class=y>{f'<code>{_text(filter_)}</code>' if filter_ else ''}</td>"
+            cells += f"<td class=y>{f'<code>{escaped(filter_)}</code>' if filter_ else ''}</td>"
         rows.append(f"<tr{kind if kind and 'verdict' in table.titles else ''}>{cells}</tr>")
     more = (
         f'<p class="dim">{table.left_out:,} more lines: see the command below.</p>'
@@ -284,7 +279,7 @@ def _table(table: ReportTable) -> str:
         else ""
     )
     return (
-        f'<div class="wide"><table><caption>{_text(table.caption)}</caption><thead><tr>{heads}'
+        f'<div class="wide"><table><caption>{escaped(table.caption)}</caption><thead><tr>{heads}'
         f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
     )
 
@@ -297,5 +292,5 @@ def _width(texts: Iterable[str]) -> str:
 
 def _complete(facts: ReportFacts) -> str:
     said = facts.remarks or ["Every packet was whole, and everything that is Kafka was decoded."]
-    lines = "".join(f"<li>{_text(each)}</li>" for each in said)
+    lines = "".join(f"<li>{escaped(each)}</li>" for each in said)
     return f'<section id="complete"><h2>How complete it is</h2><ul>{lines}</ul></section>'

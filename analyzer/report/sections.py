@@ -72,8 +72,8 @@ class Section:
 def sections(facts: ReportFacts, release: str) -> list[Section]:
     """All sections that have something to tell."""
     times = Times("u")
-    if facts.first_ns is not None:
-        times.saw(facts.first_ns)
+    if facts.span.first_ns is not None:
+        times.saw(facts.span.first_ns)
     where = _where(facts)
     made = (
         _over_time(facts, times, where),

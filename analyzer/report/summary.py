@@ -24,15 +24,15 @@ def summary(facts: ReportFacts) -> list[str]:
 def _seen(facts: ReportFacts) -> Iterator[str]:
     """When, how much, between how many, and how it went."""
     packets = plural(facts.packets, "packet")
-    if facts.first_ns is None:
+    if facts.span.first_ns is None:
         only = " that the filter selects" if facts.filter_text else ""
         yield f"The capture has {packets} and no exchange{only}."
         yield from (_sentence(each) for each in facts.remarks[:1])
         return
-    span = duration((facts.last_ns or facts.first_ns) - facts.first_ns)
+    span = duration((facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns)
     base = facts.findings.base
     clients = plural(len({line["client"] for line in base.clients.rows()}), "client")
-    exchanges = plural(facts.exchanges, "exchange")
+    exchanges = plural(facts.span.exchanges, "exchange")
     only = " that the filter selects" if facts.filter_text else ""
     yield (
         f"Within {span}: {exchanges}{only}, between {clients} and"

@@ -6,16 +6,17 @@ What breaks on another release is told by `analyzer.verdict` from the `Usage` co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import Identity, absorbed, host_of, identity_of
 from kafkascope.analyzer.statistics.mergeable import (
+    MANY,
     OTHERS,
     Keyed,
     Measures,
     Names,
     least,
-    many_names,
     measured,
     most,
     table,
@@ -68,7 +69,7 @@ class Used(Measures):
     roles: Names = whole(Names)
     offered: tuple[int, int] | None = most()
     """The versions of this API that a broker offered to the client: (highest, minus lowest)."""
-    connections: Names = whole(many_names)
+    connections: Names = whole(partial(Names, MANY))
     fresh: int | None = most()
     """1 when the beginning of a connection was seen."""
     first_ns: int | None = least()

@@ -143,6 +143,14 @@ class Measures:
         return self
 
 
+def stretch(measures: Any, time_ns: int) -> None:
+    """Let `first_ns` and `last_ns` of measures reach a time."""
+    if measures.first_ns is None or time_ns < measures.first_ns:
+        measures.first_ns = time_ns
+    if measures.last_ns is None or time_ns > measures.last_ns:
+        measures.last_ns = time_ns
+
+
 # --- names --------------------------------------------------------------------------------------
 
 
@@ -374,16 +382,6 @@ class Events:
         self._dropped, events = state
         self._events = [Event(*each) for each in events]
         return self
-
-
-def many_names() -> Names:
-    """A set that keeps more."""
-    return Names(MANY)
-
-
-def few_events() -> Events:
-    """Those that keep fewer: for small events of many keys."""
-    return Events(FEW)
 
 
 # --- accumulators -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     least,
     measured,
     most,
+    stretch,
     table,
     total,
     whole,
@@ -99,7 +100,7 @@ class Topics(ByKey[Flow]):
             blob = each.records
             flow = self.values[(each.topic, each.partition)]
             flow.errors += each.error != 0
-            self._seen(flow, row)
+            stretch(flow, row.time_ns)
             if each.way == "produce":
                 flow.writers.add(client)
             elif each.way == "fetch":
@@ -137,13 +138,7 @@ class Topics(ByKey[Flow]):
                 number = each["partition"] if "partition" in each else each["partition_index"]
                 flow = self.values[(named, number)]
                 flow.readers.add(client)
-                self._seen(flow, row)
-
-    def _seen(self, flow: Flow, row: Row) -> None:
-        if flow.first_ns is None or row.time_ns < flow.first_ns:
-            flow.first_ns = row.time_ns
-        if flow.last_ns is None or row.time_ns > flow.last_ns:
-            flow.last_ns = row.time_ns
+                stretch(flow, row.time_ns)
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """One line per topic, the most bytes first."""

@@ -29,7 +29,7 @@ from kafkascope.analyzer.statistics.cluster.model import ClusterFacts, Coordinat
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.cluster.reach_model import Served
-from kafkascope.analyzer.statistics.mergeable import Keyed, single, table
+from kafkascope.analyzer.statistics.mergeable import Keyed, single, stretch, table
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,
@@ -148,7 +148,7 @@ class Cluster(Accumulator):
         node.clients.add(client)
         self.reach.tell(told, client, row.time_ns)
         node.rack = max(node.rack or "", told.rack or "") or None
-        _seen(node, row.time_ns)
+        stretch(node, row.time_ns)
         here = (row.time_ns, row.number)
         node.first = here if node.first is None else min(node.first, here)
 
@@ -365,9 +365,3 @@ class Cluster(Accumulator):
                 }
             )
         return lines
-
-
-def _seen(measures: Node, time_ns: int) -> None:
-    first, last = measures.first_ns, measures.last_ns
-    measures.first_ns = time_ns if first is None else min(first, time_ns)
-    measures.last_ns = time_ns if last is None else max(last, time_ns)

@@ -17,7 +17,7 @@ from kafkascope.analyzer.statistics.cluster.reach_model import (
     Resolution,
     Served,
 )
-from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, table
+from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, stretch, table
 from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.analyzer.statistics.moved import PRODUCE, moved
 from kafkascope.captures.model import Closed, Opened, Resolved
@@ -81,9 +81,7 @@ class Reach(Compound):
             attempts.told_ns = max(attempts.told_ns or event.time_ns, event.time_ns)
         if isinstance(event, Opened):
             attempts.count += 1
-            first, last = attempts.first_ns, attempts.last_ns
-            attempts.first_ns = now if first is None else min(first, now)
-            attempts.last_ns = now if last is None else max(last, now)
+            stretch(attempts, now)
         elif not event.used:
             attempts.refused += event.how == "rst"
             if event.how != "rst" and event.direction is None:
@@ -102,8 +100,7 @@ class Reach(Compound):
         key = (given.role, given.node, given.host, given.port, *client)
         told = self._told[key]
         told.count += 1
-        told.first_ns = time_ns if told.first_ns is None else min(told.first_ns, time_ns)
-        told.last_ns = time_ns if told.last_ns is None else max(told.last_ns, time_ns)
+        stretch(told, time_ns)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange: who asked whom, and what only some node could answer."""

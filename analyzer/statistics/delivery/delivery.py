@@ -28,6 +28,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     least,
     measured,
     most,
+    stretch,
     table,
     total,
     whole,
@@ -270,8 +271,7 @@ class Delivery(Accumulator):
             if value is not None and value > 0:
                 setattr(here, name, max(getattr(here, name) or 0, value))
         here.commits += row.api_key == OFFSET_COMMIT
-        here.first_ns = row.time_ns if here.first_ns is None else min(here.first_ns, row.time_ns)
-        here.last_ns = row.time_ns if here.last_ns is None else max(here.last_ns, row.time_ns)
+        stretch(here, row.time_ns)
 
     def _plan(self, group: str, found: dict[str, Any] | None, row: Row) -> None:
         if found is None:

@@ -27,6 +27,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     least,
     measured,
     most,
+    stretch,
     table,
     total,
     whole,
@@ -137,8 +138,7 @@ class Groups(Accumulator):
         group.errors += bool(row.errors)
         if found.protocol:
             group.protocols.add(found.protocol)
-        group.first_ns = row.time_ns if group.first_ns is None else min(group.first_ns, row.time_ns)
-        group.last_ns = row.time_ns if group.last_ns is None else max(group.last_ns, row.time_ns)
+        stretch(group, row.time_ns)
         for event in found.events:
             group.events.add(event)
         self._share(group)

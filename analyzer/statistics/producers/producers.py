@@ -20,6 +20,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     least,
     measured,
     most,
+    stretch,
     table,
     total,
     whole,
@@ -158,9 +159,7 @@ class Producers(Accumulator):
             producer.clients.add((row.client_id or "", host_of(row.client_address)))
         if epoch >= 0:
             producer.epochs.add(epoch)
-        first, last = producer.first_ns, producer.last_ns
-        producer.first_ns = row.time_ns if first is None else min(first, row.time_ns)
-        producer.last_ns = row.time_ns if last is None else max(last, row.time_ns)
+        stretch(producer, row.time_ns)
         return producer
 
     def _produced(self, row: Row, exchange: Exchange) -> None:
