@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.gone import gone_addresses, node_at
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
 from kafkascope.analyzer.statistics.cluster.addresses import address_text, is_address, is_loopback
 from kafkascope.analyzer.statistics.model import Line

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.codecs import one_topic
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
-from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole

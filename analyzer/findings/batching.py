@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, ShortLog
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, ShortLog
 from kafkascope.analyzer.findings.limits import SECOND, limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table

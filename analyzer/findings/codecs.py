@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import (
     View,
     all_of,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, ShortLog
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, ShortLog
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import (

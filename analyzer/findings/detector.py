@@ -26,7 +26,18 @@ from kafkascope.captures.model import Closed, Opened
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.view import View
 
-__all__ = ["Detector", "Exchange", "Log", "Row", "Seen", "ShortLog", "Worded", "is_odd"]
+__all__ = [
+    "Detector",
+    "Exchange",
+    "Finding",
+    "Log",
+    "Row",
+    "Rule",
+    "Seen",
+    "ShortLog",
+    "Worded",
+    "is_odd",
+]
 
 
 @measured

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen, Worded
-from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.detector import (
+    Detector,
+    Exchange,
+    Finding,
+    Row,
+    Rule,
+    Seen,
+    Worded,
+)
 from kafkascope.analyzer.findings.view import View, all_of, among, api_is, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table

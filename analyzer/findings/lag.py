@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, about_group, duration, listed, places_of, plural
 from kafkascope.analyzer.statistics.delivery.ends import at
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Log, Row
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector
-from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.rebalances import MEMBERSHIP
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.statistics.groups.model import Member, Story

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.gone import gone_addresses, node_at, told_of
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
 from kafkascope.analyzer.findings.view import View, among, duration, ended_at, listed, once, plural
 from kafkascope.analyzer.identity import ClientKey, host_of

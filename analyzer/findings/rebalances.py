@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, duration, listed, plural
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
 from kafkascope.analyzer.text import Spelled, spelled

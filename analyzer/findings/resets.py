@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Log, Row, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, audit_of, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads

@@ -14,8 +14,15 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen, ShortLog
-from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.detector import (
+    Detector,
+    Exchange,
+    Finding,
+    Row,
+    Rule,
+    Seen,
+    ShortLog,
+)
 from kafkascope.analyzer.findings.offers import offered
 from kafkascope.analyzer.findings.sessions import expired_at
 from kafkascope.analyzer.findings.view import View, once, plural

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Worded
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.offers import refused_versions
 from kafkascope.analyzer.findings.tls import failed_connections
 from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural

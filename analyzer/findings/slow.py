@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Log, Row
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.pauses import (
     GIVEN_UP,
     MINUTE,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row
-from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule
 from kafkascope.analyzer.findings.view import (
     View,
     about_group,

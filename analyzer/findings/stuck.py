@@ -9,9 +9,8 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.ungrouped import Repeated, carried, fetched_by, repeated
 from kafkascope.analyzer.findings.view import (
     View,

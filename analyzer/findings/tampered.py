@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
-from kafkascope.analyzer.findings.detector import Detector, Exchange
-from kafkascope.analyzer.findings.model import RANK, Finding, Rule
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Rule
+from kafkascope.analyzer.findings.model import RANK
 from kafkascope.analyzer.findings.view import View
 from kafkascope.analyzer.statistics.mergeable import (
     Event,

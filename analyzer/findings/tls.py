@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector
-from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.view import View, among, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line

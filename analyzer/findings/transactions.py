@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, audit_of, duration, listed, plural
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.model import Line

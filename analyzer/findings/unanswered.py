@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import SECOND, limit
-from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.connections import WAITING

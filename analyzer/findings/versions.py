@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, Seen
-from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, offers
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of

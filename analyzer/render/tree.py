@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.render.labels import PLAIN, Labels
 from kafkascope.analyzer.text import escaped
+from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.codec.tree import REST, Node, annotate
 from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot
@@ -221,3 +222,11 @@ def render_message(
 
     text = TreeText(data, show_hex=show_hex, inside=inside)
     return "".join(f"{line}\n" for layout, at in layouts for line in text.message(layout, at))
+
+
+def text_of(value: Any) -> str:
+    """A value in a line."""
+    if isinstance(value, dict | list):
+        text = dumps(value).decode("utf-8", "replace")
+        return text if len(text) <= 200 else f"{text[:200]}..."
+    return shown(value, full=False)

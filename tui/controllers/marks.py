@@ -198,7 +198,8 @@ class ComparisonController(Controller):
 
 def differences(a: Exchange, b: Exchange, numbers: list[int]) -> list[list[Piece]]:
     """Return three lines for each difference: the path, and the value on either side."""
-    from kafkascope.analyzer.commands.diff import compared, text_of
+    from kafkascope.analyzer.render.tree import text_of
+    from kafkascope.analyzer.transform.compared import compared
 
     lines: list[list[Piece]] = []
     for each in compared(a, b, ("request", "response"), False, True):

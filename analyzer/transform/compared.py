@@ -1,0 +1,84 @@
+"""What differs between two exchanges, field by field, as `diff` prints it and the UI shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kafkascope.analyzer.model import Exchange, Request, Response
+from kafkascope.analyzer.transform.diff import differences
+from kafkascope.dissectors.codec.tree import Node, annotate
+from kafkascope.dissectors.embedded.masking import has_secrets, masked
+
+OCTETS: Final = 16
+"""Bytes of a field that a line shows."""
+
+
+def compared(
+    a: Exchange, b: Exchange, sides: tuple[str, ...], strict: bool, show_hex: bool
+) -> Iterator[dict[str, Any]]:
+    """What differs, the head first."""
+    for name in ("api", "api_version", "client_id", "state", "correlation_id"):
+        one, two = getattr(a, name), getattr(b, name)
+        if one != two and (strict or name != "correlation_id"):
+            yield {"side": "exchange", "path": name, "left": one, "right": two}
+    if a.api_key != b.api_key:
+        return
+    for side in sides:
+        yield from _messages(side, getattr(a, side), getattr(b, side), strict, show_hex)
+
+
+def _messages(
+    side: str,
+    a: Request | Response | None,
+    b: Request | Response | None,
+    strict: bool,
+    show_hex: bool,
+) -> Iterator[dict[str, Any]]:
+    if a is None or b is None or a.decoded is None or b.decoded is None:
+        words = tuple(
+            "none" if each is None else "undecoded" if each.decoded is None else "decoded"
+            for each in (a, b)
+        )
+        if words[0] != words[1]:
+            yield {"side": side, "path": "", "left": words[0], "right": words[1]}
+        return
+    one, two = a.decoded, b.decoded
+    bodies = masked(one.layout, one.body), masked(two.layout, two.body)
+    spans: tuple[Any, Any] = (None, None)
+    if show_hex:
+        spans = _octets_of(a), _octets_of(b)
+    for each in differences(one.layout, bodies[0], two.layout, bodies[1], strict=strict):
+        line = {"side": side, "path": each.path, "left": each.left, "right": each.right}
+        if show_hex and "records[" not in each.path:
+            line["left_bytes"] = spans[0](each.left_place)
+            line["right_bytes"] = spans[1](each.right_place)
+        yield line
+
+
+def _octets_of(message: Request | Response) -> Any:
+    """place -> the bytes of that field as text; empty when it is not there."""
+    decoded, payload = message.decoded, message.frame.payload
+    assert decoded is not None
+    if has_secrets(decoded.layout):
+        return lambda place: ""
+    root = annotate(decoded.layout, payload, decoded.body_at)
+    named: dict[int, dict[str, Node]] = {}
+    """Children by name, of the nodes that were asked for: arrays may be long."""
+
+    def octets(place: tuple[str | int, ...]) -> str:
+        node: Node | None = root
+        for part in place:
+            assert node is not None
+            children = named.get(id(node))
+            if children is None:
+                children = named[id(node)] = {each.name: each for each in node.children}
+            node = children.get(f"[{part}]" if isinstance(part, int) else part)
+            if node is None:
+                return ""
+        assert node is not None
+        data = payload[node.start : node.end]
+        more = " ..." if len(data) > OCTETS else ""
+        return f"[{node.start}-{max(node.end - 1, node.start)}] {data[:OCTETS].hex(' ')}{more}"
+
+    return octets
