@@ -3,11 +3,13 @@ of each limit, on connections made by hand."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.statistics.groups.groups import Groups
-from kafkascope.analyzer.statistics.groups.story import Story
+from kafkascope.analyzer.statistics.groups import groups
+from kafkascope.analyzer.statistics.groups.model import Story
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.sides import SECOND
 from tests.analyzer.statistics.groups.test_groups import Seconds
@@ -142,14 +144,14 @@ def test_stories_of_groups_are_told_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return len(calls)
 
     calls: list[str] = []
-    tell = Groups.story
+    tell = groups.story_of
 
-    def counted(self: Groups, name: str) -> Story | None:
+    def counted(name: str, *given: Any) -> Story:
         calls.append(name)
-        return tell(self, name)
+        return tell(name, *given)
 
-    monkeypatch.setattr(Groups, "story", counted)
-    assert asked(1) == asked(6) == 2  # for detectors, and in the delivery audit
+    monkeypatch.setattr(groups, "story_of", counted)
+    assert asked(1) == asked(6) == 1  # for detectors and the delivery audit together
 
 
 @pytest.mark.parametrize(("client", "severity"), [("2", "note"), ("app", "warning")])
