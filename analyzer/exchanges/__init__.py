@@ -1,4 +1,4 @@
 """Exchanges as rows, records and JSON bodies; captures in, exchanges out.
 
-Knows no filters and no sessions.
+Imports neither filters nor sessions.
 """

@@ -1,8 +1,8 @@
-"""What a column of a row is: its kind, its meaning, and how each output spells it.
+"""Columns of a row: their kind, their meaning, and how each output writes them.
 
-The class `Row` declares its columns with these nouns, and everything that has to know all columns
-asks `columns_of`: exchange/1, the table of exchanges, sessions, filters, documents. Imports nothing
-of ours.
+The class `Row` declares its columns with these types, and all code that has to know every column
+calls `columns_of`: exchange/1, the table of exchanges, sessions, filters, documents. Imports
+nothing from this project.
 """
 
 from __future__ import annotations
@@ -11,72 +11,73 @@ from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 Part = Literal["head", "body"]
-"""What tells a column: headers and times, or bodies, which are read later."""
+"""Source of a column: headers and times, or bodies, which are read later."""
 
 NONE: Final = -1
-"""In a stored column of numbers: there is none."""
+"""Value for "none" in a stored column of numbers."""
 
 
 class Kind(NamedTuple):
-    """The values of a column. Expressions have `{}` in the place of the value."""
+    """The values of a column. Expressions have `{}` in place of the value."""
 
     arrow: str
     """Type in tables, as `pipeline.tables.schemas` names it."""
     filter: str
     """Type in the filter language."""
     many: bool = False
-    """A tuple of values in the order of the wire, each once."""
+    """Whether the value is a tuple, in the order of the wire, without duplicates."""
     json: str = "{}"
     """Expression of the JSON value."""
     table: str = "{}"
     """Expression of the value in tables."""
     load: str = "{}"
-    """Expression of the value of what tables have."""
+    """Expression that turns the value of a table back into the column's."""
     pack: str = "{}"
-    """Expression of what a session stores."""
+    """Expression of the value that a session stores."""
     empty: Any = None
-    """What stands in rows of which nothing is known."""
+    """Value in rows where nothing is known."""
 
     @property
     def numbered(self) -> bool:
-        """Whether a session stores the number itself, not the place of the value in a list."""
+        """Whether a session stores the number itself, not the index of the value in a list."""
         return not self.many and self.arrow.startswith("int")
 
 
 class Asked(NamedTuple):
-    """The field of the filter language that asks for a column."""
+    """The field of the filter language for a column."""
 
     name: str
     example: str
     aliases: tuple[str, ...] = ()
-    """Wireshark's names among them."""
+    """Other names, Wireshark's among them."""
     doc: str = ""
-    """Empty: the meaning of the column."""
+    """Empty for the meaning of the column."""
     truth: bool = False
-    """The field alone asks whether it is more than nothing, not whether it is there."""
+    """Whether the field alone tests for more than zero, not for presence."""
     cost: Literal["", "i", "s"] = ""
-    """Empty: by what tells the column."""
+    """Empty when it follows from the source of the column."""
 
 
 class RowColumn(NamedTuple):
-    """A column of `Row`; stands in the annotation of its attribute."""
+    """A column of `Row`; used in the annotation of its attribute."""
 
     kind: Kind
     text: str
-    """What it means, in a few words."""
+    """Meaning in a few words."""
     asked: Asked | None = None
     told_by: Part | None = None
-    """None: sessions do not store it."""
+    """None when sessions do not store it."""
     absent: int = NONE
-    """What a stored column of numbers has where there is none."""
+    """Value for "none" in a stored column of numbers."""
     json: dict[str, str] | None = None
-    """Names in exchange/1 and their expressions; None: its own name, as the kind says."""
+    """Names in exchange/1 and their expressions; None for the column's own name and the kind's
+    expression."""
     table: str | None = ""
-    """Name in tables; empty: its own; None: it is in none."""
+    """Name in tables; empty for the column's own name, None when tables lack it."""
 
 
 class Named(NamedTuple):
-    """A column and its attribute."""
+    """A column and the name of its attribute."""
 
     name: str
     column: RowColumn
@@ -90,7 +91,7 @@ class Named(NamedTuple):
 
     @property
     def table(self) -> dict[str, str]:
-        """Its name in tables, with the expression of a row; empty where it is in none."""
+        """Its name in tables, with the expression of a row; empty where tables lack it."""
         name = self.column.table
         if name is None:
             return {}
@@ -99,7 +100,7 @@ class Named(NamedTuple):
 
 @cache
 def columns_of(declared: type) -> tuple[Named, ...]:
-    """The columns that a class declares, in order."""
+    """Return the columns that a class declares, in order."""
     return tuple(
         Named(name, each)
         for name, hint in declared.__annotations__.items()

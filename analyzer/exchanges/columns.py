@@ -1,4 +1,4 @@
-"""Columns in place of objects: a million exchanges fit where a tenth of that would as objects."""
+"""Columns in place of objects: they hold about ten times as many exchanges in the same memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 from kafkascope.analyzer.model import Cut, Frame, Part
 
 Read: TypeAlias = Callable[[int, int, int], bytes]
-"""(file, offset, size) -> bytes of the input once more; may raise `captures.NotKept`."""
+"""Reads (file, offset, size) of the input again and returns the bytes; may raise
+`captures.NotKept`."""
 
 T = TypeVar("T", bound=Hashable)
 
@@ -22,14 +23,14 @@ _FRAME: Final = struct.Struct("<qqqqBI")
 """Stream offset, size, times of the first and the last byte, cut, number of parts."""
 _PART: Final = struct.Struct("<HQIQ")
 _WHOLE: Final = struct.Struct("<qqqqBIHQIQ")
-"""A frame of one part, which most are."""
+"""A frame of a single part, the common case."""
 
 WIDTHS: Final = "bhiq"
 
 
 def grown(column: array[int], values: Sequence[int]) -> array[int]:
-    """A column with more values: the same one, or a wider copy once they do not fit. It starts with
-    a byte for each, which most columns never exceed."""
+    """Return the column with more values: the same one, or a wider copy once they do not fit. A
+    column starts with one byte per value, which most never exceed."""
     for code in WIDTHS[WIDTHS.index(column.typecode) :]:
         try:
             more = array(code, values)
@@ -45,7 +46,7 @@ def grown(column: array[int], values: Sequence[int]) -> array[int]:
 
 
 class ValueList(Generic[T]):
-    """Values by number: each is kept once, however many rows have it."""
+    """Values by number: each distinct value is kept once, however many rows have it."""
 
     __slots__ = ("_numbers", "values")
 
@@ -55,16 +56,16 @@ class ValueList(Generic[T]):
         self._numbers: _Numbers[T] = _Numbers(self.values)
 
     def number(self, value: T) -> int:
-        """The number of a value; a new one for a new value."""
+        """Return the number of a value; a new number for a new value."""
         return self._numbers[value]
 
     def numbers(self, values: Iterable[T]) -> Iterable[int]:
-        """The numbers of values."""
+        """Return the numbers of values."""
         return map(self._numbers.__getitem__, values)
 
 
 class _Numbers(dict[T, int]):
-    """Numbers by value; who asks for a new value makes one."""
+    """Numbers by value; looking up a new value assigns the next number."""
 
     __slots__ = ("_values",)
 
@@ -79,19 +80,19 @@ class _Numbers(dict[T, int]):
 
 
 class Kept(Protocol):
-    """Where bytes go that are read again by their address: a `Heap`, or a `captures.Spool`."""
+    """Store of bytes that are read again by their address: a `Heap` or a `captures.Spool`."""
 
     written: int
     """The address of the next byte."""
 
     def write(self, data: bytes, /) -> int:
-        """Keep them; their address."""
+        """Keep the bytes and return their address."""
 
     def read(self, at: int, size: int, /) -> bytes:
-        """The bytes at an address."""
+        """Return the bytes at an address."""
 
     def release(self, before: int, /) -> None:
-        """What is before that address is not read any more."""
+        """Release what lies before an address: it is not read any more."""
 
 
 class Heap:
@@ -103,26 +104,26 @@ class Heap:
         self.written = 0
 
     def write(self, data: bytes) -> int:
-        """Keep them; their address."""
+        """Keep the bytes and return their address."""
         at = self.written
         self._data += data
         self.written += len(data)
         return at
 
     def read(self, at: int, size: int) -> bytes:
-        """The bytes at an address; a copy, so that others may be written meanwhile."""
+        """Return a copy of the bytes at an address, so that others may be written meanwhile."""
         return bytes(self._data[at - self._from : at - self._from + size])
 
     def release(self, before: int) -> None:
-        """What is before that address is not read any more."""
+        """Release what lies before an address: it is not read any more."""
         if before > self._from:
             del self._data[: before - self._from]
             self._from = before
 
 
 class Frames:
-    """Frames without their bytes: where these stand in the input, packed, in the order of rows: of
-    each row the request, then the response, as far as there are any."""
+    """Frames without their bytes: their places in the input, packed, in the order of rows; for each
+    row the request, then the response, where present."""
 
     def __init__(self, kept: Kept | None = None) -> None:
         self._kept: Kept = Heap() if kept is None else kept
@@ -133,7 +134,7 @@ class Frames:
         return self._kept.written
 
     def extend(self, pairs: Iterable[tuple[Frame | None, Frame | None]]) -> list[int]:
-        """Keep the frames of rows; the address of each row's."""
+        """Keep the frames of rows and return the address of each row's frames."""
         found, packed, at = [], [], self.end
         for pair in pairs:
             found.append(at)
@@ -146,20 +147,20 @@ class Frames:
         return found
 
     def since(self, at: int) -> bytes:
-        """All that is packed from an address on: for `append` elsewhere."""
+        """Return everything packed from an address on, for `append` to another object."""
         return self._kept.read(at, self.end - at)
 
     def append(self, packed: bytes) -> None:
-        """Keep what `since` gave."""
+        """Append the bytes that `since` returned."""
         self._kept.write(packed)
 
     def release(self, before: int) -> None:
-        """Forget what stands before an address; addresses stay."""
+        """Forget everything before an address; addresses stay valid."""
         self._kept.release(before)
 
     def get(self, addresses: Sequence[int], row: int, count: int, read: Read) -> list[Frame]:
-        """So many frames of a row with their bytes, read again. `addresses` has what `extend` told
-        of all rows."""
+        """Return `count` frames of a row with their bytes, read again. `addresses` holds the
+        results of `extend` for all rows."""
         at, behind = addresses[row], addresses[row + 1 : row + 2]
         packed = self._kept.read(at, (behind[0] if behind else self.end) - at)
         place, found = 0, []
@@ -178,7 +179,7 @@ def _packed(frame: Frame) -> bytes:
     _, offset, size, first_ns, last_ns, parts, cut = frame
     if len(parts) == 1:
         ((file, at, length, packet),) = parts
-        # A part of no file has a negative one.
+        # A part without a file has a negative number.
         numbers = (file if file > 0 else 0, at, length, packet)
         return _WHOLE.pack(offset, size, first_ns, last_ns, _CUT[cut], 1, *numbers)
     head = _FRAME.pack(offset, size, first_ns, last_ns, _CUT[cut], len(parts))

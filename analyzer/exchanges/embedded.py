@@ -1,5 +1,5 @@
-"""The formats inside the bytes fields of an exchange: what one side of it, or its connection,
-knows about the other."""
+"""The formats inside the bytes fields of an exchange, decoded with what the other side or the
+connection knows about them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SASL_AUTHENTICATE: Final = 36
 def embedded_of(
     exchange: Exchange, side: Request | Response | None
 ) -> Iterator[tuple[str, Embedded]]:
-    """(path, what is inside) of one side; secrets are masked."""
+    """Yield (path, decoded contents) of one side; secrets are masked."""
     if side is not None and side.decoded is not None:
         yield from embedded_in(side.decoded.layout, side.decoded.body, _around(exchange))
 
 
 def token_of(exchange: Exchange, side: Request | Response) -> Embedded | None:
-    """What a raw SASL token says that is no secret."""
+    """Return the non-secret parts of a raw SASL token."""
     from_client = isinstance(side, Request)
     return sasl_token(side.frame.payload, exchange.mechanism, from_client=from_client)
 
 
 def may_hide(exchange: Exchange, side: Request | Response) -> bool:
-    """Whether bytes of that side that are not decoded may be a secret."""
+    """Return whether undecoded bytes of a side may be a secret."""
     api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
     if api is None:
         return False
     if side.decoded is not None:
-        # Surplus behind a whole message.
+        # Surplus after a whole message.
         return api.key == SASL_AUTHENTICATE
     name = f"{api.name}{'Request' if isinstance(side, Request) else 'Response'}"
     return has_secrets(layout_of(name, api.versions.high))

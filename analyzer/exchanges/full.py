@@ -1,4 +1,4 @@
-"""Bodies for outputs: without secrets, with their records spelled out."""
+"""Bodies for outputs: without secrets, with their records written out."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 RECORDS_LIMIT: Final = 128 << 20
-"""Bytes of JSON for the records of one exchange: a line is made in one piece. Clients fetch 50 MB
-at once unless told otherwise; kilobytes of compressed batches could make gigabytes."""
+"""Bytes of JSON for the records of one exchange: a line is built in one piece. Clients fetch up to
+50 MB at once by default, and kilobytes of compressed batches could expand to gigabytes."""
 COLUMN_LIMIT: Final = 32 << 20
-"""The same for a column of a table: Arrow and Parquet hold a value several times."""
+"""The same limit for a column of a table: Arrow and Parquet hold a value several times."""
 LEFT_OUT: Final = "records are left out: those of the exchange take more than {} MB"
 
 ARRAYS: Final = {
@@ -48,11 +48,11 @@ ARRAYS: Final = {
     SHARE_FETCH: ("response", "responses", "partitions", "records"),
     FETCH_SNAPSHOT: ("response", "topics", "partitions", "unaligned_records"),
 }
-"""Api key -> the side that has records, the arrays around them, the field."""
+"""By API key: the side that has records, the arrays around them, the field."""
 
 
 class Room:
-    """Bytes of JSON that the records of an exchange may take."""
+    """Remaining bytes of JSON that the records of an exchange may take."""
 
     def __init__(self, limit: int) -> None:
         self.left = limit
@@ -62,9 +62,9 @@ class Room:
 def full_bodies(
     exchange: Exchange, names: TopicNames, problems: list[Problem], limit: int | None = None
 ) -> dict[str, Any]:
-    """`request` and `response`: the bodies as JSON has them, null for one that is not there or not
-    decoded. Each records field is an object of base64 and batches. `embedded`: what other bytes
-    fields hold, where that is known. `fetch_session`: what the request implies."""
+    """Return `request` and `response`: the bodies in their JSON form, null for one that is missing
+    or not decoded. Each records field becomes an object of base64 and batches. `embedded`: decoded
+    contents of other bytes fields. `fetch_session`: the state that the request implies."""
     out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
     if found := _embedded(exchange):
         out["embedded"] = found
@@ -124,8 +124,8 @@ def _clean(side: Request | Response | None) -> Any:
 def _spelled(
     number: int, data: bytes | None, fields: Any, problems: list[Problem], room: Room
 ) -> dict[str, Any] | None:
-    """What stands for a records field; `fields` gives those that hold anything, in the same
-    order. `room`: what is left of the exchange's limit."""
+    """Return the JSON form of a records field; `fields` yields the fields that are not empty, in
+    the same order. `room`: what is left of the exchange's limit."""
     if data is None:
         return None
     if not data:
@@ -174,8 +174,8 @@ def _spelled(
 
 
 def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
-    """Objects with a comma behind each of them as an array; None, and no room, when there is too
-    little of it."""
+    """Return objects, each followed by a comma, as an array; None when there is too little room,
+    which is then used up."""
     parts = [b"["]
     for piece in pieces:
         room.left -= len(piece)
@@ -189,7 +189,7 @@ def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
 
 
 def _holds_more(field: RecordField, spelled: int) -> bool:
-    """Whether the field has whole batches behind those that are spelled out; expands nothing."""
+    """Return whether the field has whole batches after those written so far; expands nothing."""
     try:
         return sum(not isinstance(each, Partial) for each in field.batches()) > spelled
     except DissectError:
@@ -197,16 +197,16 @@ def _holds_more(field: RecordField, spelled: int) -> bool:
 
 
 def line_of(value: dict[str, Any]) -> bytes:
-    """A line of JSON with its line feed; takes what `full_bodies` gives."""
+    """Return a line of JSON with its line feed; takes the result of `full_bodies`."""
     return json_of(value, orjson.OPT_APPEND_NEWLINE)
 
 
 def json_of(value: dict[str, Any], option: int = 0) -> bytes:
-    """The same without a line feed."""
+    """Return the same without a line feed."""
     try:
         return orjson.dumps(value, default=plain, option=option)
     except TypeError:
-        # A string that was not UTF-8; rare enough to do it slowly.
+        # A string that is not UTF-8; rare enough for the slow path.
         text = json.dumps(without_non_finite(value), default=_slow, separators=(",", ":"))
         return text.encode("ascii") + (b"\n" if option else b"")
 
@@ -218,6 +218,6 @@ def _slow(value: Any) -> Any:
 def full_line(
     row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem] | None = None
 ) -> bytes:
-    """An exchange/1 line with `request` and `response`, line feed included."""
+    """Return an exchange/1 line with `request` and `response`, line feed included."""
     bodies = full_bodies(exchange, names, [] if problems is None else problems)
     return line_of(to_json(row) | bodies)

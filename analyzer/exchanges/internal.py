@@ -1,4 +1,4 @@
-"""Topic names out of the metadata log: brokers of a KRaft cluster fetch it as records, and it names
+"""Topic names from the metadata log: brokers of a KRaft cluster fetch it as records, and it names
 every topic that later requests give by id only (KIP-516, KIP-500)."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def learn_from_log(exchange: Exchange, names: TopicNames) -> None:
             break
     else:
         return
-    # Few captures have this log; the others do not load what it needs.
+    # Few captures have this log; others do not load the modules that it needs.
     from kafkascope.analyzer.exchanges.records import fields_of
 
     for field in fields_of(exchange, names):
@@ -51,5 +51,5 @@ def _learn(data: bytes, names: TopicNames) -> None:
                 if value is not None and value.message == TOPIC_RECORD:
                     names.learn(value.body["topic_id"], value.body["name"])
     except DissectError:
-        # The records command reports damage; names are a convenience.
+        # The records command reports damage; names are optional here.
         return

@@ -1,6 +1,7 @@
-"""Capture files -> exchanges: the only module that joins captures and conversations.
+"""Capture files to exchanges: the only module that joins captures and conversations.
 
-`open_capture` streams: memory stays bounded, and each exchange is told as soon as it is complete.
+`open_capture` streams: memory stays bounded, and each exchange is yielded as soon as it is
+complete.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ Legs: TypeAlias = Literal["client", "both"]
 
 CLIENT_LEG: Final = "kafkascope: client leg"
 BROKER_LEG: Final = "kafkascope: broker leg"
-"""Comment of the capture interface on which our proxy records its side towards the broker. The same
-requests went over the client's leg, so its rows are left out unless they are asked for."""
+"""Comment of the capture interface on which our proxy records the connection to the broker. The
+client's connection carried the same requests, so these rows are left out by default."""
 
 
 FINGERPRINT_BYTES: Final = 64 * 1024
-"""Of a file's head: times and sequence numbers of its first packets make it unlike any other."""
+"""Bytes at the head of a file: times and sequence numbers of the first packets make it unique."""
 
 
 class Listener(Protocol):
-    """Who wants to know all that happens on connections, beside the exchanges."""
+    """Receiver of all events of connections, besides the exchanges."""
 
     def event(self, event: StreamEvent) -> None:
-        """What happened, before what follows of it is told."""
+        """Receive an event, before anything that follows it."""
 
     def exchange(self, exchange: Exchange) -> None:
-        """Every exchange, before it is told."""
+        """Receive an exchange, before it is yielded."""
 
 
 class Capture:
@@ -83,7 +84,8 @@ class Capture:
         self.source.close()
 
     def exchanges(self) -> Iterator[Exchange]:
-        """Every exchange when it is complete; those in flight at the end of the capture last.
+        """Yield every exchange when it is complete; those in flight at the end of the capture come
+        last.
 
         Never raises for damage: see `damage`.
         """
@@ -114,7 +116,8 @@ class Capture:
         yield from self.in_flight()
 
     def in_flight(self) -> list[Exchange]:
-        """What is without an answer now that no more is read; also after ctrl+c in `exchanges`."""
+        """Return the exchanges without a response when reading ends, also after ctrl+c in
+        `exchanges`."""
         found = self._conversations.finish()
         if self.listener is not None:
             for exchange in found:
@@ -131,14 +134,14 @@ def open_capture(
 ) -> Capture:
     """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
 
-    `decode_as`: ports that are Kafka's whatever they carry. `spool` keeps what cannot be read
-    twice.
+    `decode_as`: ports that carry Kafka, whatever the bytes look like. `spool` keeps input that
+    cannot be read twice.
     """
     return Capture(open_inputs(paths, spool=spool), decode_as=decode_as, legs=legs)
 
 
 def fingerprint(name: str) -> bytes:
-    """What stands for a file in exchange ids; does not depend on where it lies."""
+    """Return the identity of a file in exchange ids; independent of its path."""
     path = Path(name)
     try:
         if not path.is_file():

@@ -1,8 +1,7 @@
-"""The records that an exchange carried, as record/1 objects: produced ones from the request,
-fetched
-ones from the response.
+"""Records of an exchange as record/1 objects: produced records from the request, fetched records
+from the response.
 
-Written for speed: what is the same for all records of a batch is formatted once, so a record costs
+Written for speed: what all records of a batch have in common is formatted once, so a record costs
 little more than the JSON of its key and value.
 """
 
@@ -46,39 +45,40 @@ PRODUCE = 0
 FETCH = 1
 FETCH_SNAPSHOT = 59
 SEARCHED = 1 << 30
-"""Bytes of a field that are searched for its secrets, for each of them anew: a second. A thousand
-credentials in a megabyte are found; where there are more, nothing of the field is shown."""
+"""Limit in bytes for the search for secrets in a field, which is searched once for each of them:
+about a second. A thousand credentials in a megabyte are found; of a field beyond the limit nothing
+is shown."""
 SHARE_FETCH = 78
 PIECE = 1 << 20
-"""Bytes of JSON that are made before they are given away: a batch may take gigabytes."""
+"""Bytes of JSON per piece that is yielded: the JSON of a batch may take gigabytes."""
 LONGEST = 8 << 20
-"""Bytes of a record's key, value and headers that are spelled out: eight times what brokers
-take unless told otherwise. As JSON they may be six times as much."""
+"""Limit in bytes for a record's key, value and headers to be written out: eight times the size that
+brokers accept by default. As JSON they may take six times as much."""
 KEPT = 1 << 20
-"""Of a longer record a key, a value or headers up to this size are spelled out."""
+"""Bytes up to which a key, a value or the headers of a longer record are still written out."""
 
 
 class RecordField(NamedTuple):
-    """One records field: of a partition, in one message."""
+    """A records field: the records of one partition in one message."""
 
     source: Literal["produce", "fetch", "log"]
     topic: str | None
-    """None when the wire names the topic by an id and nothing told its name."""
+    """None when the wire gives only a topic id whose name is not known."""
     topic_id: bytes | None
     partition: int
     data: bytes
     base_offset: int | None
-    """Of a Produce: where the broker says it put the first record."""
+    """For Produce: the offset that the broker assigned to the first record."""
     aligned: bool = True
-    """Begins with a batch; a piece of a snapshot may begin inside one."""
+    """Whether it begins with a batch; a piece of a snapshot may begin inside one."""
 
     def batches(self) -> Iterator[Batch | Partial]:
-        """The batches of the field; `Malformed` at the first nonsense."""
+        """Yield the batches of the field; `Malformed` at the first invalid one."""
         return batches(self.data) if self.aligned else aligned(self.data)
 
 
 class Problem(NamedTuple):
-    """Records that could not be read, or that are damaged."""
+    """Records that could not be read or are damaged."""
 
     exchange: int
     topic: str
@@ -90,7 +90,7 @@ class Problem(NamedTuple):
 
 
 def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[RecordField]:
-    """The records fields of an exchange that hold anything."""
+    """Yield the records fields of an exchange that are not empty."""
     request, response = exchange.request, exchange.response
     asked = None if request is None else request.body
     answer = None if response is None else response.body
@@ -127,7 +127,8 @@ def _topic(topic: dict[str, Any], name: str, names: TopicNames) -> tuple[str | N
 
 
 def _given(answer: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
-    """(topic name, id, partition) -> base offset, where the broker took the records."""
+    """Return the base offsets by (topic name, id, partition) for the partitions whose records the
+    broker accepted."""
     if answer is None:
         return {}
     return {
@@ -139,8 +140,8 @@ def _given(answer: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
 
 
 def record_lines(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> Iterator[bytes]:
-    """The record/1 objects of an exchange as JSON lines, with line feeds, some of them at a time;
-    what cannot be read is added to `problems`."""
+    """Yield the record/1 objects of an exchange as JSON lines, with line feeds, several at a time;
+    records that cannot be read are added to `problems`."""
     for field in fields_of(exchange, names):
         for _, pieces in field_objects(exchange.number, field, problems, b"\n"):
             yield from pieces
@@ -149,8 +150,8 @@ def record_lines(exchange: Exchange, names: TopicNames, problems: list[Problem])
 def field_objects(
     number: int, field: RecordField, problems: list[Problem], separator: bytes
 ) -> Iterator[tuple[Batch, Iterator[bytes]]]:
-    """Each whole batch of a records field with its records as JSON objects, some of them at a time,
-    `separator` after each of them."""
+    """Yield each whole batch of a records field with its records as JSON objects, several at a
+    time, each followed by `separator`."""
     data = field.data
     place = 0
     try:
@@ -176,7 +177,7 @@ def _problem(number: int, field: RecordField, text: str) -> Problem:
 
 
 def topic_text(field: RecordField) -> str:
-    """The topic's name, or what stands for it."""
+    """Return the topic's name, or a placeholder where it is not known."""
     if field.topic is not None:
         return field.topic
     return short_id(field.topic_id) if field.topic_id is not None else ""
@@ -190,8 +191,8 @@ def batch_objects(
     offset: int | None,
     separator: bytes,
 ) -> Iterator[bytes]:
-    """The records of a batch as JSON objects, some of them at a time; `offset` is the first one's,
-    of a Produce. Without `number` they come from Kafka's own files."""
+    """Yield the records of a batch as JSON objects, several at a time. `offset` is the offset of
+    the first record of a Produce. Without `number` the records come from Kafka's own files."""
     start = {
         "schema": "record/1",
         "exchange": number,
@@ -213,7 +214,7 @@ def batch_objects(
     tail = b"," + dumps(end)[1:-1] + b',"sequence":'
     last = b"," + dumps(rest)[1:] + separator
     sequence = batch.base_sequence if known else -1
-    # Kafka counts sequence numbers by offset: compaction leaves holes in both.
+    # Kafka counts sequence numbers by offset: compaction leaves gaps in both.
     first = batch.base_offset
     closing = b',"headers":[]' + tail + b"null" + last
     produced = field.source == "produce"
@@ -274,7 +275,8 @@ def batch_objects(
             ending = closing
         if meaning:
             ending = b"".join((ending[: -1 - len(separator)], b",", meaning, b"}", separator))
-        # Joined at once: what orjson gives is a short text at the start of 4 kB that stay taken.
+        # Joined at once: orjson returns a short text at the start of a 4 kB buffer, which stays
+        # allocated.
         line = b"".join((head, at, time, shown_key, b',"value":', shown, ending))
         del shown
         parts.append(line)
@@ -292,12 +294,12 @@ def _size(headers: Sequence[Header]) -> int:
 
 
 def _left_out(size: int) -> bytes:
-    """What stands for a key, a value or headers that are too long."""
+    """Return the placeholder of a key, a value or headers that are too long."""
     return b'{"left_out":"%d bytes of a record with more than %d MB"}' % (size, LONGEST >> 20)
 
 
 def _schemas(key: bytes | None, value: bytes | None) -> bytes:
-    """Members of the object for ids of schemas in Schema Registry's framing."""
+    """Return the members of the object for schema ids in Schema Registry's framing."""
     ids = {"key_schema_id": key, "value_schema_id": value}
     found = {name: schema_id_of(data) for name, data in ids.items() if data}
     shown = {name: number for name, number in found.items() if number is not None}
@@ -307,8 +309,8 @@ def _schemas(key: bytes | None, value: bytes | None) -> bytes:
 def _meaning(
     field: RecordField, batch: Batch, key: bytes | None, value: bytes | None
 ) -> tuple[bytes | None, bytes]:
-    """The value without secrets, and what key and value of one of Kafka's own records say, as a
-    member of the object."""
+    """Return the value without secrets, and the decoded key and value of a record of Kafka's
+    internal topics as a member of the object."""
     found = decode(field.topic, key, value, topic_id=field.topic_id, control=batch.control)
     if found is None:
         return value, b""
@@ -319,8 +321,9 @@ def _meaning(
 
 
 def shareable(field: RecordField) -> bytes | None:
-    """The field's bytes with asterisks for the secrets in Kafka's own records; None when secrets
-    lie in a compressed batch, where they cannot be taken out, or when there are very many."""
+    """Return the field's bytes with asterisks in place of secrets in Kafka's internal records; None
+    when secrets lie in a compressed batch, where they cannot be masked, or when there are too
+    many."""
     data = field.data
     if not is_internal(field.topic, field.topic_id):
         return data
@@ -335,10 +338,10 @@ def shareable(field: RecordField) -> bytes | None:
                     searched += len(data)
                     if batch.codec or searched > SEARCHED:
                         return None
-                    # The whole value is looked for: a password may be a single letter.
+                    # The whole value is searched for: a password may be a single letter.
                     data = data.replace(record.value, hidden)
     except DissectError:
-        # What cannot be read cannot be searched for secrets either.
+        # What cannot be read cannot be searched for secrets.
         return None
     return data
 
@@ -373,7 +376,7 @@ def _base64(value: bytes) -> bytes:
 
 
 def octets(value: bytes | None) -> bytes:
-    """A key or value as JSON: text when it is UTF-8, else base64."""
+    """Return a key or value as JSON: text when it is UTF-8, else base64."""
     if value is None:
         return b"null"
     try:

@@ -1,6 +1,6 @@
-"""Exchange -> Row: one flat, typed record; the one table definition that every output uses.
+"""Rows: one flat, typed record per exchange, the single table definition that every output uses.
 
-`Row` declares the columns; whatever has to list them asks `columns_of(Row)`.
+`Row` declares the columns; code that has to list them calls `columns_of(Row)`.
 """
 
 # Annotations are objects here, not text: evaluating the text would take 3 ms of each start.
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 
 NO_ID: Final = -(2**40)
 NO_ACKS: Final = -(2**20)
-"""Stored where there are none: correlation ids and acks may be -1."""
+"""Stored where there is no value: correlation ids and acks may be -1."""
 MOST_SHOWN: Final = 3
-"""Topics, groups or partitions that `result` names before it counts the others."""
+"""Topics, groups or partitions that `result` names before it only counts the others."""
 
 
 class RowError(NamedTuple):
-    """An error code of a response and what it is about."""
+    """An error code of a response and what it refers to."""
 
     code: int
     name: str
     top: bool = False
-    """The response's own error, not one of a part of it."""
+    """Whether it is the error of the response itself, not of a part of it."""
     topic: str | None = None
     topic_id: bytes | None = None
     partition: int | None = None
     group: str | None = None
     message: str | None = None
-    """The broker's own text, where the response has one."""
+    """The broker's error message, where the response has one."""
 
 
 MS: Final = 1_000_000
@@ -98,11 +98,11 @@ _NOTES: Final = Kind(
 
 @dataclass(slots=True, unsafe_hash=True)  # as `Exchange`: not frozen, though nobody changes it
 class Row:
-    """One exchange in a line: the declaration of its columns, in the order of all outputs. Lists
-    keep the order of the wire, each value once.
+    """One exchange as a row: declares the columns in the order of all outputs. Lists keep the order
+    of the wire, without duplicates.
 
-    A new column is a line here and one where it is collected (`row_of`; what bodies say comes from
-    `BodyFacts`). See `column` for what the words mean.
+    A new column is a line here and one where its value is collected (`row_of`; values from bodies
+    come from `BodyFacts`). See `column` for the meaning of the terms.
     """
 
     number: Annotated[
@@ -458,11 +458,11 @@ class Row:
 
 
 _address = lru_cache(4096)(str)
-"""Of an endpoint."""
+"""Returns the text of an endpoint."""
 
 
 def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
-    """The row of an exchange; topic names as far as they are known by now."""
+    """Return the row of an exchange, with the topic names known so far."""
     facts = BodyFacts()
     request, response = exchange.request, exchange.response
     asking = answering = asked = answer = latency = server = None
@@ -490,13 +490,13 @@ def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
         topics = tuple(dict.fromkeys((*topics, *(names.get(i) or short_id(i) for i in ids))))
     errors: tuple[RowError, ...] = ()
     if facts.errors:
-        # An answer need not repeat the group that was asked about.
+        # A response need not repeat the group of its request.
         group = next(iter(facts.groups)) if len(facts.groups) == 1 else None
         errors = tuple([_error(each, names, group) for each in facts.errors])
     key, version = exchange.api_key, exchange.api_version
     first = asking or answering
     session = exchange.fetch_session
-    # By position, in the order of the fields: this is done for every exchange.
+    # By position, in the order of the fields: this runs for every exchange.
     return Row(
         exchange.number,
         exchange.id,
@@ -543,14 +543,14 @@ def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
 
 
 def _both(told: dict[int, None], found: tuple[int, ...]) -> tuple[int, ...]:
-    """What fields say, then what batches say, each once."""
+    """Return the values from fields, then those from batches, without duplicates."""
     return tuple(dict.fromkeys((*told, *found))) if told else found
 
 
 def _implied(
     session: "FetchSession", listed: tuple[str, ...], names: "TopicNames"
 ) -> tuple[str, ...]:
-    """Topics of a fetch session that the request itself does not list."""
+    """Return the topics of a fetch session that the request itself does not list."""
     if not session.incremental or session.partitions is None:
         return ()
     found = dict.fromkeys(
@@ -561,7 +561,7 @@ def _implied(
 
 
 def is_flexible(key: int | None, version: int | None) -> bool:
-    """Whether that version of an API has compact types and tags."""
+    """Return whether the version of an API has compact types and tags."""
     return key in APIS and version is not None and version in APIS[key].flexible
 
 
@@ -577,7 +577,8 @@ def _error(found: tuple[Any, ...], names: "TopicNames", asked: str | None) -> Ro
 
 
 def renamed(row: Row, names: "TopicNames") -> Row:
-    """The row with names that were learned after it was made; the same row when there are none."""
+    """Return the row with topic names that were learned after it was made; the same row when there
+    are none."""
     named, implied = names.late_all(row.topics), names.late_all(row.implied_topics)
     if named is row.topics and implied is row.implied_topics:
         return row
@@ -588,25 +589,25 @@ def renamed(row: Row, names: "TopicNames") -> Row:
 
 
 def nameless(row: Row) -> list[str]:
-    """What stands for topics, named or implied, of which nothing told the name yet."""
+    """Return the placeholders of topics, listed or implied, whose names are not known yet."""
     return [topic for topic in (*row.topics, *row.implied_topics) if naming.nameless(topic)]
 
 
 def blank(**known: Any) -> Row:
-    """A row of which only that much is known."""
+    """Return a row with the given values and empty ones elsewhere."""
     empty = {each.name: each.column.kind.empty for each in columns_of(Row)}
     return Row(**empty | known)
 
 
 def row_of_table(values: dict[str, Any]) -> Row:
-    """The row of what the table of exchanges has, by names of columns; tables that were made before
-    a column was declared lack it."""
+    """Return the row for the values of the table of exchanges, by column name; tables that were
+    written before a column was declared lack it."""
     return _table_reader()(values)
 
 
 @cache
 def _table_reader() -> Callable[[dict[str, Any]], Row]:
-    """`row_of_table` as straight-line code."""
+    """Return `row_of_table` as straight-line code."""
     pairs, empty = [], {}
     for name, column in columns_of(Row):
         empty[name] = column.kind.empty
@@ -626,13 +627,13 @@ def _table_reader() -> Callable[[dict[str, Any]], Row]:
 
 
 def to_json(row: Row) -> dict[str, Any]:
-    """The exchange/1 object of a row; orjson or `dissectors.jsonform.dumps` can write it."""
+    """Return the exchange/1 object of a row; orjson or `dissectors.jsonform.dumps` can write it."""
     return _json_writer()(row)
 
 
 @cache
 def _json_writer() -> Callable[[Row], dict[str, Any]]:
-    """`to_json` as straight-line code: it is done for every exchange."""
+    """Return `to_json` as straight-line code: it runs for every exchange."""
     pairs = [f"{name!r}: {text}," for each in columns_of(Row) for name, text in each.json.items()]
     body = "\n        ".join(('"schema": "exchange/1",', *pairs))
     source = f"def to_json(row):\n    return {{\n        {body}\n    }}\n"
@@ -666,11 +667,11 @@ _JSON_NAMES: Final = {
     "iso_ns": iso_ns,
     **{each.__name__: each for each in (_error_json, _undecoded_json, _note_json)},
 }
-"""What expressions of columns name."""
+"""Names that the expressions of columns use."""
 
 
 def result(row: Row) -> str:
-    """What became of the exchange, in words for people: the last column of `ls`."""
+    """Return the outcome of the exchange in words: the last column of `ls`."""
     if row.state == "opaque":
         return f"~ {row.reason}"
     if row.state in ("orphan", "refused", "unreachable"):
@@ -705,7 +706,7 @@ def _outcome(row: Row) -> str:
 
 
 def _subject(row: Row) -> list[str]:
-    """What it is about: one partition, some topics, or a group."""
+    """Return what it refers to: one partition, some topics, or a group."""
     if row.topics:
         if len(row.topics) == 1 and len(row.partitions) == 1:
             return [f"{row.topics[0]}-{row.partitions[0]}"]
@@ -720,7 +721,7 @@ def _amount(row: Row) -> list[str]:
 
 
 def _errors(row: Row) -> str:
-    """Each error once, with what it is about."""
+    """Return each error once, with what it refers to."""
     about: dict[str, list[str]] = {}
     for error in row.errors:
         places = about.setdefault(error.name, [])

@@ -1,7 +1,8 @@
-"""Bytes of one message that come alone: a frame with its size, header and body, or a body alone.
-And back.
+"""Reading and writing of one message on its own: a frame with its size, header and body, or a body
+alone.
 
-Traffic goes through conversation.py, which knows what a frame is; here the bytes have to tell.
+Traffic goes through conversation.py, which knows the kind of each frame; here it has to be derived
+from the bytes.
 """
 
 from __future__ import annotations
@@ -32,25 +33,25 @@ Form = Literal["frame", "header and body", "body"]
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """One message as it was found in bytes."""
+    """A message as it was found in bytes."""
 
     form: Form
     header: Body | None
-    """None of a body alone."""
+    """None for a body alone."""
     body: Body
     end: int
-    """Offset behind the body; less than the number of bytes when some are left over."""
+    """Offset after the body; less than the number of bytes when some are left over."""
     layouts: tuple[tuple[Layout, int], ...]
-    """Of header (if there is one) and body, each with its offset."""
+    """The layouts of header (where present) and body, each with its offset."""
     note: str = ""
 
 
 def read_whole(name: str, version: int, data: bytes) -> Whole:
-    """Read bytes as a frame, as header and body, or as a body: the first that fits to the last
+    """Read bytes as a frame, as header and body, or as a body: the first form that fits to the last
     byte.
 
-    When none does, the likeliest (a size that fits, then a header that names the message, then a
-    body) is given with bytes left over, or refused with its `DissectError`.
+    When none does, the likeliest form (a size that fits, then a header that names the message, then
+    a body) is returned with bytes left over, or refused with its `DissectError`.
     """
     if version not in message(name).versions:
         raise UnknownVersion(f"{name} has versions {message(name).versions}, not {version}")
@@ -77,8 +78,8 @@ def read_whole(name: str, version: int, data: bytes) -> Whole:
 
 
 def _forms(name: str, version: int, data: bytes) -> Iterator[tuple[Form, int, int, int]]:
-    """What the bytes may be: form, offset of the payload, its size, how likely it is when no form
-    fits to the last byte."""
+    """Yield the possible forms: form, offset of the payload, its size, and how likely it is when no
+    form fits to the last byte."""
     kind, api, size = message(name).kind, b"", len(data)
     if kind in ("request", "response"):
         if kind == "request":
@@ -122,13 +123,13 @@ def _framed(name: str, version: int, data: bytes, at: int) -> Whole:
 
 
 def write_body(name: str, version: int, value: Any) -> bytes:
-    """The bytes of a JSON body."""
+    """Return the bytes of a JSON body."""
     layout = layout_of(name, version)
     return write_layout(layout, body_from_json(layout, value))
 
 
 def write_frame(name: str, version: int, header: Any, value: Any) -> bytes:
-    """A whole frame, size in front, of a JSON header (what it lacks is filled in) and a JSON
+    """Return a whole frame, size first, for a JSON header (missing fields are filled in) and a JSON
     body."""
     kind = message(name).kind
     if kind not in ("request", "response"):
@@ -150,6 +151,6 @@ def write_frame(name: str, version: int, header: Any, value: Any) -> bytes:
 
 
 def _trimmed(name: str, number: int, header: dict[str, Any]) -> dict[str, Any]:
-    """Without the client id where the header's version has none."""
+    """Return the header without the client id where its version has none."""
     known = {slot.name for slot in layout_of(name, number).body.slots}
     return {key: each for key, each in header.items() if key != "client_id" or key in known}
