@@ -205,7 +205,7 @@ class Running:
     def _catch(self, made: KafkaProxy, control: Control) -> None:
         loop = asyncio.get_running_loop()
 
-        def asked() -> None:
+        def on_signal() -> None:
             self._signals += 1
             if self._signals == 1:
                 self._wanted.set()
@@ -214,7 +214,7 @@ class Running:
                 loop.call_later(LAST_S, _exit, control)
 
         for each in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(each, asked)
+            loop.add_signal_handler(each, on_signal)
 
     def _ready(self, made: KafkaProxy) -> None:
         options = self.options
@@ -261,13 +261,13 @@ class _Failures:
     def __init__(self, made: KafkaProxy) -> None:
         self._hub = made.hub
 
-    def __call__(self, loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> None:
-        error = told.get("exception")
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             # The loop tries again; it would tell so, with a traceback, each second.
             self._hub.once("accept", f"connections wait, for none can be accepted: {error}")
         else:
-            loop.default_exception_handler(told)
+            loop.default_exception_handler(context)
 
 
 async def _stdin_ends() -> None:

@@ -52,8 +52,8 @@ def runtime_folder() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base) / "kafkascope" if base else _temporary()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = folder.stat()
-    if told.st_uid != os.getuid() or stat.S_IMODE(told.st_mode) & 0o077:
+    status = folder.stat()
+    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise OSError(f"{folder} is open to others")
     return folder
 
@@ -152,10 +152,10 @@ class Control:
 
     def respond(self, line: bytes) -> bytes:
         """The response to a line that only asks."""
-        told, refusal = _read(line)
+        request, refusal = _read(line)
         if refusal:
             return refusal
-        return _said(told, lambda: self.steering.do(told))
+        return _response(request, lambda: self.steering.do(request))
 
 
 class Session:
@@ -188,45 +188,45 @@ class Session:
 
     async def _one(self, line: bytes) -> bool:
         """Respond to a line. True: a stream has used the connection up."""
-        told, refusal = _read(line)
-        what = told.get("do")
+        request, refusal = _read(line)
+        what = request.get("do")
         stream = None
         if refusal:
-            respond = refusal
+            response = refusal
         elif what == "flush":
-            respond = await self._flush(told)
+            response = await self._flush(request)
         elif what == "watch":
-            respond = _said(told, lambda: self._start_watch(told))
+            response = _response(request, lambda: self._start_watch(request))
         elif what in ("capture", "exchanges"):
-            respond = _said(told, lambda: self._check_stream(told))
+            response = _response(request, lambda: self._check_stream(request))
             stream = self._capture if what == "capture" else self._exchanges
-            if not json.loads(respond)["ok"]:
+            if not json.loads(response)["ok"]:
                 stream = None
         else:
-            respond = _said(told, lambda: self._control.steering.do(told))
-        self._writer.write(respond)
+            response = _response(request, lambda: self._control.steering.do(request))
+        self._writer.write(response)
         await self._writer.drain()
         if stream is not None:
             task: Any = asyncio.current_task()
             self._control.streaming.add(task)
-            await stream(told)
+            await stream(request)
         return stream is not None
 
-    async def _flush(self, told: dict[str, Any]) -> bytes:
+    async def _flush(self, request: dict[str, Any]) -> bytes:
         recorder = self._control.proxy.recorder
         end = time.monotonic() + FLUSH_S
         # What connections have been told of is queued by now; the recorder's thread does the rest.
         while recorder is not None and not recorder.idle:
             if time.monotonic() > end:
-                return _said(told, lambda: _refuse("the recording does not keep up"))
+                return _response(request, lambda: _refuse("the recording does not keep up"))
             await asyncio.sleep(0.005)
         files = recorder.files if recorder is not None else []
-        return _said(told, lambda: {"files": [str(path) for path in files]})
+        return _response(request, lambda: {"files": [str(path) for path in files]})
 
     # --- events
 
-    def _start_watch(self, told: dict[str, Any]) -> dict[str, Any]:
-        every = told.get("every", EVERY_S)
+    def _start_watch(self, request: dict[str, Any]) -> dict[str, Any]:
+        every = request.get("every", EVERY_S)
         if isinstance(every, bool) or not isinstance(every, int | float) or isnan(every):
             raise ValueError(f"`every` is seconds, not {every!r}")
         if self._watch is not None:
@@ -245,9 +245,9 @@ class Session:
                 changed.clear()
                 new = min(hub.said - said, len(hub.notices))
                 for at_ns, text in list(hub.notices)[len(hub.notices) - new :]:
-                    self._tell({"event": "notice", "at_ns": at_ns, "text": text})
+                    self._send({"event": "notice", "at_ns": at_ns, "text": text})
                 said = hub.said
-                self._tell(self._control.steering.state())
+                self._send(self._control.steering.state())
                 await self._writer.drain()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(every):
@@ -258,28 +258,28 @@ class Session:
         finally:
             hub.watchers.discard(changed.set)
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _send(self, event: dict[str, Any]) -> None:
         self._writer.write(_line(event))
 
     # --- streams
 
-    def _check_stream(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _check_stream(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._writer.get_extra_info("socket") is None:
             raise ValueError("streams need the socket")
         if self._watch is not None:
             raise ValueError("this connection watches: use another one for a stream")
-        if told.get("filter") is not None:
+        if request.get("filter") is not None:
             from kafkascope.analyzer.filter.language import bind
             from kafkascope.analyzer.filter.saved import spelled
 
-            bind(spelled(text_of(told, "filter")))
+            bind(spelled(text_of(request, "filter")))
         return {}
 
     def _name(self) -> str:
         self._control.streams += 1
         return f"control-{self._control.streams}"
 
-    async def _capture(self, told: dict[str, Any]) -> None:
+    async def _capture(self, request: dict[str, Any]) -> None:
         sock = self._writer.get_extra_info("socket")
         sink = self._control.live.add(os.dup(sock.fileno()), self._name())
         try:
@@ -288,10 +288,10 @@ class Session:
         finally:
             await asyncio.shield(self._control.live.remove(sink))
 
-    async def _exchanges(self, told: dict[str, Any]) -> None:
+    async def _exchanges(self, request: dict[str, Any]) -> None:
         from kafkascope.proxy.recording.watch import command
 
-        text = told.get("filter")
+        text = request.get("filter")
         arguments = ("--json", *(("-Y", text) if text else ()))
         theirs, ours = os.pipe()
         try:
@@ -357,22 +357,22 @@ def is_listening(path: Path) -> bool:
 def _read(line: bytes) -> tuple[dict[str, Any], bytes]:
     """Parse a request; or the refusal of a line that is none."""
     try:
-        told = json.loads(line)
+        request = json.loads(line)
     except (ValueError, RecursionError) as error:
         return {}, _line({"ok": False, "error": str(error)})
-    if not isinstance(told, dict):
+    if not isinstance(request, dict):
         return {}, _line({"ok": False, "error": "an object is wanted"})
-    return told, b""
+    return request, b""
 
 
-def _said(told: dict[str, Any], do: Callable[[], dict[str, Any]]) -> bytes:
+def _response(request: dict[str, Any], do: Callable[[], dict[str, Any]]) -> bytes:
     try:
         out = {"ok": True, **do()}
     except REFUSED as error:
         reason = f"{error.args[0]!r} is missing" if type(error) is KeyError else str(error)
         out = {"ok": False, "error": reason}
-    if "id" in told:
-        out["id"] = told["id"]
+    if "id" in request:
+        out["id"] = request["id"]
     return _line(out)
 
 
@@ -380,8 +380,8 @@ def _refuse(sentence: str) -> dict[str, Any]:
     raise ValueError(sentence)
 
 
-def _line(told: dict[str, Any]) -> bytes:
-    return json.dumps(told, separators=(",", ":"), default=_plain).encode() + b"\n"
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":"), default=_plain).encode() + b"\n"
 
 
 def _plain(value: Any) -> Any:

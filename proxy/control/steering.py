@@ -30,11 +30,11 @@ class Steering:
         self._stop = stop
         self._started_ns = time.time_ns()
 
-    def do(self, told: dict[str, Any]) -> dict[str, Any]:
+    def do(self, request: dict[str, Any]) -> dict[str, Any]:
         """The response to a request; `ValueError`, `KeyError` and the like when it is refused."""
         proxy = self.proxy
         held = proxy.held
-        match told.get("do"):
+        match request.get("do"):
             case "status":
                 return self.status()
             case "metrics":
@@ -44,33 +44,35 @@ class Steering:
             case "held":
                 return {"held": held.list()}
             case "show":
-                return {"body": held.body(_number(told))}
+                return {"body": held.body(_number(request))}
             case "release":
-                if told["number"] == "all":
+                if request["number"] == "all":
                     return {"released": held.release_all()}
-                held.release(_number(told))
+                held.release(_number(request))
                 return {"released": 1}
             case "drop":
-                held.drop(_number(told))
+                held.drop(_number(request))
                 return {}
             case "edit":
-                held.edit(_number(told), told["body"])
+                held.edit(_number(request), request["body"])
                 return {}
             case "rules":
                 return {"rules": self.rules()}
             case "fault":
-                fault = parse_fault(text_of(told, "rule"), text_of({"name": "", **told}, "name"))
+                fault = parse_fault(
+                    text_of(request, "rule"), text_of({"name": "", **request}, "name")
+                )
                 proxy.rules.add(fault)
                 return {"rule": fault.to_json()}
             case "remove":
-                return {"removed": self._remove(text_of(told, "name"))}
+                return {"removed": self._remove(text_of(request, "name"))}
             case "clear":
                 count = len(proxy.rules)
                 proxy.rules.clear()
                 return {"removed": count}
             case "hold":
-                text = None if told["filter"] is None else text_of(told, "filter")
-                return self._hold(text, told.get("on"))
+                text = None if request["filter"] is None else text_of(request, "filter")
+                return self._hold(text, request.get("on"))
             case "stop":
                 if self._stop is None:
                     raise ValueError("this proxy cannot be stopped from here")
@@ -167,16 +169,16 @@ def hold_rules(text: str, on: str | None = None) -> list[Fault]:
     return [rule]
 
 
-def text_of(told: dict[str, Any], name: str) -> str:
+def text_of(request: dict[str, Any], name: str) -> str:
     """A member that has to be text; `ValueError`, `KeyError`."""
-    text = told[name]
+    text = request[name]
     if not isinstance(text, str):
         raise ValueError(f"`{name}` is text, not {type(text).__name__}")
     return text
 
 
-def _number(told: dict[str, Any]) -> int:
-    number = told["number"]
+def _number(request: dict[str, Any]) -> int:
+    number = request["number"]
     if type(number) is not int:
         raise ValueError(f"`number` is a number, not {number!r}")
     return number

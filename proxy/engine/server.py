@@ -75,8 +75,9 @@ class KafkaProxy:
         self.hub = Hub()
         self.held = HeldFrames(self)
         self.hub.held = self.held
-        self.chain = Chain(rules)
-        self.chain.attach(self.hub)
+        self.rules = Chain(rules)
+        """May change while traffic flows."""
+        self.rules.attach(self.hub)
         self.nodes = Nodes(
             upstreams,
             self._serve_soon,
@@ -235,13 +236,6 @@ class KafkaProxy:
 
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(LOOK_S, look)
-
-    # --- rules
-
-    @property
-    def rules(self) -> Chain:
-        """The rules; they may change while traffic flows."""
-        return self.chain
 
     # --- listening
 

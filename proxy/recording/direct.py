@@ -35,17 +35,13 @@ class Direct:
         self._have = 0
         self._known = -1
         """Where the file ends for us; -1: somebody else wrote."""
-        self._settled = True
+        self.settled = True
+        """Whether all that was written is in the file."""
 
     @property
     def usable(self) -> bool:
         """Whether the file system supports such writes."""
         return self._descriptor >= 0
-
-    @property
-    def settled(self) -> bool:
-        """Whether all that was written is in the file."""
-        return self._settled
 
     def open(self, plain: int) -> None:
         """Open the file of the descriptor `plain` for such writes."""
@@ -63,7 +59,7 @@ class Direct:
         descriptor, self._descriptor = self._descriptor, -1
         self._have = 0
         self._known = -1
-        self._settled = True
+        self.settled = True
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -73,7 +69,7 @@ class Direct:
         if self._known != end and not self._begin(end):
             return False
         memory, have = self._memory, self._have
-        self._settled = False
+        self.settled = False
         for part in parts:
             size = len(part)
             if size <= ROOM - have:
@@ -99,8 +95,8 @@ class Direct:
 
     def settle(self) -> None:
         """Write the rest that fills no block."""
-        if not self._settled:
-            self._settled = True
+        if not self.settled:
+            self.settled = True
             self._write_plain(0)
 
     def leave(self) -> bool:

@@ -5,6 +5,7 @@ State without I/O: parts to be written come out, large payloads among them as th
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
@@ -53,23 +54,13 @@ class Batch(NamedTuple):
     leases: tuple[object, ...]
 
 
-class _Buffer:
-    """Collects what `PcapngWriter` writes."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self.parts.append(data)
-
-
 def preamble(link_type: int = 1) -> bytes:
     """The start of every file: the section and its two interfaces."""
-    buffer = _Buffer()
+    buffer = BytesIO()
     writer = PcapngWriter(buffer)
     writer.interface("client", link_type=link_type, comment=CLIENT_LEG)
     writer.interface("broker", link_type=link_type, comment=BROKER_LEG)
-    return b"".join(buffer.parts)
+    return buffer.getvalue()
 
 
 class _Conversation:
@@ -130,10 +121,10 @@ class Packing:
         if lease is not None:
             self._leases.append(lease)
         self._data(composer, leg, side, data, now_ns, comment)
-        told = conversation.acknowledged[leg]
-        told[1 - side] = composer.next[1 - side]  # every packet acknowledges
-        if composer.next[side] - told[side] & 0xFFFF_FFFF > UNACKNOWLEDGED:
-            told[side] = composer.next[side]
+        acknowledged = conversation.acknowledged[leg]
+        acknowledged[1 - side] = composer.next[1 - side]  # every packet acknowledges
+        if composer.next[side] - acknowledged[side] & 0xFFFF_FFFF > UNACKNOWLEDGED:
+            acknowledged[side] = composer.next[side]
             self._packet(composer.head(1 - side, ACK), now_ns, leg)
 
     def _data(

@@ -94,9 +94,10 @@ class Recorder:
         self.path = path
         self.secrets = secrets
         self.hub: Hub | None = None
-        self._sinks: list[Sink] = []
+        self.sinks: list[Sink] = []
+        """The files and pipes that packets go to; replaced, never changed, once it runs."""
         if path is not None:
-            self._sinks.append(
+            self.sinks.append(
                 FileSink(
                     path,
                     rotate_bytes=rotate_bytes,
@@ -157,30 +158,25 @@ class Recorder:
     def add_pipe(self, fd: int, name: str = "pipe") -> PipeSink:
         """Also write everything into a pipe, however slow its reader is."""
         sink = PipeSink(fd, name)
-        self._sinks = [*self._sinks, sink]
+        self.sinks = [*self.sinks, sink]
         if self._thread is not None:
             sink.start(preamble())
         return sink
 
     def remove(self, sink: Sink) -> None:
         """Stop writing into a sink; whoever added it stops it."""
-        self._sinks = [each for each in self._sinks if each is not sink]
+        self.sinks = [each for each in self.sinks if each is not sink]
 
     @property
     def idle(self) -> bool:
         """Whether everything queued was written or dropped."""
-        files = (sink for sink in self._sinks if isinstance(sink, FileSink))
+        files = (sink for sink in self.sinks if isinstance(sink, FileSink))
         return not (self._queue or self._composing) and all(file.idle for file in files)
-
-    @property
-    def sinks(self) -> tuple[Sink, ...]:
-        """The files and pipes that packets go to."""
-        return tuple(self._sinks)
 
     @property
     def files(self) -> list[Path]:
         """The files that exist, oldest first."""
-        return [path for sink in self._sinks if isinstance(sink, FileSink) for path in sink.files]
+        return [path for sink in self.sinks if isinstance(sink, FileSink) for path in sink.files]
 
     def start(self) -> None:
         """Open the file; `OSError` when that is not possible."""
@@ -189,7 +185,7 @@ class Recorder:
 
         head = preamble()
         self._packing = Packing()
-        for sink in self._sinks:
+        for sink in self.sinks:
             sink.start(head)
         self._over = self._broken = False
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -204,7 +200,7 @@ class Recorder:
         self._wanted.set()
         self._hurry.set()
         thread.join(timeout_s)
-        for sink in self._sinks:
+        for sink in self.sinks:
             sink.stop(timeout_s)
 
     # --- in the thread
@@ -216,7 +212,7 @@ class Recorder:
             _log.exception("internal error, nothing more is recorded")
             self._broken, self._composing = True, False
             self._queue.clear()
-            for sink in self._sinks:
+            for sink in self.sinks:
                 sink.failed = sink.failed or "internal error"
 
     def _work(self) -> None:
@@ -250,7 +246,7 @@ class Recorder:
                         time.sleep(BREATH_S)
             batch = packing.take()
             if batch.packets:
-                for sink in self._sinks:
+                for sink in self.sinks:
                     sink.put(batch)
                 if self.hub is not None:
                     self.hub.metrics.add("recorder_bytes_total", "", batch.size)

@@ -35,7 +35,7 @@ def spelled(data: bytes | None) -> dict[str, Any] | None:
     """A records field as people edit it."""
     if data is None:
         return None
-    return {"batches": [told for told, _ in _pieces(data)]}
+    return {"batches": [edited for edited, _ in _pieces(data)]}
 
 
 def unspelled(value: Any, original: bytes | None) -> Any:
@@ -113,10 +113,10 @@ def _batch(data: bytes, batch: Batch) -> dict[str, Any]:
     }
 
 
-def _bytes(told: Any, original: bytes) -> bytes:
+def _bytes(edited: Any, original: bytes) -> bytes:
     try:
-        if "base64" in told:
-            return _right(base64.b64decode(told["base64"]))
+        if "base64" in edited:
+            return _right(base64.b64decode(edited["base64"]))
         records = [
             Record(
                 int(each["offset"]),
@@ -125,9 +125,9 @@ def _bytes(told: Any, original: bytes) -> bytes:
                 _content(each["value"]),
                 tuple((str(name), _content(content)) for name, content in each["headers"]),
             )
-            for each in told["records"]
+            for each in edited["records"]
         ]
-        return _encoded(records, CODECS[told["codec"]], original)
+        return _encoded(records, CODECS[edited["codec"]], original)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
         raise Malformed(f"a batch is not as `show` gives it: {error!r}") from None
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def shown(decoded: Decoded) -> dict[str, Any]:
     """The body as JSON, secrets hidden, records spelled out."""
     layout, body = decoded.layout, decoded.body
-    told: dict[str, Any] = loads(dumps(masked(layout, body)))
-    out: dict[str, Any] = change_records(layout.body, told, body, lambda _, data: spelled(data))
+    hidden = loads(dumps(masked(layout, body)))
+    out: dict[str, Any] = change_records(layout.body, hidden, body, lambda _, data: spelled(data))
     return out
 
 

@@ -223,10 +223,10 @@ async def _run(
         if not wish.quiet:
             address = f"{cluster.bootstrap[0]}:{cluster.bootstrap[1]}"
             nodes = len(cluster.nodes)
-            told = f"{nodes} node{'s' * (nodes != 1)}, {known_versions(cluster.versions)}"
-            say(f"replaying to {address} ({told})")
+            peer = f"{nodes} node{'s' * (nodes != 1)}, {known_versions(cluster.versions)}"
+            say(f"replaying to {address} ({peer})")
 
-        def told_of(exchange: Any, text: str) -> None:
+        def report(exchange: Any, text: str) -> None:
             if wish.verbose:
                 name = f"{exchange.api} v{exchange.api_version}"
                 say(f"{exchange.number:>6}  {name:<28} {text}", bare=True)
@@ -240,7 +240,7 @@ async def _run(
             reach,
             speed=options.speed,
             strict=options.strict,
-            report=told_of,
+            report=report,
         )
         return await replaying.run()
     except BaseExceptionGroup as group:

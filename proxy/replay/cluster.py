@@ -141,8 +141,8 @@ class LiveCluster:
 
         version = self.best("FindCoordinator", 4)
         for _ in range(TRIES):
-            asked = {"key": key, "key_type": kind, "coordinator_keys": [key]}
-            response = await self.ask("FindCoordinator", version, asked)
+            body = {"key": key, "key_type": kind, "coordinator_keys": [key]}
+            response = await self.ask("FindCoordinator", version, body)
             found = next(iter(response.get("coordinators", [response])), None)
             if found is None:
                 break  # no response to what was asked: the request goes to the bootstrap broker

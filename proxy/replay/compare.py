@@ -148,7 +148,7 @@ class Comparison:
         else:
             self.same += 1
         for each in found:
-            self.note(api, version, number, *_told(each))
+            self.note(api, version, number, *_sides(each))
         return found
 
     def differences(self, api: str, layout: Layout, captured: Body, live: Body) -> list[Difference]:
@@ -157,7 +157,7 @@ class Comparison:
             if api in STREAMS:
                 captured, live = _errors_only(captured), _errors_only(live)
             elif api in HEARTBEATS:
-                captured, live = self.assigned.told(captured, live)
+                captured, live = self.assigned.completed(captured, live)
         if self.spread and api in SPREAD:
             captured, live = ({**body, OTHERS[api]: []} for body in (captured, live))
         if captured == live:
@@ -174,7 +174,7 @@ class Comparison:
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
         """Whether one of these has not occurred before."""
-        return any(_key(api, version, *_told(each)) not in self.findings for each in found)
+        return any(_key(api, version, *_sides(each)) not in self.findings for each in found)
 
     def note(self, api: str, version: int, number: int, path: str, then: Any, now: Any) -> None:
         """Count a difference."""
@@ -191,7 +191,7 @@ class Comparison:
             )
             for each in differences(part, next(bodies), part, next(bodies), strict=self.strict):
                 if self.strict or not _masked(api, each):
-                    self.note(api, layout.version, 0, *_told(each))
+                    self.note(api, layout.version, 0, *_sides(each))
         self._lists.clear()
 
     def all(self) -> Iterator[Finding]:
@@ -244,7 +244,7 @@ def _unlabelled(match: re.Match[str]) -> str:
     return match[0] if match[1] in LABELLED else f"{match[1]}[]"
 
 
-def _told(difference: Difference) -> tuple[str, Any, Any]:
+def _sides(difference: Difference) -> tuple[str, Any, Any]:
     """Path, then and now of a difference; of an element that one side lacks its name is enough."""
     if difference.path.endswith("error_code"):
         left, right = difference.left, difference.right
@@ -282,7 +282,7 @@ class Assigned:
     def __init__(self) -> None:
         self._live: dict[tuple[str, str], Any] = {}
 
-    def told(self, captured: Body, live: Body) -> tuple[Body, Body]:
+    def completed(self, captured: Body, live: Body) -> tuple[Body, Body]:
         """Both responses with what the member has, where the captured one has an assignment."""
         member = captured.get("member_id") or live.get("member_id") or ""
         tells = [name for name in ASSIGNMENTS if name in captured]

@@ -8,7 +8,7 @@ Fields are found by the marks of their declarations; those that have none are in
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kafkascope.dissectors.codec.reader import Body
@@ -51,11 +51,9 @@ class Pair(NamedTuple):
 class IdMap:
     """Captured id -> live id, and back. Unknown ids stay as they are."""
 
-    def __init__(self, pairs: Iterable[tuple[Any, Any]] = ()) -> None:
+    def __init__(self) -> None:
         self._live: dict[Any, Any] = {}
         self._captured: dict[Any, Any] = {}
-        for captured, live in pairs:
-            self.learn(captured, live)
 
     def learn(self, captured: Any, live: Any) -> None:
         """Note a pair."""

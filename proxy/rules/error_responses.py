@@ -154,18 +154,18 @@ def _plain(wire: StructWire) -> dict[str, str]:
     return out
 
 
-def _echo(wire: StructWire, asked: StructWire, request: dict[str, Any]) -> dict[str, Any]:
+def _echo(wire: StructWire, request_wire: StructWire, request: dict[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = implied_default(wire)
     for slot in wire.slots:
         if isinstance(slot.wire, BytesWire) and not slot.wire.nullable:
             body[slot.name] = b""
-    theirs = _plain(asked)
+    theirs = _plain(request_wire)
     for meaning, name in _plain(wire).items():
         if meaning in theirs and _fits(wire, name, request[theirs[meaning]]):
             body[name] = request[theirs[meaning]]
     for slot in wire.slots:
         if isinstance(slot.wire, ArrayWire) and isinstance(slot.wire.element, StructWire):
-            body[slot.name] = _echo_array(slot, slot.wire.element, asked, request)
+            body[slot.name] = _echo_array(slot, slot.wire.element, request_wire, request)
     return body
 
 
@@ -179,11 +179,13 @@ def _fits(wire: StructWire, name: str, value: Any) -> bool:
 
 
 def _echo_array(
-    slot: Slot, element: StructWire, asked: StructWire, request: dict[str, Any]
+    slot: Slot, element: StructWire, request_wire: StructWire, request: dict[str, Any]
 ) -> list[dict[str, Any]]:
     ours = set(_plain(element))
     best: tuple[int, Slot] | None = None
-    arrays = [s for s in asked.slots if isinstance(s.wire, ArrayWire) and request.get(s.name)]
+    arrays = [
+        s for s in request_wire.slots if isinstance(s.wire, ArrayWire) and request.get(s.name)
+    ]
     for source in arrays:
         shared = len(ours & _meanings(source))
         if shared and (best is None or shared > best[0]):

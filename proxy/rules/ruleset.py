@@ -21,12 +21,12 @@ KEYS: Final = {"name", "when", "do", "trigger"}
 def load_rules(path: Path) -> list[Fault]:
     """Load the faults of a file; `FaultError` with file and place, `OSError`."""
     try:
-        told = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FaultError(f"{path}: {error}") from error
-    if not isinstance(told.get("fault"), list) or told.keys() - {"fault"}:
+    if not isinstance(document.get("fault"), list) or document.keys() - {"fault"}:
         raise FaultError(f"{path}: it holds [[fault]] tables and nothing else")
-    return [_fault(path, number, each) for number, each in enumerate(told["fault"], 1)]
+    return [_fault(path, number, each) for number, each in enumerate(document["fault"], 1)]
 
 
 def _fault(path: Path, number: int, table: object) -> Fault:

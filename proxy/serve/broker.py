@@ -19,7 +19,7 @@ from kafkascope.proxy.serve.coordinators.memory_budget import STATE_LIMIT, Memor
 from kafkascope.proxy.serve.coordinators.offsets import Offsets
 from kafkascope.proxy.serve.coordinators.producers import Producers
 from kafkascope.proxy.serve.coordinators.shares import ShareGroups
-from kafkascope.proxy.serve.library import NEAR, Library, Match, kind_of, told
+from kafkascope.proxy.serve.library import NEAR, Library, Match, brief, kind_of
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import LONGEST_WAIT_S, Code, Handler, Request
 
@@ -202,6 +202,7 @@ def _note(name: str, version: int, match: Match) -> str:
     if match.likeness >= NEAR:
         return ""
     return (
-        f"{name} v{version} ({told(match.only_here)}): the capture has nothing like it; answered as"
-        f" exchange {match.exchange.number} ({told(match.only_there)}), {match.likeness:.0%} alike"
+        f"{name} v{version} ({brief(match.only_here)}): the capture has nothing like it; answered"
+        f" as exchange {match.exchange.number} ({brief(match.only_there)}),"
+        f" {match.likeness:.0%} alike"
     )

@@ -110,10 +110,10 @@ def serve(
     return _read_and_serve(wish, options)
 
 
-def _users(told: tuple[str, ...], file: Path | None) -> dict[str, str]:
+def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
     """Names and passwords; no message names a password."""
     found = {}
-    for each in told:
+    for each in given:
         name, colon, password = each.partition(":")
         if not colon:
             if PASSWORD not in os.environ:
@@ -180,12 +180,12 @@ async def _serve(
     from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server
 
-    def told(text: str) -> None:
+    def tell(text: str) -> None:
         if not wish.quiet:
             say(f"{text}")
 
     accounts = Accounts(options.users)
-    server = Server(told, accounts=accounts, tls=options.tls)
+    server = Server(tell, accounts=accounts, tls=options.tls)
     places: dict[int, tuple[str, int]] = {}
     port = options.port
     try:
@@ -211,7 +211,7 @@ async def _serve(
     first = _written(places[min(places)])
     topics = sum(1 for topic in model.topics.values() if topic.partitions)
     out(first)
-    told(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
+    tell(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
     if options.until_eof:
         # Whoever started us holds our stdin: when it is gone, we go.
         try:
@@ -220,7 +220,7 @@ async def _serve(
             stop.set()
     await stop.wait()
     await server.stop()
-    told(f"{server.requests} requests answered")
+    tell(f"{server.requests} requests answered")
     return 0
 
 

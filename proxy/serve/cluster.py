@@ -42,10 +42,10 @@ class ServedCluster:
         model = self._model
         wanted = request.body["topics"]
         if wanted is None or (request.version in ALL_WHEN_EMPTY and not wanted):
-            topics = [self._told(model.topics[name]) for name in sorted(model.topics)]
+            topics = [self._described(model.topics[name]) for name in sorted(model.topics)]
             topics = [each for each in topics if not each["error_code"]]
         else:
-            topics = [self._asked_for(each) for each in wanted]
+            topics = [self._wanted(each) for each in wanted]
         return {
             "brokers": self._brokers("node_id"),
             "cluster_id": model.cluster_id,
@@ -53,17 +53,17 @@ class ServedCluster:
             "topics": topics,
         }
 
-    def _asked_for(self, each: Body) -> Body:
+    def _wanted(self, each: Body) -> Body:
         name = self._model.name_of(each)
         topic = self._model.topics.get(name)
         if topic is not None:
-            return self._told(topic)
+            return self._described(topic)
         if any(each.get("topic_id") or b""):
             unknown = {"error_code": Code.UNKNOWN_TOPIC_ID, "topic_id": each["topic_id"]}
             return {**unknown, "name": name or None, "partitions": []}
         return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION, "name": name, "partitions": []}
 
-    def _told(self, topic: Topic) -> Body:
+    def _described(self, topic: Topic) -> Body:
         result: Body = {
             "error_code": 0 if topic.partitions else Code.UNKNOWN_TOPIC_OR_PARTITION,
             "name": topic.name,
@@ -91,7 +91,7 @@ class ServedCluster:
 
     async def _describe_partitions(self, request: Request) -> Body:
         wanted = request.body["topics"] or [{"name": name} for name in sorted(self._model.topics)]
-        return {"topics": [self._asked_for(each) for each in wanted], "next_cursor": None}
+        return {"topics": [self._wanted(each) for each in wanted], "next_cursor": None}
 
     def _brokers(self, name: str) -> list[Body]:
         return [
@@ -129,9 +129,9 @@ class ServedCluster:
         """Topics that the capture's clients made can be made again, once: a served capture answers
         the same program as it was answered before."""
         only = request.body.get("validate_only", False)
-        return {"topics": [self._made_topic(each, only) for each in request.body["topics"]]}
+        return {"topics": [self._created(each, only) for each in request.body["topics"]]}
 
-    def _made_topic(self, each: Body, only: bool) -> Body:
+    def _created(self, each: Body, only: bool) -> Body:
         name = each["name"]
         replicas = [len(a["broker_ids"]) for a in each["assignments"]] or [
             each["replication_factor"]
@@ -149,13 +149,13 @@ class ServedCluster:
             result |= {"error_code": Code.INVALID_PARTITIONS}
         elif not only:
             self._to_make.discard(name)
-            self._make(name, count)
+            self._add(name, count)
             result["topic_id"] = uuid_of(self._model.topic(name))
         if result["error_code"]:
             result |= {"num_partitions": -1, "replication_factor": -1, "error_message": None}
         return result
 
-    def _make(self, name: str, count: int) -> None:
+    def _add(self, name: str, count: int) -> None:
         topic = self._model.topic(name)
         nodes: Sequence[int] = sorted(self._places)
         for number in range(count):

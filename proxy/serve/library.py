@@ -115,7 +115,7 @@ def _renamed(
     return renamed
 
 
-def told(said: Iterable[Said]) -> str:
+def brief(said: Iterable[Said]) -> str:
     """Some of these values as text: name=orders, num_partitions=3."""
     short = []
     for path, value in said:

@@ -62,9 +62,9 @@ class Log:
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._entries: list[Entry] = []
-        self._told_end = 0
-        self._told_start: int | None = None
-        self._told_aborted: dict[tuple[int, int], None] = {}
+        self._captured_end = 0
+        self._captured_start: int | None = None
+        self._captured_aborted: dict[tuple[int, int], None] = {}
         self._owed: list[Owed] = []
         self._unplaced: list[bytes] = []
         self._live = 0
@@ -81,17 +81,17 @@ class Log:
         """The first offset that can be read."""
         if self._entries:
             return self._entries[0].base
-        return self._told_start or 0
+        return self._captured_start or 0
 
     @property
     def end(self) -> int:
         """The offset of the next record: the end of what was captured."""
-        return self._entries[-1].last + 1 if self._entries else self._told_start or 0
+        return self._entries[-1].last + 1 if self._entries else self._captured_start or 0
 
     @property
     def next(self) -> int:
         """The largest offset that a reader may be at: a client of the capture was there."""
-        return max(self.end, self._told_end)
+        return max(self.end, self._captured_end)
 
     @property
     def stable(self) -> int:
@@ -159,13 +159,13 @@ class Log:
 
     def starts_at(self, offset: int) -> None:
         """Note the log start offset of the capture; it counts while the log is empty."""
-        if offset < MOST and (self._told_start is None or offset > self._told_start):
-            self._told_start = offset
+        if offset < MOST and (self._captured_start is None or offset > self._captured_start):
+            self._captured_start = offset
 
     def reaches(self, offset: int) -> None:
         """Note an offset that the capture mentions; what lies before it may be unknown."""
         if offset < MOST:
-            self._told_end = max(self._told_end, offset)
+            self._captured_end = max(self._captured_end, offset)
 
     # --- reading
 
@@ -227,7 +227,7 @@ class Log:
 
     def aborted(self, producer: int, first: int) -> None:
         """Note an aborted transaction of the capture."""
-        self._told_aborted[producer, first] = None
+        self._captured_aborted[producer, first] = None
 
     def aborted_from(self, offset: int) -> list[tuple[int, int]]:
         """The aborted transactions that a reader from `offset` on has to know: (producer id, first
@@ -239,7 +239,7 @@ class Log:
         self._settle()
         found = [(producer, first) for producer, first, end in self._aborted if end >= offset]
         ended = {producer for producer, _, _ in self._aborted}
-        return found + [each for each in self._told_aborted if each[0] not in ended]
+        return found + [each for each in self._captured_aborted if each[0] not in ended]
 
     def end_transaction(self, producer: int, epoch: int, committed: bool, now_ms: int) -> None:
         """Append the marker, if the producer has a transaction open here."""

@@ -71,11 +71,12 @@ def naming(each: Body) -> Body:
 def by_partition(
     topics: list[Body],
     result: Callable[[Body, Any], Body],
-    asked: str = "partitions",
-    told: str = "partitions",
+    wanted: str = "partitions",
+    given: str = "partitions",
 ) -> list[Body]:
     """The topics of a request with a result for each partition, which `result` makes from topic
-    and partition. `asked` and `told`: the fields that hold partitions there and here."""
+    and partition. `wanted` and `given`: the fields that hold partitions there and here."""
     return [
-        {**naming(topic), told: [result(topic, part) for part in topic[asked]]} for topic in topics
+        {**naming(topic), given: [result(topic, part) for part in topic[wanted]]}
+        for topic in topics
     ]

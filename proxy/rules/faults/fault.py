@@ -120,9 +120,9 @@ class Fault:
             return verdict
         frame.context.hub.metrics.add("faults_total", self.name)
         frame.context.hub.changed()
-        told = f"{FAULT}{self.action}"
-        if told not in frame.comment:  # an action may have said more
-            frame.comment = f"{frame.comment}{BETWEEN}{told}" if frame.comment else told
+        what = f"{FAULT}{self.action}"
+        if what not in frame.comment:  # an action may have said more
+            frame.comment = f"{frame.comment}{BETWEEN}{what}" if frame.comment else what
         return verdict
 
     def to_json(self) -> dict[str, Any]:

@@ -37,8 +37,8 @@ class StaleAction(Action):
         if frame.key != METADATA or frame.payload is None:
             return None
         request = frame.request
-        asked = repr(request.body) if request is not None else ""
-        key = (frame.version, frame.context.advertise_host, asked)
+        body = repr(request.body) if request is not None else ""
+        key = (frame.version, frame.context.advertise_host, body)
         known = self._first.get(key)
         if known is None:
             if len(self._first) < 1000:

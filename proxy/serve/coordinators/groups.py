@@ -81,17 +81,11 @@ class Groups:
     def handlers(self) -> dict[str, Handler]:
         """The handlers, by API."""
         return {
-            "JoinGroup": self._join,
-            "SyncGroup": self._sync,
+            "JoinGroup": lambda each: self.join(each.version, each.client_id, each.body),
+            "SyncGroup": lambda each: self.sync(each.body),
             "Heartbeat": self._heartbeat,
             "LeaveGroup": self._leave,
         }
-
-    async def _join(self, request: Request) -> Body:
-        return await self.join(request.version, request.client_id, request.body)
-
-    async def _sync(self, request: Request) -> Body:
-        return await self.sync(request.body)
 
     async def _heartbeat(self, request: Request) -> Body:
         return {"error_code": self.heartbeat(request.body)}

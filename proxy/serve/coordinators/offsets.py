@@ -57,18 +57,18 @@ class Offsets:
                 self._known.setdefault(group, {}).update(known)
 
     async def _commit(self, request: Request) -> Body:
-        return self._taken(request.body, self._known)
+        return self._commit_all(request.body, self._known)
 
     async def _txn_commit(self, request: Request) -> Body:
         body = request.body
         producer = body["producer_id"]
         pending = self._pending.get(producer, {})
-        result = self._taken(body, pending)
+        result = self._commit_all(body, pending)
         if pending:
             self._pending[producer] = pending
         return result
 
-    def _taken(self, body: Body, groups: dict[str, Committed]) -> Body:
+    def _commit_all(self, body: Body, groups: dict[str, Committed]) -> Body:
         """Keep the offsets that a request commits. Returns an error for each partition."""
         error = self._groups.check_commit(body) or self._consumers.check_commit(body)
 
@@ -111,18 +111,18 @@ class Offsets:
     async def _fetch(self, request: Request) -> Body:
         body = request.body
         if "groups" not in body:
-            result = self._told(body["group_id"], body["topics"])
+            result = self._committed(body["group_id"], body["topics"])
             return {"error_code": 0, "topics": result}
         groups = []
         for each in body["groups"]:
             error = self._consumers.check_member(
                 each["group_id"], each.get("member_id"), each.get("member_epoch", -1)
             )
-            topics = [] if error else self._told(each["group_id"], each["topics"])
+            topics = [] if error else self._committed(each["group_id"], each["topics"])
             groups.append({"group_id": each["group_id"], "error_code": error, "topics": topics})
         return {"groups": groups}
 
-    def _told(self, group: str, topics: list[Body] | None) -> list[Body]:
+    def _committed(self, group: str, topics: list[Body] | None) -> list[Body]:
         known = self._known.get(group, {})
         if topics is None:
             by_name: dict[str, list[int]] = {}

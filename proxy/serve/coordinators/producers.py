@@ -86,7 +86,7 @@ class Producers:
             return by_partition(
                 topics,
                 lambda _, number: {"partition_index": number, "partition_error_code": error},
-                told="results_by_partition",
+                given="results_by_partition",
             )
 
         body = request.body
