@@ -9,9 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from kafkascope.captures.formats.records import MAX_RECORD, USUAL, Found, Interface, Record, Secrets
-from kafkascope.captures.formats.remarks import Remark
-from kafkascope.captures.model import Resolved
+from kafkascope.captures.formats.records import MAX_RECORD, USUAL, Format, Found, Interface, Record
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000, 24, 16),
@@ -44,8 +42,13 @@ _NOTHING: Final = bytes(16)
 """What a crash or a full disk leaves at the end; it would read as an empty packet of 1970."""
 
 
-class Pcap:
+class Pcap(Format):
     """Reads the records of one pcap file."""
+
+    backs = True
+    strict = None
+    """A record whose header contradicts itself is damage unless a good one follows. None: not known
+    yet; a file that begins with such a record was written by a program that makes them."""
 
     def __init__(self, head: bytes, file: int) -> None:
         """`head` starts with the file header, at least `size_of_header(head)` bytes; the first
@@ -54,15 +57,7 @@ class Pcap:
         _, _, _, _, snaplen, link = Struct(self.order + "HHIIII").unpack_from(head, 4)
         # The upper bits tell about a trailing frame check sequence; IP's length leaves it out
         # anyway.
-        self.interfaces = [Interface(file, 0, link & 0x03FF_FFFF, "", "", snaplen, 1, 1, 0)]
-        self.secrets: list[Secrets] = []
-        self.names: list[Resolved] = []
-        self.drops: dict[int, int] = {}
-        self.remarks: list[Remark] = []
-        self.damage = ""
-        self.unwanted = 0
-        self.uniform = True
-        self.last_ns = 0
+        super().__init__([Interface(file, 0, link & 0x03FF_FFFF, "", "", snaplen, 1, 1, 0)])
         self._years = 0, 1 << 32
         """Times in seconds that are near those of the first record."""
         self._more = 0
@@ -72,14 +67,6 @@ class Pcap:
         """Largest size of a record; a larger one is damage. libpcap's largest snaplen is usual."""
         self.fractions = 1_000_000_000 // self.unit_ns
         """Fractions per second."""
-        self.final = False
-        self.hopeless = False
-        self.backs = True
-        self.beyond = 0
-        self.strict: bool | None = None
-        """A record whose header contradicts itself is damage unless a good one follows. None: not
-        known yet; a file that begins with such a record was written by a program that makes
-        them."""
         self._head = Struct(self.order + "IIII").unpack_from
         self._start = bytes(head[:8])
         self._link = bytes(head[20:24])

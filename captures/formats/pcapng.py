@@ -11,8 +11,15 @@ from collections.abc import Iterator
 from struct import Struct, unpack_from
 from typing import Final, Literal
 
-from kafkascope.captures.formats.records import MAX_RECORD, Found, Interface, Record, Secrets
-from kafkascope.captures.formats.remarks import OURS, Remark, remark
+from kafkascope.captures.formats.records import (
+    MAX_RECORD,
+    Format,
+    Found,
+    Interface,
+    Record,
+    Secrets,
+)
+from kafkascope.captures.formats.remarks import OURS, remark
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.tcp import host_text
 
@@ -48,30 +55,17 @@ _LARGE: Final = frozenset((NAMES, 9, SECRETS, 0x0BAD, 0x40000BAD))
 """Names, journal entries, secrets, custom blocks: they may have any size, for they are skipped."""
 
 
-class Pcapng:
+class Pcapng(Format):
     """Reads the blocks of one pcapng file."""
 
+    header = 0
+    backs = False
+
     def __init__(self, file: int) -> None:
+        super().__init__([])
         self.file = file
-        self.header = 0
-        self.interfaces: list[Interface] = []
-        self.secrets: list[Secrets] = []
-        self.names: list[Resolved] = []
-        """Names of name resolution blocks; whoever reads the packets takes them out."""
-        self.drops: dict[int, int] = {}
-        self.remarks: list[Remark] = []
         self._ours = False
         """Whether an interface is one of our own recordings."""
-        self.damage = ""
-        self.unwanted = 0
-        self.hopeless = False
-        self.backs = False
-        self.beyond = 0
-        self.strict: bool | None = True
-        self.final = False
-        self.uniform = True
-        self.last_ns = 0
-        self.order = "<"
         self.first = 0
         """Number of the section's first interface."""
         self._secret_bytes = 0

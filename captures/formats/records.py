@@ -86,24 +86,28 @@ class Format(Protocol):
     remarks: list[Remark]
     """Comments of packets of our own recordings, until somebody takes them; offsets are those in
     the buffer of the walk."""
-    damage: str
+    damage: str = ""
     """Reason why the walk cannot go on; empty while it can."""
-    hopeless: bool
+    hopeless: bool = False
     """Whether nothing behind the damage can be read by this reader."""
     backs: bool
     """Whether the length of the record before damage may be wrong, because it stands only once."""
-    strict: bool | None
+    strict: bool | None = True
     """Whether an odd header counts as damage."""
-    final: bool
+    final: bool = False
     """Set by the caller when no more bytes will come."""
-    beyond: int
+    beyond: int = 0
     """Bytes that the damage is confined to; 0: not known, so records have to be searched for."""
-    unwanted: int
+    unwanted: int = 0
     """Bytes of a large block to skip at the place where the walk stopped; else 0."""
-    uniform: bool
+    uniform: bool = True
     """Whether all records of the last walk have the same kind of header, so numpy may read them."""
-    last_ns: int
+    last_ns: int = 0
     """Time of the last record read; simple packet blocks have none of their own."""
+
+    def __init__(self, interfaces: list[Interface]) -> None:
+        self.interfaces, self.secrets = interfaces, []
+        self.names, self.drops, self.remarks = [], {}, []
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
         """Return the positions of whole records, and where the walk stopped."""

@@ -19,16 +19,13 @@ from kafkascope.captures.formats.records import Format, Interface
 from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
 from kafkascope.captures.inputs.inflate import Stream
-from kafkascope.captures.inputs.opening import format_of, open_at, open_stream
+from kafkascope.captures.inputs.opening import format_of, open_stream
 
 SPLIT_BYTES: Final = 64 << 20
 """Size of a part: some seconds of work, and few enough parts for a terabyte."""
 
 Opener: TypeAlias = Callable[[str, int], Stream]
 """Opens a file by name at an offset, for its bytes as stored."""
-
-open_local: Final[Opener] = open_at
-"""Opens paths of this machine."""
 
 
 @dataclass(frozen=True, slots=True)

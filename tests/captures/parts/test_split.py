@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kafkascope.captures import CutShort, NotACapture, Packet, Source
 from kafkascope.captures.formats.gaps import FileGap, add
-from kafkascope.captures.parts.split import Index, Split, index, open_local, read_split
+from kafkascope.captures.inputs.opening import open_at
+from kafkascope.captures.parts.split import Index, Split, index, read_split
 from tests.captures.formats.test_pcapng import block, enhanced, interface, section
 from tests.captures.wires import Trickle, conversation
 
@@ -153,10 +154,10 @@ def test_samples(name: str, size: int) -> None:
     path = SAMPLES / name
     with Source([str(path)]) as source:
         expected = list(source.packets())
-    told = index(str(path), open_local, split_bytes=size, block_bytes=4096)
+    told = index(str(path), open_at, split_bytes=size, block_bytes=4096)
     found = []
     for split in told.splits:
-        with read_split(str(path), split, open_local) as part:
+        with read_split(str(path), split, open_at) as part:
             found += list(part.packets())
     assert found == expected
     assert told.compressed == name.endswith("gz")
