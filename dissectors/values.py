@@ -28,10 +28,6 @@ class Uuid(bytes):
         return cls(raw)
 
 
-ZERO_UUID = Uuid(16)
-"""Stands for "none"."""
-
-
 class NonFinite(float):
     """A NaN or an infinity: JSON has no number for it, so it is written as text."""
 

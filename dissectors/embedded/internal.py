@@ -210,15 +210,6 @@ _VALUES: Final = {
 """Message of the value, by name of the control record's type."""
 
 
-def control_type(key: bytes | None) -> str | None:
-    """Return the name of a control record's type: the number as text when no release has it, None
-    without one."""
-    if key is None or len(key) < 4:
-        return None
-    (number,) = _SHORT.unpack_from(key, 2)
-    return ENUMS["ControlRecordType"].get(number, str(number))
-
-
 def decode_control(key: bytes | None, value: bytes | None) -> Internal:
     """Decode a control record. Readers skip unknown types, which have a key only."""
     decoded_key = None

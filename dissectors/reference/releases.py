@@ -153,20 +153,6 @@ def versions_of(name: str, release: str, *, unstable: bool = False) -> Versions 
     return Versions(there[0], there[-1]) if there else None
 
 
-def versions_in(release: str, *, listener: str = "", unstable: bool = False) -> dict[str, Versions]:
-    """Return the versions in a release by API; of one kind of listener, or of all.
-
-    What the release's code knows. A 4.x broker lists Produce from 0 on in its ApiVersions answers
-    and serves 3 and later: here it is 3 and later.
-    """
-    return {
-        name: versions
-        for name, facts in APIS.items()
-        if (not listener or listener in facts.listeners.split())
-        and (versions := versions_of(name, release, unstable=unstable)) is not None
-    }
-
-
 def late_tags(name: str) -> dict[str, str]:
     """Return the releases that added tagged fields to versions that were out already, by field."""
     return LATE_TAGS.get(name, {})

@@ -14,7 +14,6 @@ from kafkascope.dissectors.embedded.internal import (
     CLUSTER_METADATA_ID,
     COORDINATOR_TOPICS,
     FRAMED_TOPICS,
-    control_type,
     decode,
     is_internal,
 )
@@ -251,13 +250,24 @@ def test_a_leader_change_of_the_first_releases_has_no_version(layout: Layout) ->
     assert found.value.note == f"layout of Kafka {layout.message.releases}"
 
 
+def key_note(found: internal.Internal | None) -> str:
+    """The name of a control record's type."""
+    assert found is not None
+    assert found.key is not None
+    return found.key.note
+
+
 def test_a_control_record_of_a_type_nobody_knows_has_a_key_only() -> None:
     found = decode("any", short(0) + short(77), b"whatever", control=True)
     assert found is not None
     assert (found.value, found.error) == (None, None)
-    assert control_type(short(0) + short(77)) == "77"
-    assert control_type(short(0) + short(1)) == "COMMIT"
-    assert control_type(b"\0") is None
+    assert [key_note(found), key_note(decode("any", short(0) + short(1), None, control=True))] == [
+        "77",
+        "COMMIT",
+    ]
+    cut = decode("any", b"\0", None, control=True)
+    assert cut is not None
+    assert cut.key is None
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0"])

@@ -15,8 +15,9 @@ from kafkascope.dissectors.reference.releases import (
     release_key,
     since,
     span,
-    versions_in,
+    versions_of,
 )
+from kafkascope.dissectors.schema import Versions
 
 
 def test_every_version_of_every_message_has_a_release() -> None:
@@ -113,6 +114,16 @@ def test_unfinished_versions_count_when_asked_for() -> None:
     assert has("InitProducerId", 6, "4.4.0", unstable=True)
     assert has("OffsetCommit", 9, "3.6.0", unstable=True)
     assert not has("OffsetCommit", 9, "3.5.2", unstable=True)
+
+
+def versions_in(release: str, *, listener: str = "", unstable: bool = False) -> dict[str, Versions]:
+    """The versions in a release by API; of one kind of listener, or of all."""
+    return {
+        name: versions
+        for name, facts in APIS.items()
+        if (not listener or listener in facts.listeners.split())
+        and (versions := versions_of(name, release, unstable=unstable)) is not None
+    }
 
 
 def test_the_versions_in_a_release() -> None:
