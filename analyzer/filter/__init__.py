@@ -1,4 +1,4 @@
-"""The display-filter language: syntax, fields, meaning, completion. `language` is the way in.
+"""The display-filter language: syntax, fields, meaning, completion. Import `language`.
 
-Evaluates nothing itself: `backends` do.
+Filters are evaluated by `backends` only.
 """

@@ -1,9 +1,7 @@
-"""A syntax tree with meaning: names become fields, values become what the field's type is compared
-with.
+"""Binding: resolves names of a syntax tree to fields and converts values to the fields' types.
 
-Whatever is wrong with a filter is found here or before, never while exchanges are held against it.
-Both back
-ends (one exchange, whole columns) start from what this gives.
+All errors of a filter are found here or before, never during evaluation. All back ends start from
+the bound filter.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ Scope = Literal["has", "any", "all", "none"]
 TEXTUAL: Final = frozenset(
     {"string", "api", "error", "state", "address", "uuid", "body", "bytes", "release"}
 )
-"""Types that `contains` and `matches` look at as text."""
+"""Types that `contains` and `matches` treat as text."""
 UNORDERED: Final = frozenset({"bool", "state", "uuid"})
 
 
@@ -45,17 +43,16 @@ class Test:
     """One comparison.
 
     A field may have no value, one or many. `has`: there is one (or a true one); `any` and `all`:
-    one holds, there
-    are some and all hold; `none`: there are some and none holds.
+    one holds, there are some and all hold; `none`: there are some and none holds.
     """
 
     field: Field
     path: filter_paths.Path
-    """Of a generic field: the side and the steps; else empty."""
+    """For a generic field the side and the steps; else empty."""
     scope: Scope
     relation: Relation = "=="
     value: Any = None
-    """Converted; of `matches` a Regex; of `in` pairs (value, None) or (first, last)."""
+    """Converted; for `matches` a Regex, for `in` pairs (value, None) or (first, last)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class Unless:
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """The summary has the text, given in small letters."""
+    """The summary contains the text, which is in lower case."""
 
     text: str
 
@@ -90,13 +87,13 @@ Bound: TypeAlias = Every | Some | Unless | Find | Test
 
 
 def bind(text: str) -> Bound | None:
-    """Read a filter and give it meaning; None for a blank one. `FilterError` for anything wrong."""
+    """Read and bind a filter; return None for a blank one. Raises `FilterError` for any error."""
     tree = parse(text)
     return None if tree is None else _Binder(text).bind(tree)
 
 
 def cost(bound: Bound) -> Cost:
-    """The most expensive field of a filter: i, s or b."""
+    """Return the cost of the most expensive field of a filter: i, s or b."""
     match bound:
         case Every(terms) | Some(terms):
             return max((cost(term) for term in terms), key="isb".index)
@@ -109,8 +106,8 @@ def cost(bound: Bound) -> Cost:
 
 
 def fields_of(bound: Bound | None) -> set[str]:
-    """The fields that a filter names; `request.`, `response.` and `body.` stand for any field of a
-    body, `summary` for a string alone."""
+    """Return the fields that a filter names; `request.`, `response.` and `body.` stand for any
+    field of a body, `summary` for a string alone."""
     match bound:
         case None:
             return set()
@@ -125,7 +122,7 @@ def fields_of(bound: Bound | None) -> set[str]:
 
 
 def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
-    """The field of that name, and the path of a generic one; None when there is none."""
+    """Return the field of a name, and the path of a generic one; None when there is none."""
     field = field_named(name)
     if field is not None:
         return field, ()
@@ -149,7 +146,7 @@ def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
 
 
 def unknown_field(name: str, text: str, at: int) -> FilterError:
-    """The error for a name that no field has."""
+    """Return the error for a name that no field has."""
     plain = name.removeprefix("kafka.")
     side, dot, rest = plain.partition(".")
     near = None
@@ -170,7 +167,8 @@ _NUMBERS: Final = frozenset({"Int8", "Int16", "Int32", "Int64", "Uint16", "Uint3
 
 
 def fits(value: Loose, field: Field) -> None:
-    """`ValueError` when no message has a value at the field's path that this one could equal."""
+    """Raise `ValueError` when no message has a value at the field's path that could equal this
+    one."""
     kinds = frozenset(field.doc.split(", "))
     if kinds <= {"Struct", "Array"}:
         raise ValueError("it has fields of its own: name one of them")

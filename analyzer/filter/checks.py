@@ -1,5 +1,5 @@
-"""One comparison -> a function over one value of the field. Knows types, no exchanges and no
-columns."""
+"""Checks: one comparison as a function over one value of the field. Knows types, no exchanges and
+no columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def check_of(test: Test) -> Check:
-    """Whether one value of the test's field satisfies it; `has` is the business of the back end."""
+    """Return the check of one value of the test's field; back ends evaluate `has`."""
     kind = test.field.type
     if test.relation == "in":
         checks = [
@@ -76,7 +76,8 @@ def _one(kind: str, relation: Relation, wanted: Any) -> Check:
 
 
 def shown_as(kind: str) -> Callable[[Any], str]:
-    """How `contains` and `matches` see a value: as it is shown."""
+    """Return the function that gives the text of a value for `contains` and `matches`: its printed
+    form."""
     if kind == "api":
         from kafkascope.dissectors.registry import APIS
 
@@ -103,7 +104,7 @@ def _release(value: str) -> tuple[int, ...]:
 
 def _moment(relation: Relation, wanted: Instant | Clock) -> Check:
     low, high, of = wanted.ns, wanted.ns + wanted.span, wanted.of
-    # Equal: within what the text leaves open, so that 12:03:07 finds 12:03:07.114.
+    # Equal: within the span that the text leaves open, so that 12:03:07 matches 12:03:07.114.
     match relation:
         case "==":
             return lambda value: low <= of(value) < high
@@ -118,7 +119,8 @@ def _address(relation: Relation, wanted: Network) -> Check:
     first, last = int(wanted.network_address), int(wanted.broadcast_address)
 
     def position(value: str) -> int | None:
-        """-1 below the network, 0 in it, 1 above; None: of the other family, or none at all."""
+        """Return -1 below the network, 0 in it, 1 above; None for the other family or no
+        address."""
         number = address_number(value)
         if number is None or number[0] != version:
             return None
@@ -144,7 +146,7 @@ def _address(relation: Relation, wanted: Network) -> Check:
 
 
 def _body(relation: Relation, wanted: Loose) -> Check:
-    """A value of a body: what it is decides what the text stands for."""
+    """Return the check of a value of a body: its type decides how the text is read."""
     compare = _ORDER[relation]
     unequal = relation == "!="
 

@@ -1,11 +1,11 @@
-"""What may stand at the cursor of a filter: fields, operators, values, words that join.
+"""Completion of filters at the cursor: fields, operators, values, conjunctions.
 
     found = complete("api == Fe", 9, seen_in(session))
     found.items[0].text        "Fetch", to be put in the place of text[found.begin:found.end]
     found.error                the `FilterError` of the whole text, None when it is a filter
     found.unfinished           the error is only that more has to come
 
-The line editor of the UI and the completion of shells both ask this.
+The line editor of the UI and the completion of shells both use this.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ if TYPE_CHECKING:
 
 _PARTS: Final = re.compile(r"[._-]")
 MOST: Final = 200
-"""Items of an answer."""
+"""Limit of items in a result."""
 LOOKED_AT: Final = 100_000
-"""Entries of a table that are searched for values."""
+"""Limit of table entries that are searched for values."""
 
 Kind = Literal["field", "operator", "value", "word"]
 Place = Literal["field", "operator", "value", "set", "join"]
 Seen: TypeAlias = Callable[[str], Iterable[str]]
-"""Name of a field -> the values that a capture has of it."""
+"""Returns the values that a capture has for a field, by the field's name."""
 
 
 class Item(NamedTuple):
-    """One thing that may stand there."""
+    """One item that may stand at the cursor."""
 
     text: str
     kind: Kind
     hint: str = ""
-    """What it is, in a few words."""
+    """A description in a few words."""
 
 
 class Completion(NamedTuple):
-    """What `complete` found."""
+    """The result of `complete`."""
 
     begin: int
     end: int
-    """The characters that an item stands for."""
+    """`begin` and `end` delimit the characters that an item replaces."""
     items: tuple[Item, ...]
     error: FilterError | None
     unfinished: bool
 
 
 def nothing_seen(field: str) -> Iterable[str]:
-    """No capture, no values."""
+    """Return no values: there is no capture."""
     return ()
 
 
@@ -67,14 +67,14 @@ def complete(
     values: Seen = nothing_seen,
     findings: Iterable[str] = (),
 ) -> Completion:
-    """The items for the word at the cursor (the end of the text when None), best first. `findings`:
-    names of findings, which this room does not know."""
+    """Return the items for the word at the cursor (the end of the text when None), best first.
+    `findings`: names of findings, which this package does not know."""
     cursor = len(text) if cursor is None else max(0, min(cursor, len(text)))
     before = _tokens_before(text, cursor)
     current = before.pop() if before and _touches(before[-1], cursor) else None
     place, field, depth = _place(before)
     if current is not None and current.kind in ("op", "punct") and place != "operator":
-        # Behind a sign the next word begins, save that > may become >=.
+        # The next word begins after an operator, except that > may become >=.
         before.append(current)
         place, field, depth = _place(before)
         current = None
@@ -96,14 +96,15 @@ def complete(
 def _is_begun(
     error: FilterError, begin: int, end: int, items: tuple[Item, ...], typed: str
 ) -> bool:
-    """Whether the error is the word at the cursor, and that is the beginning of a right one."""
+    """Return whether the error is at the word at the cursor, and that is the beginning of a valid
+    one."""
     inside = begin <= error.at <= end
     return inside and any(item.text.lower().startswith(typed.lower()) for item in items)
 
 
 def _tokens_before(text: str, cursor: int) -> list[Token]:
-    """The tokens that begin before the cursor; what is none yet (a string that is still open) is
-    one word."""
+    """Return the tokens that begin before the cursor; an incomplete one (a string without its end)
+    is one word."""
     head = text[:cursor]
     try:
         return tokens(head)[:-1]
@@ -135,7 +136,7 @@ def _end_of_word(text: str, begin: int, cursor: int, current: Token | None) -> i
 
 
 def _place(before: list[Token]) -> tuple[Place, str, int]:
-    """(what comes next, the field that it belongs to, open parentheses)."""
+    """Return (what comes next, the field that it belongs to, open parentheses)."""
     place: Place = "field"
     field, depth = "", 0
     for token in before:
@@ -190,8 +191,8 @@ def _items(
 
 
 def ranked(typed: str, names: Iterable[str]) -> list[str]:
-    """The names that go with what was typed: those that begin so, those with a part that begins so,
-    those that have it somewhere; none of these: the nearest one."""
+    """Return the names that match what was typed: those that begin with it, those with a part that
+    begins with it, those that contain it; when there are none, the nearest one."""
     wanted = typed.lower()
     groups: tuple[list[str], list[str], list[str]] = ([], [], [])
     every = list(dict.fromkeys(names))
@@ -282,7 +283,7 @@ def _values(field: Field | None, typed: str, values: Seen, more: Iterable[str]) 
 
 
 def _known(field: Field) -> Iterator[str]:
-    """The values that there are without any capture."""
+    """Yield the values that are known without a capture."""
     match field.type:
         case "api":
             from kafkascope.dissectors.registry import APIS
@@ -307,7 +308,8 @@ def _known(field: Field) -> Iterator[str]:
 
 
 def seen_in(session: Session) -> Seen:
-    """The values that a session has by now, in the order in which they were met."""
+    """Return the function that gives the values of a session so far, in the order of their first
+    appearance."""
 
     def values(name: str) -> Iterable[str]:
         match name:

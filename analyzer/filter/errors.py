@@ -1,4 +1,4 @@
-"""What can be wrong with a display filter: one error with its place, its line and a remedy."""
+"""The error of the display filter: its place, the line and a remedy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from kafkascope.analyzer.text import columns_taken, safe
 
 LINE: Final = 100
-"""A longer filter is shown as a window around the place of the error."""
+"""Characters; a longer filter is shown as a window around the place of the error."""
 
 
 class FilterError(Exception):
-    """A filter that cannot be read; `str()` gives the sentence, the line and a caret below it.
+    """An invalid filter; `str()` gives the sentence, the line and a caret below it.
 
     filter: unknown field "topik" at column 1
       topik == "orders"
@@ -45,12 +45,13 @@ class FilterError(Exception):
 
     @property
     def column(self) -> int:
-        """The place, from 1."""
+        """The column of the error, counted from 1."""
         return self.at + 1
 
     @property
     def sentence(self) -> str:
-        """What is wrong and what to write instead, where the text itself need not be shown."""
+        """What is wrong and what to write instead, for places where the filter itself need not be
+        shown."""
         if not self.hint:
             return self.reason
         between = " " if self.hint.startswith("(") else "; "
@@ -70,10 +71,10 @@ class FilterError(Exception):
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
-    """The name that is meant perhaps, whatever its case; None when none is like the word.
+    """Return the name that is probably meant, ignoring case; None when no name is similar.
 
-    First a slip of one letter (letters that changed places count as one), then names that begin
-    with the word, then more slips, at last names that have it somewhere.
+    The order is: a slip of one letter (a transposition counts as one), names that begin with the
+    word, more slips, names that contain it.
     """
     known = {name.lower(): name for name in names}
     wanted = word.lower()
@@ -90,7 +91,7 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     inside = sorted((n for n in known if len(wanted) > 2 and wanted in n), key=_length)
     if inside:
         return known[inside[0]]
-    from difflib import get_close_matches  # only wrong filters pay for it
+    from difflib import get_close_matches  # only invalid filters need it
 
     close = get_close_matches(wanted, known, n=1, cutoff=0.6)
     return known[close[0]] if close else None
@@ -101,14 +102,14 @@ def _length(name: str) -> tuple[int, str]:
 
 
 def _common(one: str, other: str) -> int:
-    """Letters that are the same at the start."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """Letters to insert, take away, change, or swap with their neighbour; `most` + 1 for more than
-    that."""
+    """Return the number of letters to insert, delete, replace or swap with their neighbour; `most`
+    + 1 when there are more than `most`."""
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []

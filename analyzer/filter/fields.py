@@ -1,7 +1,7 @@
 """The fields of the filter language, as data: name, type, cost, meaning, example, other names.
 
-The names are also those of `--columns` and `-T fields -e`. A new field is an entry here (or, of a
-column, in `exchanges.rows`); back ends ask this table.
+The names are also those of `--columns` and `-T fields -e`. A new field is an entry here (for a
+column, in `exchanges.rows`); back ends read this table.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COSTS: Final[dict[Cost, str]] = {
 }
 
 COST_WORDS: Final[dict[Cost, str]] = {"i": "fast", "s": "fast", "b": "decodes"}
-"""What the filter line says while a filter is typed."""
+"""Cost as the filter line shows it while a filter is typed."""
 
 TYPES: Final[dict[Type, str]] = {
     "int": "a number: 12, 0x1f",
@@ -81,11 +81,11 @@ Teller = Literal[
     "notes",
     "findings",
 ]
-"""What tells a field: the place of the exchange among others, its connection, what its client said
+"""Source of a field: the place of the exchange among others, its connection, what its client said
 of itself when it connected, the head of the request, the request with its body, that there is a
-response, the body of the response, either body, record batches of either (or, of a Produce, with
-the response), the bytes, how it ended, what could be decoded, what the user noted, what `check`
-finds. A source that lacks it refuses the field."""
+response, the body of the response, either body, record batches of either (for Produce, with the
+response), the bytes, how it ended, what could be decoded, the user's notes, the findings of
+`check`. An input that lacks the source refuses the field."""
 
 
 class Field(NamedTuple):
@@ -97,18 +97,18 @@ class Field(NamedTuple):
     doc: str
     example: str
     aliases: tuple[str, ...] = ()
-    """Wireshark's names among them; `kafka.` in front of any name is taken off first."""
+    """Wireshark's names among them; `kafka.` before any name is removed first."""
     truth: bool = False
-    """The field alone asks whether it is more than nothing, not whether it is there."""
+    """Whether the field alone tests for more than zero, not for presence."""
     told_by: Teller = "bodies"
     get: getters.Getter | None = None
     """Its values in a row; `time.delta` needs the row before, notes and findings a `Known`."""
     read: message.Reader | None = None
-    """Its values in an exchange, for what no row has."""
+    """Its values in an exchange, for fields that rows lack."""
     shown: getters.Getter | None = None
-    """What columns print, where comparisons see more."""
+    """Values for columns, where comparisons use more."""
     hidden: bool = False
-    """To be searched, not to be printed: it may hold passwords."""
+    """Whether it can only be searched, not printed: it may hold passwords."""
 
 
 _OTHERS: Final[tuple[Field, ...]] = (
@@ -492,7 +492,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         hidden=True,
     ),
 )
-"""Fields that are no column of a row: parts of one, several together, what messages hold, notes."""
+"""Fields that are no column of a row: parts of one, several combined, contents of messages,
+notes."""
 
 
 _COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
@@ -516,12 +517,12 @@ _COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
     "records": ("records", None),
     "batches": ("records", None),
 }
-"""Columns that are not told by the head or the bodies alone, and those that are asked for otherwise
-than they are stored."""
+"""Columns whose source is neither the head nor the bodies alone, and columns whose values for
+filters differ from the stored ones."""
 
 
 def _of(named: Named) -> Field:
-    """The field that asks for a column."""
+    """Return the field of a column."""
     column = named.column
     asked = column.asked
     assert asked is not None
@@ -543,11 +544,12 @@ def _of(named: Named) -> Field:
 COLUMNS: Final[dict[str, Named]] = {
     each.column.asked.name: each for each in columns_of(Row) if each.column.asked is not None
 }
-"""Name of a field -> the column that it asks for."""
+"""Columns by the name of their field."""
 
 
 def _all() -> Iterator[Field]:
-    """Columns in their order; behind each the others that begin with its name, then the rest."""
+    """Yield columns in their order, each followed by the other fields that begin with its name;
+    then the remaining fields."""
     left = {field.name: field for field in _OTHERS}
     for name, named in COLUMNS.items():
         yield _of(named)
@@ -557,7 +559,7 @@ def _all() -> Iterator[Field]:
 
 
 FIELDS: Final[tuple[Field, ...]] = tuple(_all())
-"""In the order in which `kafkascope fields` lists them."""
+"""All fields, in the order in which `kafkascope fields` lists them."""
 
 PATHS: Final = (
     Field(
@@ -628,7 +630,7 @@ WIRESHARK: Final[dict[str, str]] = {
     "transaction_timeout": "transaction_timeout_ms",
     "validate_only": "validate_only",
 }
-"""Wireshark's names of fields of bodies, without `kafka.` -> what stands behind `body.`"""
+"""Wireshark's names of fields of bodies, without `kafka.`, and the names after `body.`."""
 
 _BY_NAME: Final[dict[str, Field]] = {
     name: field for field in FIELDS for name in (field.name, *field.aliases)
@@ -636,42 +638,43 @@ _BY_NAME: Final[dict[str, Field]] = {
 
 
 def names() -> list[str]:
-    """All names, without Wireshark's."""
+    """Return all names, without Wireshark's."""
     return [field.name for field in FIELDS]
 
 
 def all_names() -> list[str]:
-    """All names and aliases."""
+    """Return all names and aliases."""
     return list(_BY_NAME)
 
 
 def field_named(name: str) -> Field | None:
-    """The field of that name or alias, with or without `kafka.` in front; None when there is
+    """Return the field of a name or alias, with or without the prefix `kafka.`; None when there is
     none."""
     name = name.lower()
     return _BY_NAME.get(name) or _BY_NAME.get(name.removeprefix("kafka."))
 
 
 def field_of(name: str) -> Field:
-    """The field of a name that there is; `KeyError`."""
+    """Return the field of a name; `KeyError` when there is none."""
     return _BY_NAME[name]
 
 
 def told_by(*tellers: Teller) -> frozenset[str]:
-    """The names of the fields that one of these tells."""
+    """Return the names of the fields that have one of these sources."""
     return frozenset(field.name for field in FIELDS if field.told_by in tellers)
 
 
 MARKS: Final = told_by("notes")
-"""What the terminal UI keeps beside a capture."""
+"""Fields of the notes that the terminal UI keeps beside a capture."""
 FOUND: Final = told_by("findings")
-"""What only the end of a capture tells."""
+"""Fields that are known only at the end of a capture."""
 NOTED: Final = MARKS | FOUND
-"""Fields that only a `Known` answers; without one, nothing is marked."""
+"""Fields that only a `Known` has values for; without one, nothing is marked."""
 
 
 def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], getters.Values] | None:
-    """What columns show of a field; None for those that cannot be shown."""
+    """Return the function that gives a field's values for columns; None for fields that cannot be
+    shown."""
     if path:
         return lambda _, exchange: getters.body_values(exchange, path)
     if field.hidden:

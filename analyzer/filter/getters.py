@@ -1,4 +1,5 @@
-"""What fields of the filter language have in a row; which field uses which is told in `fields`."""
+"""Getters of the fields of the filter language: their values in a row. `fields` assigns them to
+fields."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ NANOSECONDS_PER_MS: Final = 1_000_000
 
 @cache
 def removals(key: int | None, version: int | None) -> tuple[str, ...]:
-    """The Kafka releases that no longer have a version of an API, though older ones did."""
+    """Return the Kafka releases that no longer have a version of an API that older ones had."""
     from kafkascope.dissectors.reference import releases
     from kafkascope.dissectors.registry import APIS
 
@@ -47,7 +48,7 @@ def _port(address: str) -> Values:
 
 
 def column(named: Named) -> Getter:
-    """The getter of a column that is asked for as it is."""
+    """Return the getter of a column that is used as it is."""
     name, declared = named
     if declared.kind.many:
         return attrgetter(name)
@@ -55,122 +56,122 @@ def column(named: Named) -> Getter:
 
 
 def client_ip(row: Row) -> Values:
-    """Address of the client."""
+    """Return the client's address."""
     return _if_any(host_of(row.client_address))
 
 
 def client_port(row: Row) -> Values:
-    """Port of the client."""
+    """Return the client's port."""
     return _port(row.client_address)
 
 
 def broker(row: Row) -> Values:
-    """The broker as address:port, and its address alone."""
+    """Return the broker as address:port, and its address alone."""
     return (row.broker_address, host_of(row.broker_address)) if row.broker_address else ()
 
 
 def broker_ip(row: Row) -> Values:
-    """Address of the broker."""
+    """Return the broker's address."""
     return _if_any(host_of(row.broker_address))
 
 
 def broker_port(row: Row) -> Values:
-    """Port of the broker."""
+    """Return the broker's port."""
     return _port(row.broker_address)
 
 
 def ips(row: Row) -> Values:
-    """Addresses of both."""
+    """Return the addresses of client and broker."""
     return (host_of(row.client_address), host_of(row.broker_address))
 
 
 def ports(row: Row) -> Values:
-    """Ports of both."""
+    """Return the ports of client and broker."""
     return _port(row.client_address) + _port(row.broker_address)
 
 
 def removed_in(row: Row) -> Values:
-    """Releases that no longer have the version."""
+    """Return the releases that no longer have the version."""
     return removals(row.api_key, row.api_version)
 
 
 def deprecated(row: Row) -> Values:
-    """Whether some release no longer has the version."""
+    """Return whether some release no longer has the version."""
     return (bool(removals(row.api_key, row.api_version)),)
 
 
 def software_version(row: Row) -> Values:
-    """The version in the name of the client library."""
+    """Return the version in the name of the client library."""
     return tuple(word for word in row.software.split()[1:] if word[:1].isdecimal())[-1:]
 
 
 def total_bytes(row: Row) -> Values:
-    """Both sizes together."""
+    """Return the sum of both sizes."""
     return ((row.request_bytes or 0) + (row.response_bytes or 0),)
 
 
 def wait(row: Row) -> Values:
-    """The wait of an exchange that has a latency."""
+    """Return the wait of an exchange that has a latency."""
     return () if row.latency_ns is None else (row.wait_ns,)
 
 
 def excess(row: Row) -> Values:
-    """Latency without the wait."""
+    """Return the latency without the wait."""
     return _if_any(row.excess_ns)
 
 
 def throttle(row: Row) -> Values:
-    """Throttle time of an answered exchange, in nanoseconds."""
+    """Return the throttle time of an answered exchange, in nanoseconds."""
     return (row.throttle_ms * NANOSECONDS_PER_MS,) if row.state == "answered" else ()
 
 
 def ended(word: str) -> Getter:
-    """Whether it ended so."""
+    """Return the getter for whether the exchange ended in a state."""
     return lambda row: (row.state == word,)
 
 
 def undecoded(row: Row) -> Values:
-    """Why bytes could not be decoded, each reason once."""
+    """Return why bytes could not be decoded, each reason once."""
     return tuple(dict.fromkeys(each.reason for each in row.undecoded))
 
 
 def errors(row: Row) -> Values:
-    """Error codes on any level; no error is the value NONE, so that `error != 0` means what it
-    seems to."""
+    """Return the error codes at any depth; no error is the value NONE, so that `error != 0` works
+    as expected."""
     codes = tuple(dict.fromkeys(error.code for error in row.errors))
     return codes or ((0,) if row.state == "answered" else ())
 
 
 def top_errors(row: Row) -> Values:
-    """Error codes of the response itself."""
+    """Return the error codes of the response itself."""
     codes = tuple(error.code for error in row.errors if error.top)
     return codes or ((0,) if row.state == "answered" else ())
 
 
 def failed(row: Row) -> Values:
-    """Whether there is an error."""
+    """Return whether there is an error."""
     return (bool(row.errors),)
 
 
 def retriable(row: Row) -> Values:
-    """Whether one of the errors is retriable."""
+    """Return whether one of the errors is retriable."""
     from kafkascope.dissectors.reference.codes import ERRORS
 
     return (any(e.code in ERRORS and ERRORS[e.code].retriable for e in row.errors),)
 
 
 def topics(row: Row) -> Values:
-    """Topics that it names or implies."""
+    """Return the topics that the exchange lists or implies."""
     return (*row.topics, *row.implied_topics)
 
 
 def topic_ids(row: Row) -> Values:
-    """Topic ids as Kafka prints them."""
+    """Return the topic ids as Kafka prints them."""
     return tuple(str(topic_id) for topic_id in row.topic_ids)
 
 
 def body_values(exchange: Exchange | None, path: filter_paths.Path) -> Values:
-    """What a generic field has in an exchange, without secrets."""
+    """Return the values of a generic field in an exchange, without secrets."""
     if exchange is None:
         return ()
     if path[0] == "body":

@@ -1,4 +1,4 @@
-"""What filters may ask for that is no part of the traffic: marks, comments, findings."""
+"""What filters may use besides the traffic: marks, comments, findings."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Final
 
 @dataclass(slots=True)
 class Known:
-    """About exchanges, by their number. May change between two questions; filters keep nothing of
-    it."""
+    """Notes and findings by the number of the exchange. They may change between two evaluations;
+    filters keep none of them."""
 
     marked: Collection[int] = frozenset()
-    """Best a set."""
+    """Preferably a set."""
     comments: Mapping[int, str] = field(default_factory=dict)
     findings: dict[int, Sequence[str]] = field(default_factory=dict)
     """The rules of the findings that mention the exchange."""
     severities: dict[int, Sequence[str]] = field(default_factory=dict)
-    """The severities of these."""
+    """The severities of these findings."""
     ignored: Collection[int] = frozenset()
-    """Taken out of the list; best a set."""
+    """Removed from the list; preferably a set."""
 
     def values(self, name: str, number: int) -> tuple[Any, ...]:
-        """The values of one of `fields.NOTED` for an exchange."""
+        """Return the values of one of `fields.NOTED` for an exchange."""
         if name == "marked":
             return (number in self.marked,)
         if name == "ignored":
@@ -34,7 +34,7 @@ class Known:
         return tuple(found.get(number, ()))
 
     def numbers(self, name: str) -> Collection[int]:
-        """The exchanges for which there is something."""
+        """Return the exchanges that have values for a field."""
         if name == "marked":
             return self.marked
         if name == "ignored":

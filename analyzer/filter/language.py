@@ -1,11 +1,12 @@
-"""Display filters, the one way in. The language is in docs/filter.md.
+"""Display filters: the entry point of the package. The language is in docs/filter.md.
 
     compile_filter(text)   one exchange after the other: Filter
     compile_query(text)    the columns of a session, a million rows at once: Query
     complete(text, place)  what may stand at the cursor
 
-filter_lexer -> filter_syntax (tree) -> filter_bind (fields, values) -> a back end: filter_exchange
-for one exchange, filter_columns for whole columns. A `Known` says what is marked and found.
+filter.lexer -> filter.syntax (tree) -> filter.bind (fields, values) -> a back end:
+backends.exchange for one exchange, backends.columns for whole columns. A `Known` holds marks and
+findings.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:
-    """The query of a text; `FilterError`. Loads numpy."""
+    """Return the query of a text; `FilterError` when it is invalid. Loads numpy."""
     from kafkascope.analyzer.filter.backends import columns as filter_columns
 
     return filter_columns.compile_query(text, known)
@@ -39,7 +40,7 @@ def complete(
     values: Seen | None = None,
     findings: Iterable[str] = (),
 ) -> Completion:
-    """What may stand at the cursor: see `completion`."""
+    """Return the items that may stand at the cursor: see `completion`."""
     from kafkascope.analyzer.filter import completion as filter_completion
 
     return filter_completion.complete(
@@ -48,7 +49,7 @@ def complete(
 
 
 def seen_in(session: Session) -> Seen:
-    """The values that a session has, for `complete`."""
+    """Return the values that a session has, for `complete`."""
     from kafkascope.analyzer.filter import completion as filter_completion
 
     return filter_completion.seen_in(session)

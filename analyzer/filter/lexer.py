@@ -1,4 +1,5 @@
-"""Display-filter text -> tokens with their places. Knows no fields and no grammar."""
+"""The lexer of display filters: text to tokens with their places. Knows no fields and no
+grammar."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from kafkascope.analyzer.text import escaped
 Kind = Literal["word", "string", "op", "punct", "end"]
 
 MAX_LENGTH: Final = 20_000
-"""Characters; a filter is typed by a person or made from a list of names."""
+"""Characters; a filter is typed by a person or generated from a list of names."""
 
 OPERATORS: Final = ("===", "!==", "==", "!=", ">=", "<=", "&&", "||", ">", "<", "~", "!")
 _OPERATOR: Final = re.compile("|".join(re.escape(op) for op in OPERATORS))
@@ -20,12 +21,12 @@ _RANGE: Final = re.compile(r"\.\.")
 _CODE: Final = re.compile(
     r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4})"
 )
-"""A character by its number, as far as there are any."""
+"""An escape for a character by its code, up to U+10FFFF."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
 
 class Token(NamedTuple):
-    """A word, a string without its quotes, an operator or a sign."""
+    """A word, a string without its quotes, an operator or a punctuation sign."""
 
     kind: Kind
     text: str
@@ -35,7 +36,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """All tokens, the last one of kind `end`; `FilterError` for what is none."""
+    """Return all tokens, the last one of kind `end`; `FilterError` for text that is no token."""
     if len(text) > MAX_LENGTH:
         raise FilterError(f"more than {MAX_LENGTH} characters", text, MAX_LENGTH)
     found: list[Token] = []
@@ -106,8 +107,7 @@ def _wrong_sign(text: str, at: int) -> FilterError:
 
 
 def quoted(text: str) -> str:
-    """The text as a string of the language; characters that do not print are
-    escaped."""
+    """Return the text as a string of the language, with unprintable characters escaped."""
     out = text.replace("\\", "\\\\").replace('"', '\\"')
     out = out.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     return f'"{escaped(out)}"'

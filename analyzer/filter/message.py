@@ -1,7 +1,7 @@
-"""Fields of the filter language that are in no row: what only the whole messages of an exchange
-tell. Records, offsets, lag, bytes.
+"""Fields of the filter language that only the whole messages of an exchange give: records, offsets,
+lag, bytes.
 
-Each function gives the values of one field; nothing is kept between two calls.
+Each function returns the values of one field; nothing is kept between two calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NS_PER_MS: Final = 1_000_000
 
 
 def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
-    """The batches of an exchange, with the bytes that they stand in, without secrets."""
+    """Yield the batches of an exchange, with the bytes that contain them, without secrets."""
     from kafkascope.analyzer.exchanges.records import fields_of, shareable
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Partial
@@ -41,12 +41,12 @@ def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
                 if not isinstance(batch, Partial):
                     yield field, data, batch
         except DissectError:
-            continue  # what is there behind the damage cannot be found
+            continue  # nothing can be found after the damage
 
 
 def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | None]]:
-    """The batches with their records, as far as these can be read, and the offset of the first one:
-    of a Produce what the broker told, for a client counts from 0."""
+    """Yield the batches with their records, as far as these can be read, and the offset of the
+    first record; for Produce the broker's offset, because a client counts from 0."""
     from kafkascope.dissectors.records.records import open_batch
 
     before: RecordField | None = None
@@ -85,12 +85,12 @@ def _header_values(exchange: Exchange, show: Callable[[str, bytes | None], Any])
 
 
 def pair_of(name: str, value: bytes | None) -> bytes:
-    """A header as filters see it."""
+    """Return a header in the form that filters compare."""
     return name.encode("utf-8", "surrogateescape") + b"=" + (value or b"")
 
 
 def record_offsets(exchange: Exchange) -> Values:
-    """Offsets of records; of a Produce as the broker gave them."""
+    """Return the offsets of records; for Produce those that the broker assigned."""
     found: list[int] = []
     for batch, records, first in _opened(exchange):
         if first is None:
@@ -101,7 +101,7 @@ def record_offsets(exchange: Exchange) -> Values:
 
 
 def record_times(exchange: Exchange) -> Values:
-    """Timestamps of records in nanoseconds."""
+    """Return the timestamps of records in nanoseconds."""
     return tuple(
         record.timestamp * NS_PER_MS
         for _, records, _ in _opened(exchange)
@@ -111,7 +111,7 @@ def record_times(exchange: Exchange) -> Values:
 
 
 def sequences(exchange: Exchange) -> Values:
-    """First sequence numbers of batches."""
+    """Return the first sequence numbers of batches."""
     return tuple(
         batch.base_sequence
         for _, _, batch in _batches(exchange)
@@ -120,7 +120,7 @@ def sequences(exchange: Exchange) -> Values:
 
 
 def record_sequences(exchange: Exchange) -> Values:
-    """Sequence numbers of records."""
+    """Return the sequence numbers of records."""
     return tuple(
         (batch.base_sequence + record.offset - batch.base_offset) & 0x7FFFFFFF
         for batch, records, _ in _opened(exchange)
@@ -130,7 +130,7 @@ def record_sequences(exchange: Exchange) -> Values:
 
 
 def size_of(record: Record) -> int:
-    """Bytes of key, value and headers."""
+    """Return the bytes of key, value and headers."""
     total = len(record.key or b"") + len(record.value or b"")
     for name, value in record.headers:
         total += len(name.encode("utf-8", "surrogateescape")) + len(value or b"")
@@ -144,7 +144,7 @@ def _bodies(exchange: Exchange) -> Iterator[dict[str, Any]]:
 
 
 def _named(value: Any, names: frozenset[str]) -> Iterator[Any]:
-    """The values of all fields of these names, on any level."""
+    """Yield the values of all fields of these names, at any depth."""
     if isinstance(value, list):
         for each in value:
             if not isinstance(each, dict | list):
@@ -167,10 +167,10 @@ def _integers(names: frozenset[str]) -> Reader:
 
 
 def lag(exchange: Exchange) -> Values:
-    """Of each partition that a Fetch brought: records behind the position it leaves the client at.
+    """Return the lag of each partition in a Fetch: the records after the position of the client.
 
-    The position is behind the last record that came, else the offset that was asked for; when
-    neither is there (a fetch session implies the offset), there is no lag to tell.
+    The position follows the last record of the response; without records it is the requested
+    offset. Without either (a fetch session implies the offset) there is no lag.
     """
     from kafkascope.dissectors.records.records import Partial, batches
 
@@ -206,7 +206,7 @@ def lag(exchange: Exchange) -> Values:
 
 
 def wire(exchange: Exchange) -> Values:
-    """Both frames, sizes included."""
+    """Return both frames, sizes included."""
     return tuple(
         side.frame.size.to_bytes(4, "big", signed=True) + side.frame.payload
         for side in (exchange.request, exchange.response)
@@ -215,7 +215,7 @@ def wire(exchange: Exchange) -> Values:
 
 
 def raw(exchange: Exchange) -> Values:
-    """Both frames, and what their compressed batches hold."""
+    """Return both frames, and the contents of their compressed batches."""
     return (
         *wire(exchange),
         *(
@@ -246,17 +246,17 @@ record_values: Final = _of_records(lambda record: record.value)
 
 
 def record_headers(exchange: Exchange) -> Values:
-    """Headers of records as name=value."""
+    """Return the headers of records as name=value."""
     return _header_values(exchange, pair_of)
 
 
 def record_header_keys(exchange: Exchange) -> Values:
-    """Names of headers of records."""
+    """Return the names of headers of records."""
     return _header_values(exchange, lambda name, _: name)
 
 
 def record_header_values(exchange: Exchange) -> Values:
-    """Values of headers of records."""
+    """Return the values of headers of records."""
     return _header_values(exchange, lambda _, value: value)
 
 
@@ -264,7 +264,7 @@ record_sizes: Final = _of_records(size_of)
 
 
 def anywhere(exchange: Exchange, name: str) -> Values:
-    """The values of all fields of that name in either body, without secrets."""
+    """Return the values of all fields of a name in either body, without secrets."""
     from kafkascope.dissectors.embedded.masking import masked
 
     found: list[Any] = []

@@ -1,5 +1,5 @@
-"""Filters with names inside filters: `@slow` stands for one, wherever a condition may stand;
-`@slow = latency > 1s` keeps one, `@slow =` forgets it. Where they are kept: `filter_saved`."""
+"""Saved filters in filters: `@slow` stands for one wherever a condition may stand; `@slow = latency
+> 1s` saves one, `@slow =` deletes it. They are stored by `filter.saved`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ KEEP: Final = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)\s*=(?!=)\s*(.*)", r
 BEGUN: Final = re.compile(r"(?:^|(?<=[\s(!&|]))@([A-Za-z0-9_.-]*)$")
 QUOTED: Final = re.compile(r'r"[^"]*"|"(?:[^"\\]|\\.)*"')
 WANTS_VALUE: Final = re.compile(r"(?:[=<>~{,]|(?<![\w.])(?:eq|ne|gt|lt|ge|le|contains|matches))$")
-"""Before a word that is compared with: it is no name, whatever it begins with."""
+"""Matches before the value of a comparison, which is no name even if it begins with `@`."""
 DEEP: Final = 8
-"""Names in filters of names."""
+"""Limit of names nested in saved filters."""
 
 
 def wants_keeping(text: str) -> tuple[str, str] | None:
-    """(name, filter) of `@name = filter`; the filter is empty where it is to be forgotten."""
+    """Return (name, filter) of `@name = filter`; the filter is empty where the name is to be
+    deleted."""
     found = KEEP.fullmatch(text)
     return (found[1], found[2].strip()) if found else None
 
 
 def spelled_out(text: str, saved: Mapping[str, str], why: str = "") -> str:
-    """A filter without names; `FilterError` where one is not known, perhaps because of `why`."""
+    """Return a filter with names expanded; `FilterError` for an unknown name, with `why` as a
+    possible reason."""
     if "@" not in text:
         return text
     return _Speller(saved, text, why).spelled(text, 0)
@@ -72,7 +74,8 @@ class _Speller:
 
 
 def _names(text: str) -> Iterator[re.Match[str]]:
-    """Names of filters: neither in quotes, nor in words such as billing@10.0.0.7, nor values."""
+    """Yield names of filters: neither in quotes, nor in words such as billing@10.0.0.7, nor
+    values."""
     quotes = [found.span() for found in QUOTED.finditer(text)]
     for found in NAME.finditer(text):
         begin = found.start()
@@ -84,7 +87,7 @@ def _names(text: str) -> Iterator[re.Match[str]]:
 
 
 def names_at(text: str, cursor: int, saved: Mapping[str, str]) -> Completion | None:
-    """The names that may stand at the cursor; None where none is begun."""
+    """Return the names that may stand at the cursor; None where no name is begun."""
     from kafkascope.analyzer.filter.completion import Completion, Item
 
     begun = BEGUN.search(text[:cursor])
@@ -99,7 +102,8 @@ def names_at(text: str, cursor: int, saved: Mapping[str, str]) -> Completion | N
 
 
 def without_names(text: str) -> str:
-    """As long as before, strings in the place of names: for a parser that knows none."""
+    """Return a filter of the same length with strings in place of names, for a parser without
+    names."""
     chars = list(text)
     for found in _names(text):
         chars[found.start() : found.end()] = f'"{found[1][1:]}"'

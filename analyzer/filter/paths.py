@@ -1,5 +1,5 @@
-"""Paths of the generic fields `request.<path>` and `response.<path>`: which there are, and what a
-body has there."""
+"""Paths of the generic fields `request.<path>` and `response.<path>`: which paths exist, and the
+values of a body at a path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 def split(text: str) -> Path:
-    """`topics[0].name` -> ("topics", 0, "name")."""
+    """Split the text of a path: `topics[0].name` -> ("topics", 0, "name")."""
     steps: list[str | int] = []
     for part in text.split("."):
         name, *indexes = part.split("[")
@@ -25,7 +25,7 @@ def split(text: str) -> Path:
 
 
 def of_message(side: Side, api: str) -> dict[str, set[str]] | None:
-    """The paths of one API's message; None when there is no such API."""
+    """Return the paths of one API's message; None when there is no such API."""
     from kafkascope.dissectors.errors import UnknownApi
     from kafkascope.dissectors.registry import api_named, message
 
@@ -48,7 +48,7 @@ def _collect(fields: tuple[schema.Field, ...], prefix: str, found: dict[str, set
 
 @cache
 def known(side: Side) -> dict[str, frozenset[str]]:
-    """Path -> names of the types that some message has there. Loads every message: a tenth of a
+    """Return the names of types by path, over all messages. Loads every message: a tenth of a
     second."""
     from kafkascope.dissectors.registry import APIS, message
 
@@ -61,7 +61,7 @@ def known(side: Side) -> dict[str, frozenset[str]]:
 
 @cache
 def leaves() -> dict[str, frozenset[str]]:
-    """Name of a field -> names of the types that it has somewhere in some message."""
+    """Return the names of types by field name, over all fields of all messages."""
     found: dict[str, set[str]] = {}
     for side in ("request", "response"):
         for path, kinds in known("request" if side == "request" else "response").items():
@@ -70,12 +70,12 @@ def leaves() -> dict[str, frozenset[str]]:
 
 
 def named(name: str) -> frozenset[str] | None:
-    """The types of the fields of that name; None when no message has one."""
+    """Return the types of the fields of a name; None when no message has one."""
     return leaves().get(name)
 
 
 def values(body: Any, path: Path, at: int = 0) -> Iterator[Any]:
-    """What the body has at the path, arrays looked through; nothing where there is no such
+    """Yield the values of a body at a path, descending into arrays; none where there is no such
     field."""
     if isinstance(body, list):
         if at < len(path) and isinstance(path[at], int):

@@ -1,4 +1,4 @@
-"""Which fields each source can answer, and the refusal of the others when a filter is compiled."""
+"""The fields that each input supports; filters with other fields are refused when compiled."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import FIELDS, NOTED, told_by
 
 LATE: Final = frozenset({"topic", "summary"})
-"""Fields that see names of topics, which may come after the exchange."""
+"""Fields that use topic names, which may come after the exchange."""
 
 _BODIES: Final = frozenset({"request.", "response.", "body."})
-"""What `fields_of` says for any field of a body."""
+"""What `fields_of` returns for any field of a body."""
 _OF_ALL: Final = frozenset({"number", "conn"}) | told_by("order")
-"""Ranks, and what needs the exchange before: known when all of a capture has been read."""
+"""Ranks, and fields that need the exchange before: known when all of a capture has been read."""
 
 IN_TASKS: Final = ({field.name for field in FIELDS} | _BODIES | {"summary"}) - _OF_ALL - NOTED
-"""What a task of the pipeline knows, which has some of the connections."""
+"""Fields that a task of the pipeline supports, which has only some of the connections."""
 IN_TABLES: Final = {field.name for field in FIELDS if field.get is not None} - NOTED | {"summary"}
-"""What the table of exchanges tells: its columns, not the messages."""
+"""Fields that the table of exchanges supports: its columns, not the messages."""
 
 
 def demand(bound: Bound | None, text: str, known: Collection[str], why: str, hint: str) -> None:
-    """Raise `FilterError` at the first field of a filter that is not `known`. `why` is the
+    """Raise `FilterError` at the first field of a filter that is not in `known`. `why` is the
     sentence, with `{}` for the field; `hint` says what to do instead."""
     for name in sorted(fields_of(bound) - set(known)):
         alone = name == "summary"

@@ -1,4 +1,4 @@
-"""Regular expressions of filters, in linear time: no pattern can hang, whatever it is held against.
+"""Regular expressions of filters, in linear time: no pattern can hang on any input.
 
 The stock engine backtracks: `(a+)+b` against forty letters runs for years, and both the pattern and
 the traffic may come from somebody else. RE2 never backtracks; it has no look-around and no back
@@ -10,18 +10,18 @@ from __future__ import annotations
 from typing import Final
 
 MAX_PATTERN: Final = 1000
-"""Characters of a pattern."""
+"""Limit of a pattern, in characters."""
 
 
 class RegexError(ValueError):
-    """A pattern that is wrong, or asks for what RE2 does not do."""
+    """A pattern that is invalid or needs features that RE2 lacks."""
 
 
 class Regex:
-    """A compiled pattern; `search(text)` tells whether the text has a match anywhere."""
+    """A compiled pattern."""
 
     def __init__(self, pattern: str) -> None:
-        # Only filters with a regex pay for loading it.
+        # Imported here: only filters with a regex need it.
         import re2
 
         if len(pattern) > MAX_PATTERN:
@@ -39,5 +39,5 @@ class Regex:
             raise RegexError(f"{reason} (in the regex)") from None
 
     def search(self, text: str) -> bool:
-        """Whether the text has a match anywhere; time grows with its length only."""
+        """Return whether the text has a match anywhere; time grows linearly with its length."""
         return self._compiled.search(text.encode("utf-8", "replace")) is not None

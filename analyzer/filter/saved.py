@@ -1,4 +1,4 @@
-"""Where filters with names are kept: a file beside the settings, one a line, for people to edit.
+"""Saved filters: a file beside the settings, one named filter per line, for people to edit.
 
 # ~/.config/kafkascope/filters.toml
 slow = "latency > 1s and not wait"
@@ -14,12 +14,12 @@ from kafkascope.analyzer.places import config_home
 
 
 def saved_path() -> Path:
-    """Where they are."""
+    """Return the path of the file."""
     return config_home() / "filters.toml"
 
 
 def read_saved(path: Path | None = None) -> tuple[dict[str, str], str]:
-    """(name -> filter, why some are missing). Never fails."""
+    """Return the filters by name, and why some are missing. Never fails."""
     import tomllib
 
     path = path or saved_path()
@@ -39,7 +39,7 @@ def read_saved(path: Path | None = None) -> tuple[dict[str, str], str]:
 
 
 def write_saved(saved: Mapping[str, str], path: Path | None = None) -> None:
-    """All of them. `OSError`."""
+    """Write all saved filters; raises `OSError`."""
     import json
 
     from kafkascope.captures.inputs.private import PrivateFile
@@ -58,6 +58,6 @@ def _toml(text: str) -> str:
 
 
 def spelled(text: str) -> str:
-    """A filter with the kept ones in the place of their names; `FilterError` where there is none
-    of a name. The file is read only where a name may stand."""
+    """Return a filter with saved filters in place of their names; `FilterError` for an unknown
+    name. The file is read only when the filter may contain a name."""
     return spelled_out(text, *read_saved()) if "@" in text else text

@@ -8,9 +8,8 @@
     item       = value [ ".." value ]
     value      = word | string
 
-`str()` of a tree is a filter that parses to the same tree. `filter_bind` gives names and values
-their meaning;
-what evaluates it (one exchange, whole columns) is a back end of its own.
+`str()` of a tree is a filter that parses to the same tree. `filter.bind` resolves names and values;
+the back ends evaluate the result for one exchange or whole columns.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ Operator = Literal["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "
 Quantifier = Literal["", "any", "all"]
 
 MAX_DEPTH: Final = 100
-"""Parentheses and negations inside one another: more is no filter, and must not exhaust the
-stack."""
+"""Limit of nested parentheses and negations, so that a filter cannot exhaust the stack."""
 
 
 SPELLINGS: Final[dict[str, Operator]] = {
@@ -49,7 +47,7 @@ SPELLINGS: Final[dict[str, Operator]] = {
     "matches": "matches",
     "~": "matches",
 }
-"""How an operator may be written -> its one name."""
+"""Spellings of an operator and its canonical name."""
 
 RESERVED: Final = frozenset(
     {"and", "or", "not", "in", "any", "all", *(word for word in SPELLINGS if word.isalpha())}
@@ -115,7 +113,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Has:
-    """A field alone: it is there, or true, or more than nothing, as its type has it."""
+    """A field alone: it is present, or true, or more than zero, depending on its type."""
 
     name: Name
 
@@ -125,7 +123,7 @@ class Has:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A field, an operator, a value."""
+    """A field, an operator and a value."""
 
     name: Name
     operator: Operator
@@ -150,7 +148,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A string alone: the summary of the exchange has it somewhere, whatever its case."""
+    """A string alone: the summary of the exchange contains it, ignoring case."""
 
     text: str
 
@@ -166,7 +164,8 @@ def _inside(term: Tree, *lists: type[And] | type[Or]) -> str:
 
 
 def parse(text: str) -> Tree | None:
-    """The tree of a filter; None when it is blank, which means everything. `FilterError`."""
+    """Return the tree of a filter; None when it is blank, which matches everything. Raises
+    `FilterError`."""
     parser = _Parser(text)
     if parser.is_over():
         return None

@@ -1,7 +1,7 @@
-"""Values of the filter language: text -> what a field of some type is compared with.
+"""Values of the filter language: text to the value that a field of some type is compared with.
 
-Each function takes the text and gives the value, or raises `ValueError` with a sentence; `Nearest`
-adds a remedy.
+Each function returns the value of a text, or raises `ValueError` with a sentence; `Nearest` adds a
+remedy.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Release: TypeAlias = tuple[int, ...]
 
 
 class Nearest(ValueError):
-    """A value that is unknown, with the one that is meant perhaps."""
+    """An unknown value, with the one that is probably meant."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -71,25 +71,25 @@ class Nearest(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A moment: nanoseconds since 1970 UTC, and how much of time the text covers."""
+    """A moment: nanoseconds since 1970 UTC, and the span of time that the text covers."""
 
     ns: int
     span: int
 
     def of(self, time_ns: int) -> int:
-        """What of a time is compared."""
+        """Return the part of a time that is compared."""
         return time_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of any day, on the local clock, in nanoseconds since midnight."""
+    """A time of day on the local clock, in nanoseconds since midnight."""
 
     ns: int
     span: int
 
     def of(self, time_ns: int) -> int:
-        """What of a time is compared."""
+        """Return the part of a time that is compared."""
         seconds, rest = divmod(time_ns, SECOND)
         local = local_offset(seconds // 900)
         return (seconds + local) % 86_400 * SECOND + rest
@@ -97,13 +97,14 @@ class Clock:
 
 @lru_cache(maxsize=4096)
 def local_offset(quarter: int) -> int:
-    """Seconds of the local clock before UTC in a quarter of an hour, counted from 1970."""
-    # Offsets change at quarters of an hour at most.
+    """Return the offset of the local clock from UTC in seconds, for a quarter of an hour counted
+    from 1970."""
+    # Offsets change at most every quarter of an hour.
     return time.localtime(quarter * 900).tm_gmtoff
 
 
 def integer(text: str) -> int:
-    """A number, decimal or 0x."""
+    """Return a number, decimal or 0x."""
     try:
         return int(text, 0) if re.match(r"[+-]?0[xX]", text) else int(text)
     except ValueError:
@@ -126,23 +127,25 @@ def _quantity(text: str, units: dict[str, int], wanted: str) -> int:
 
 
 def duration(text: str) -> int:
-    """Nanoseconds of a duration; a number alone counts milliseconds, as everywhere in Kafka."""
+    """Return a duration in nanoseconds; a number without unit is in milliseconds, as everywhere in
+    Kafka."""
     return _quantity(text, DURATIONS, "a duration such as 250ms or 1.5s")
 
 
 def size(text: str) -> int:
-    """Bytes of a size."""
+    """Return a size in bytes."""
     return _quantity(text, SIZES, "a size such as 512, 18KB or 1MiB")
 
 
 def _fraction(text: str | None) -> tuple[int, int]:
-    """Digits behind the point -> nanoseconds, and the span that they leave open."""
+    """Return the nanoseconds of the digits after the point, and the span that they leave open."""
     digits = text or ""
     return int(digits.ljust(9, "0")), 10 ** (9 - len(digits))
 
 
 def moment(text: str) -> Instant | Clock:
-    """A clock, a date with or without a clock, or seconds since 1970."""
+    """Return the value of a clock time, a date with or without a clock time, or seconds since
+    1970."""
     if match := _CLOCK.match(text):
         hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
         if hour > 23 or minute > 59 or second > 59:
@@ -177,7 +180,7 @@ def moment(text: str) -> Instant | Clock:
 
 
 def boolean(text: str) -> bool:
-    """A truth value."""
+    """Return a truth value."""
     try:
         return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
             text.lower()
@@ -187,7 +190,7 @@ def boolean(text: str) -> bool:
 
 
 def network(text: str) -> Network:
-    """An address or a network in CIDR notation."""
+    """Return an address or a network in CIDR notation."""
     try:
         return ip_network(text.strip("[]"), strict=False)
     except ValueError:
@@ -198,7 +201,7 @@ def network(text: str) -> Network:
 
 @lru_cache(maxsize=65_536)
 def address_number(text: str) -> tuple[int, int] | None:
-    """(version, number) of an address as shown; None when it is none."""
+    """Return (version, number) of an address in its printed form; None for other text."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -210,7 +213,7 @@ def address_number(text: str) -> tuple[int, int] | None:
 
 
 def api_key(text: str) -> int:
-    """The key of an API by name or number."""
+    """Return the key of an API by name or number."""
     from kafkascope.dissectors.registry import APIS
 
     if re.match(r"-?\d+\Z", text, re.ASCII):
@@ -227,7 +230,7 @@ def api_key(text: str) -> int:
 
 
 def error_code(text: str) -> int:
-    """The code of an error by name, former name or number."""
+    """Return the code of an error by name, former name or number."""
     from kafkascope.dissectors.reference.codes import ERRORS
 
     if re.match(r"-?\d+\Z", text, re.ASCII):
@@ -246,7 +249,7 @@ def error_code(text: str) -> int:
 
 
 def state(text: str) -> str:
-    """The state of an exchange."""
+    """Return the state of an exchange."""
     wanted = text.lower().replace("_", "-")
     wanted = "no-reply" if wanted == "noreply" else wanted
     if wanted in STATES:
@@ -259,7 +262,7 @@ def state(text: str) -> str:
 
 
 def release(text: str) -> Release:
-    """The numbers of a dotted version; zeros at its end do not count."""
+    """Return the numbers of a dotted version, without trailing zeros."""
     match = re.match(r"[vV]?(\d+(?:\.\d+)*)", text, re.ASCII)
     if match is None or len(match[1]) > 100:
         raise ValueError("a version such as 2.3 or 4.0.0 is wanted")
@@ -270,7 +273,7 @@ def release(text: str) -> Release:
 
 
 def uuid(text: str) -> str:
-    """An id in Kafka's form, from that or from the form with dashes."""
+    """Return an id in Kafka's form, from that form or the one with dashes."""
     if _BASE64_UUID.match(text):
         return text
     if _HEX_UUID.match(text):
@@ -282,19 +285,19 @@ def uuid(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """A value for a field whose type is known only when it is met."""
+    """A value for a field whose type is known only when it is evaluated."""
 
     text: str
     number: int | float | None
     truth: bool | None
     octets: bytes | None
-    """Of text like 0a:ff."""
+    """The bytes of text such as 0a:ff."""
     code: int | None
-    """Of an error's name."""
+    """The code of an error's name."""
 
 
 def loose(text: str) -> Loose:
-    """Whatever the text may stand for."""
+    """Return all readings of the text."""
     number: int | float | None = None
     try:
         number = integer(text)
@@ -322,7 +325,7 @@ def loose(text: str) -> Loose:
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of a duration with a unit: bodies count in them."""
+    """Return a duration with a unit in milliseconds, the unit of durations in bodies."""
     if not re.search(r"(ms|s|m|min|h)\Z", text):
         raise ValueError("a duration is wanted")
     return duration(text) // 1_000_000

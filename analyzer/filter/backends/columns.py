@@ -6,9 +6,9 @@
     yes, maybe = query.settle(session, begin, end)            without reading any message
     query.decide(session, index)                              what `maybe` leaves open, row by row
 
-What columns tell is answered by numpy; a part that needs the message is left open (three values:
-yes, no, maybe), so that only rows on which it depends are read. Each distinct value of a table is
-looked at once, by the checks that the other back end uses.
+Numpy evaluates the fields that columns hold; a part that needs the message stays open (three
+values: yes, no, maybe), so that only the rows that depend on it are read. Each distinct value of a
+table is evaluated once, by the checks of the other back end.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ TEXTUAL: Final = frozenset({"contains", "matches"})
 
 
 class Verdict(NamedTuple):
-    """For each row whether a part of a filter holds, and whether it fails; neither: maybe."""
+    """For each row whether a part of a filter holds, and whether it fails; neither means maybe."""
 
     yes: Bools
     no: Bools
 
 
 class Query:
-    """A filter for sessions. It keeps what it learned of the tables of one session: use it for one
-    session only."""
+    """A filter for one session only, because it keeps results for the values in the session's
+    tables."""
 
     def __init__(self, bound: Bound | None, known: Known = NOTHING) -> None:
         self.bound = bound
@@ -65,8 +65,8 @@ class Query:
         self._lookups: dict[int, list[Lookup]] = {}
 
     def mask(self, session: Session, begin: int = 0, end: int | None = None) -> Bools:
-        """Which rows of begin..end are wanted. Reads messages where it must; rows whose bytes are
-        gone are not wanted."""
+        """Return which rows of begin..end match. Reads messages where necessary; rows whose bytes
+        are gone do not match."""
         yes, maybe = self.settle(session, begin, end)
         for place in np.flatnonzero(maybe):
             yes[place] = self.decide(session, begin + int(place))
@@ -75,12 +75,12 @@ class Query:
     def settle(
         self, session: Session, begin: int = 0, end: int | None = None
     ) -> tuple[Bools, Bools]:
-        """(wanted, open whether wanted) for rows begin..end, by columns alone."""
+        """Return (matches, undecided) for rows begin..end, from columns alone."""
         end = len(session) if end is None else min(end, len(session))
         end = max(begin, end)
         if self.bound is None:
             return np.ones(end - begin, dtype=np.bool_), np.zeros(end - begin, dtype=np.bool_)
-        # Of rows behind that, bodies were not read yet: all is open.
+        # Bodies of later rows are not read yet: these rows are undecided.
         known = max(begin, min(end, session.filled)) if self.bodies else end
         yes, no = self._part(self.bound, RowRange(session, begin, known))
         maybe = ~(yes | no)
@@ -90,7 +90,7 @@ class Query:
         return yes, maybe
 
     def decide(self, session: Session, index: int) -> bool:
-        """Whether one row is wanted, its message read when that is necessary."""
+        """Return whether one row matches; reads its message when necessary."""
         row = ColumnRow(session, index)
         self._single.before_ns = session.columns["time_ns"][index - 1] if index else None
         try:
@@ -122,7 +122,7 @@ class Query:
                 return self._test(bound, rows)
 
     def _find(self, bound: Find, text: str, rows: RowRange) -> Verdict:
-        """One of the texts of the summary has it; what the message says is left open."""
+        """Match one of the texts of the summary; the part that needs the message stays open."""
         lookups = self._lookups.get(id(bound))
         if lookups is None:
             found = [Lookup(lambda values: any(text in v.lower() for v in values)) for _ in TEXTS]
@@ -154,14 +154,14 @@ class Query:
         return Verdict(yes, ~yes)
 
     def _listed(self, test: Test, rows: RowRange) -> Bools:
-        """Each distinct list of values is judged once."""
+        """Evaluate each distinct list of values once."""
         lookups = self._lookups.get(id(test))
         if lookups is None:
             lookups = self._lookups[id(test)] = [Lookup(scoped(test))]
         return lookups[0](LISTS[test.field.name](rows))
 
     def _noted(self, test: Test, rows: RowRange) -> Bools:
-        """Few exchanges have marks and findings: these are judged, the others are alike."""
+        """Evaluate the few exchanges with marks and findings one by one, all others together."""
         name, judge = test.field.name, scoped(test)
         noted = self.known.numbers(name)
         good = [number for number in noted if judge(self.known.values(name, number))]
@@ -198,7 +198,7 @@ def _asks_bodies(bound: Bound) -> bool:
 
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:
-    """The query of a text; `FilterError`."""
+    """Return the query of a text; `FilterError` when it is invalid."""
     return Query(bind(text), known)
 
 

@@ -1,6 +1,6 @@
-"""The back end "one connection": filters over lines of the statistic of connections, also of those
-without any exchange. Only fields that are the same on all exchanges of a connection can be asked.
-"""
+"""The back end "one connection": filters over the lines of the connection statistics, also for
+connections without exchanges. Only fields with the same value in all exchanges of a connection can
+be used."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.model import Line
 
 FIELDS: Final = tuple(field.name for field in ALL if field.told_by == "connection")
-"""What a connection without exchanges has."""
+"""Fields of a connection without exchanges."""
 CHOSEN_BY: Final = (
     f"without an exchange, they are chosen by {', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"
 )
-"""Why a filter leaves connects out."""
+"""Why other fields are refused."""
 
 
 class Ends(NamedTuple):
-    """The part of a row that a connection has: `filter_getters` read these by name."""
+    """The part of a row that a connection has: `filter.getters` read these attributes."""
 
     connection: int
     client_address: str
@@ -34,13 +34,13 @@ class Ends(NamedTuple):
 
 
 def asks_connections(bound: Bound | None) -> bool:
-    """Whether a filter can be judged of connections."""
+    """Return whether a filter can be applied to connections."""
     return fields_of(bound) <= set(FIELDS)
 
 
 def selected(lines: Iterable[Line], bound: Bound | None) -> list[Line]:
-    """The lines of connections that a filter wants; the sum of others has no number, and is none
-    of them."""
+    """Return the lines of connections that match; the line that sums up others has no number and
+    never matches."""
     wanted = Filter(bound)
     return [
         line
@@ -51,6 +51,6 @@ def selected(lines: Iterable[Line], bound: Bound | None) -> list[Line]:
 
 
 def ends_of(line: Line) -> Ends:
-    """What filters ask of a line."""
+    """Return the attributes of a line that filters read."""
     opened = line["opened"] or 0
     return Ends(line["connection"], line["client_address"], line["broker_address"], opened)

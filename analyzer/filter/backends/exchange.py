@@ -1,4 +1,4 @@
-"""The back end "one exchange": a bound filter -> a predicate over a row and its exchange."""
+"""The back end "one exchange": a bound filter as a predicate over a row and its exchange."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Part: TypeAlias = Callable[["Row", "Exchange | None"], bool]
 
 
 def summary(row: Row) -> str:
-    """What a string alone searches: the line that `ls` shows, and what it is about."""
+    """Return the text that a string alone searches: the line of `ls`, and its subject."""
     api = f"{row.api} v{row.api_version}"
     named = (*row.topics, *row.implied_topics, *row.groups, *row.transactional_ids)
     start = (row.client_id or "", row.client_address, row.broker_address, row.software, api)
@@ -27,7 +27,7 @@ def summary(row: Row) -> str:
 
 
 class Filter:
-    """A filter made for exchanges, told of one after the other."""
+    """A filter for exchanges, applied to one after the other."""
 
     def __init__(self, bound: Bound | None, known: Known = NOTHING) -> None:
         self.bound = bound
@@ -37,7 +37,8 @@ class Filter:
         self._part = None if bound is None else self._compile(bound)
 
     def __call__(self, row: Row, exchange: Exchange | None = None) -> bool:
-        """Whether the exchange is wanted. Without `exchange` no field of cost b has a value."""
+        """Return whether the exchange matches. Without `exchange`, fields of cost b have no
+        value."""
         if self._part is None:
             return True
         wanted = self._part(row, exchange)
@@ -79,12 +80,12 @@ class Filter:
 
 
 def cheapest_first(terms: tuple[Bound, ...]) -> list[Bound]:
-    """The terms in the order of their cost: what needs the message comes last."""
+    """Return the terms in the order of their cost: those that need the message come last."""
     return sorted(terms, key=lambda term: "isb".index(cost(term)))
 
 
 def scoped(test: Test) -> Callable[[Values], bool]:
-    """A test over all values of a field."""
+    """Return a test over all values of a field."""
     if test.scope == "has":
         if test.field.type == "bool" or test.field.truth:
             return any
@@ -100,5 +101,5 @@ def scoped(test: Test) -> Callable[[Values], bool]:
 
 
 def compile_filter(text: str, known: Known = NOTHING) -> Filter:
-    """The filter of a text; `FilterError`."""
+    """Return the filter of a text; `FilterError` when it is invalid."""
     return Filter(bind(text), known)

@@ -1,7 +1,7 @@
 """The filter language over Kafka's own files: over batches (`ls`) and over records (`records`).
 
-Fields that only exchanges have are refused with a sentence: a segment knows no client, no latency
-and no error.
+Fields that only exchanges have are refused with a sentence: a segment has no client, no latency and
+no error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NS_PER_MS: Final = 1_000_000
 
 
 class Unit(NamedTuple):
-    """What is asked about: a whole batch, or one record of it."""
+    """The object of a filter: a whole batch, or one record of it."""
 
     batch: LogBatch
     data: bytes
@@ -34,7 +34,7 @@ class Unit(NamedTuple):
 
     @property
     def records(self) -> list[Record]:
-        """The record, or all of the batch as far as they can be read."""
+        """Return the record, or all of the batch as far as they can be read."""
         return opened(self.data, self.place) if self.record is None else [self.record]
 
 
@@ -101,12 +101,12 @@ GETTERS: Final[dict[str, Callable[[Unit], Values]]] = {
     "record.sequence": _sequences,
     "record.size": _each(size_of),
 }
-"""Field -> its values in a batch or record."""
+"""Getters of the values in a batch or record, by field."""
 
 
 def compile_at_rest(text: str) -> Predicate | None:
-    """The predicate of a filter, None for a blank one; `FilterError`, also for fields that these
-    files do not have."""
+    """Return the predicate of a filter, None for a blank one; `FilterError`, also for fields that
+    these files lack."""
     bound = bind(text)
     if bound is None:
         return None

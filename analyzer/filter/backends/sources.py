@@ -1,7 +1,7 @@
-"""Where the fields of the filter language lie in the columns of a `Session`.
+"""Sources of filter fields in the columns of a `Session`.
 
-`NUMBERS`: fields with one number a row. `LISTS`: fields whose values are told by a table, by a
-number per row. `TEXTS`: what a string alone is looked for in.
+`NUMBERS`: fields with one number per row. `LISTS`: fields whose values are in a table, by a key per
+row. `TEXTS`: the texts that a string alone is searched in.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 NS_PER_MS: Final = 1_000_000
 SMALL: Final = 1 << 22
-"""Numbers below are looked up in an array, others in a sorted list."""
+"""Keys below are looked up in an array, others in a sorted list."""
 
 
 class RowRange:
-    """Rows begin..end of a session; columns are read once."""
+    """Rows begin..end of a session; each column is read once."""
 
     def __init__(self, session: Session, begin: int, end: int) -> None:
         self.session = session
@@ -41,7 +41,8 @@ class RowRange:
         return self.end - self.begin
 
     def numbers(self, name: str) -> Numbers:
-        """A column as int64. A copy: an array that is looked at cannot grow."""
+        """Return a column as int64; a copy, because an array with an exported buffer cannot
+        grow."""
         found = self._columns.get(name)
         if found is None:
             found = _numbers(self.session.columns[name], self.begin, self.end)
@@ -60,20 +61,20 @@ def _numbers(column: array[int], begin: int, end: int) -> Numbers:
 
 
 class Told(NamedTuple):
-    """Which values rows have."""
+    """The values of rows, by key."""
 
     keys: Numbers
-    """Per row, from 0."""
+    """One key per row, from 0."""
     values: Callable[[int], Values]
-    """Of a key."""
+    """Returns the values of a key."""
     settled: Callable[[int], bool] = lambda key: True
-    """Whether the values of a key stay what they are."""
+    """Returns whether the values of a key are final."""
     scheme: int = 0
-    """How keys are made; with another one they mean something else."""
+    """How keys are made; with another scheme they have another meaning."""
 
 
 class Lookup:
-    """A judgement over values, made once for each key."""
+    """A predicate over values, evaluated once for each key."""
 
     def __init__(self, judge: Callable[[Values], bool]) -> None:
         self._judge = judge
@@ -82,7 +83,7 @@ class Lookup:
         self._scheme = 0
 
     def __call__(self, told: Told) -> Bools:
-        """The judgement for each row."""
+        """Return the result for each row."""
         keys = told.keys
         if not len(keys):
             return np.zeros(0, dtype=np.bool_)
@@ -184,7 +185,8 @@ NUMBERS: Final[dict[str, NumberSource]] = {
 
 
 def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
-    """`frame`, which has up to two: the packets with the first byte of request and response."""
+    """Return the numbers of `frame`, which has up to two: the packets with the first byte of
+    request and response."""
     both = (rows.numbers("request_packet"), rows.numbers("response_packet"))
     return [(numbers, numbers != NONE) for numbers in both]
 
@@ -193,7 +195,7 @@ def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
 
 
 def _table(name: str) -> Source:
-    """A column of numbers of a table whose values are texts."""
+    """Return the source of a column of numbers with a table of texts."""
 
     def source(rows: RowRange) -> Told:
         known = rows.session.tables[name].values
@@ -208,7 +210,7 @@ def _table(name: str) -> Source:
 
 
 def _lists(name: str) -> Source:
-    """A column of numbers of a table whose values are tuples."""
+    """Return the source of a column of numbers with a table of tuples."""
 
     def source(rows: RowRange) -> Told:
         return Told(rows.numbers(name), rows.session.tables[name].values.__getitem__)
@@ -217,21 +219,21 @@ def _lists(name: str) -> Source:
 
 
 class _Part:
-    """Stands for a `Row` of which a getter wants only these attributes."""
+    """Stand-in for a `Row`, with only the attributes that a getter reads."""
 
     def __init__(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)
 
 
 def _got(name: str, row: _Part) -> Values:
-    # The getter is the one of the other back end: what a field means is said once.
+    # The getter of the other back end, so that the meaning of a field is defined once.
     get = field_of(name).get
     assert get is not None
     return get(row)  # type: ignore[arg-type]
 
 
 def _ends(name: str) -> Source:
-    """Fields of the addresses of a connection."""
+    """Return the source of a field of a connection's addresses."""
 
     def source(rows: RowRange) -> Told:
         connections = rows.session.connections
@@ -259,7 +261,7 @@ def _api(rows: RowRange) -> Told:
 
 
 def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
-    """Fields that key and version of the API tell."""
+    """Return the source of a field that depends on the API key and version."""
 
     def source(rows: RowRange) -> Told:
         width = 1 << 16
@@ -283,7 +285,7 @@ def _version_of_software(rows: RowRange) -> Told:
 
 
 class _Error(NamedTuple):
-    """What getters of errors look at."""
+    """The attributes of an error that getters read."""
 
     code: int
     top: bool
@@ -305,7 +307,7 @@ def _errors(name: str, column: str = "errors") -> Source:
 
 
 def _topics(rows: RowRange) -> Told:
-    """Those named and those implied: a key for each pair of lists."""
+    """Return the topics listed and implied, with a key for each pair of lists."""
     session = rows.session
     tables = session.tables
     named, implied = tables["topics"].values, tables["implied_topics"].values
@@ -330,7 +332,8 @@ def _ids(rows: RowRange) -> Told:
 
 
 def _undecoded(rows: RowRange) -> Told:
-    """Few rows have any: these have a key each, the others the key 0."""
+    """Return the undecoded bytes: each of the few rows that have any gets its own key, the others
+    key 0."""
     session, begin = rows.session, rows.begin
     keys = np.zeros(len(rows), dtype=np.int64)
     found: list[int] = []
@@ -381,7 +384,7 @@ def _addresses(rows: RowRange) -> Told:
 HEAD_FIELDS: Final = told_by("order", "connection", "login", "head", "ending") | {
     *("request.bytes", "response.bytes", "bytes", "latency"),
 }
-"""Fields that headers tell: their columns are whole before bodies were read."""
+"""Fields known from headers: their columns are complete before bodies are read."""
 
 TEXTS: Final[tuple[Source, ...]] = (
     _addresses,

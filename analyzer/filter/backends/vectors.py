@@ -1,4 +1,4 @@
-"""One comparison over an array of numbers, as `filter_checks` does it over one."""
+"""One comparison over an array of numbers, as `filter.checks` does it for one number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = NDArray[np.int64]
 
 QUARTER: Final = 900
-"""Seconds: offsets of time zones change at quarters of an hour at most."""
+"""Seconds; offsets of time zones change at most every quarter of an hour."""
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 
@@ -35,7 +35,8 @@ _ORDER: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def holds(test: Test, values: Numbers) -> Bools:
-    """For each number whether the test's comparison holds; not for `contains` and `matches`."""
+    """Return for each number whether the test's comparison holds; not for `contains` and
+    `matches`."""
     if test.relation != "in":
         return _one(test.relation, values, test.value)
     plain = [low for low, high in test.value if high is None and isinstance(low, int)]
@@ -60,7 +61,7 @@ def _one(relation: str, values: Numbers, wanted: Any) -> Bools:
     moments = _of(wanted, values)
     low, high = wanted.ns, wanted.ns + wanted.span
     if relation in ("==", "!="):
-        # Equal: within what the text leaves open.
+        # Equal: within the span that the text leaves open.
         within = _compared(">=", moments, low) & _compared("<", moments, high)
         return within if relation == "==" else ~within
     return _compared(relation, moments, low)
@@ -70,7 +71,7 @@ def _compared(relation: str, values: Numbers, wanted: int) -> Bools:
     if _LEAST <= wanted <= _MOST:
         found: Bools = _ORDER[relation](values, wanted)
         return found
-    # No number of a column is that far out: one answer stands for all.
+    # No number of a column is that large or small: one result applies to all.
     return np.full(len(values), _ORDER[relation](0, wanted), dtype=np.bool_)
 
 
