@@ -52,7 +52,7 @@ class ValueList(Generic[T]):
 
     def __init__(self) -> None:
         self.values: list[T] = []
-        """By number; filters look at these first, rows only have the numbers."""
+        """By number; filters evaluate these first, rows only have the numbers."""
         self._numbers: _Numbers[T] = _Numbers(self.values)
 
     def number(self, value: T) -> int:

@@ -61,12 +61,12 @@ class Capture:
         self._conversations = Conversations(self.context)
         self.legs = legs
         self.watch: Callable[[Opened | Closed], None] | None = None
-        """Told of beginnings and ends of connections, whatever they carry."""
+        """Called at the beginning and end of connections, whatever they carry."""
         self.named: Callable[[Resolved], None] | None = None
-        """Told of host names and the addresses that they stand for."""
+        """Called with host names and their addresses."""
         self.listener: Listener | None = None
         self.damage: CutShort | None = None
-        """What cut the input short, once that is known."""
+        """The error that cut the input short, once it is known."""
 
     def __enter__(self) -> Self:
         return self

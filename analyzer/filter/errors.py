@@ -31,7 +31,7 @@ class FilterError(Exception):
     ) -> None:
         super().__init__(reason, text, at, width, hint)
         self.unfinished = unfinished
-        """Nothing is wrong but that the filter ends here."""
+        """Whether the only error is that the filter ends here."""
         self.reason = reason
         """What is wrong, without the place."""
         self.text = text
@@ -39,7 +39,7 @@ class FilterError(Exception):
         self.at = at
         """Characters before the place."""
         self.width = width
-        """Characters that are wrong."""
+        """Number of characters that are wrong."""
         self.hint = hint
         """What to write instead; may be empty."""
 

@@ -58,9 +58,9 @@ class Query:
         self.bound = bound
         self.known = known
         self.cost = "fast" if bound is None else COST_WORDS[cost(bound)]
-        """`fast`: columns tell. `decodes`: messages may have to be read."""
+        """`fast`: columns suffice. `decodes`: messages may have to be read."""
         self.bodies = bound is not None and _asks_bodies(bound)
-        """Whether columns are asked that are filled from bodies, or bodies themselves."""
+        """Whether the filter uses bodies, or columns that are filled from bodies."""
         self._single = Filter(bound, known)
         self._lookups: dict[int, list[Lookup]] = {}
 

@@ -79,7 +79,7 @@ class Lookup:
     def __init__(self, judge: Callable[[Values], bool]) -> None:
         self._judge = judge
         self._known = np.zeros(0, dtype=np.int8)
-        """By key: 1 yes, 0 no, -1 not asked yet."""
+        """Results by key: 1 yes, 0 no, -1 not evaluated yet."""
         self._scheme = 0
 
     def __call__(self, told: Told) -> Bools:
