@@ -43,8 +43,7 @@ from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.settings.palette import Glyphs, use
 from kafkascope.tui.settings.themes import register
 from kafkascope.tui.views.detail import DetailPane
-from kafkascope.tui.views.exchanges import ExchangeList
-from kafkascope.tui.views.heading import ListHeading
+from kafkascope.tui.views.exchanges import ExchangeList, ListHeading
 from kafkascope.tui.views.hexpane import HexPane
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.safe import SafeHighlighter

@@ -10,13 +10,13 @@ from kafkascope.analyzer.filter.bind import bind, fields_of
 from kafkascope.analyzer.filter.fields import NOTED
 from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.data.numbers import Numbers, StoreNumbers
+from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.screens import SCREENS, board_class
 from kafkascope.tui.views.exchanges import RELATIVE, ExchangeList
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Cause
     from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.data.workspace import Workspace
     from kafkascope.tui.process.control import Control
     from kafkascope.tui.screens.board import Board
 

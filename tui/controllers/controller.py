@@ -7,16 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.actions import parse
+from textual.app import SystemCommand
+
+from kafkascope.tui.data.workspace import Workspace
+from kafkascope.tui.keys import Key
+from kafkascope.tui.views.detail import DetailPane
+from kafkascope.tui.views.exchanges import ExchangeList
+from kafkascope.tui.views.hexpane import HexPane
 
 if TYPE_CHECKING:
-    from textual.app import SystemCommand
-
     from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.data.workspace import Workspace
-    from kafkascope.tui.keys import Key
-    from kafkascope.tui.views.detail import DetailPane
-    from kafkascope.tui.views.exchanges import ExchangeList
-    from kafkascope.tui.views.hexpane import HexPane
 
 
 class Context(NamedTuple):

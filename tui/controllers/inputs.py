@@ -21,7 +21,7 @@ class InputsController(Controller):
     KEYS = (
         Key("app.stop", "ctrl+c", "ctrl+c", "stop", "stop loading; what is there stays"),
         Key("app.open", "ctrl+o", "ctrl+o", "ask_file", "open another file, or one of the last"),
-        Key("app.reload", "ctrl+r", "ctrl+r", "reload", "read the input again"),
+        Key("app.reload", "ctrl+r", "ctrl+r", "reopen('')", "read the input again"),
     )
 
     def __init__(self, context: Context) -> None:
@@ -67,10 +67,6 @@ class InputsController(Controller):
             self.shell.tell("q quits")
         else:
             self.workspace.feed.stop()
-
-    def reload(self) -> None:
-        """Read the input again."""
-        self.reopen("")
 
     def ask_file(self) -> None:
         """Ask for a file and open it."""

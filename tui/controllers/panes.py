@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.keys import Key
-from kafkascope.tui.views.heading import ListHeading
+from kafkascope.tui.views.exchanges import ListHeading
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Bar, Splitter
 

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.render.times import mark
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.keys import Key
 
@@ -94,7 +95,6 @@ class SearchController(Controller):
         self.shell.tell(f"exchange {text} is not shown{why}", "warning")
 
     def _goto_time(self, text: str) -> None:
-        from kafkascope.analyzer.render.times import mark
         from kafkascope.tui.data.masks import column
 
         session = self.workspace.session

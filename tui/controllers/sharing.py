@@ -112,7 +112,9 @@ class ExportController(Controller):
 
     KEYS = (
         Key("list.export", "x", "x", "export", "export: capture, JSON Lines, CSV, fixtures"),
-        Key("list.save", "w", "w", "save", "save what is shown as a capture"),
+        Key(
+            "list.save", "w", "w", "ask_where('shown', 'pcapng')", "save what is shown as a capture"
+        ),
         Key("list.fixture", "X", "X", "fixture", "what is marked as fixtures for tests"),
     )
 
@@ -138,10 +140,6 @@ class ExportController(Controller):
             self.ask_where(which, form)
 
         self.shell.pick("export", choices, chosen)
-
-    def save(self) -> None:
-        """Save the exchanges that are shown as a capture."""
-        self.ask_where("shown", "pcapng")
 
     def fixture(self) -> None:
         """Write marked exchanges, or the one under the cursor, as fixtures."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.render.listing import columns_of
+from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.controllers.controller import Controller
 from kafkascope.tui.document import values
+from kafkascope.tui.document.tree import Item
 from kafkascope.tui.keys import Key
-
-if TYPE_CHECKING:
-    from kafkascope.tui.document.tree import Item
 
 LADDER: Final = "ladder"
 COLUMNS: Final = (
@@ -111,9 +111,6 @@ class ValuesController(Controller):
             extra.remove(name)
         else:
             try:
-                from kafkascope.analyzer.render.listing import columns_of
-                from kafkascope.analyzer.render.times import Times
-
                 columns_of((name,), Times())
             except FilterError as error:
                 self.shell.tell(error.reason, "warning")

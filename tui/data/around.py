@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import wrapped
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.settings.notes import Notes
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Finding
-    from kafkascope.tui.data.store import Store
-    from kafkascope.tui.settings.notes import Notes
 
 LOOKED_AT: Final = 20_000
 """Rows that are searched in each direction."""

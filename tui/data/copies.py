@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.text import json_safe
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.session.session import Session
 
 WIDE: Final = 16
 
@@ -29,7 +28,6 @@ def octets(data: bytes, form: str, start: int = 0) -> str:
 def as_json(session: Session, index: int) -> str:
     """Return an exchange as `show --json` prints it, secrets hidden."""
     from kafkascope.analyzer.exchanges.full import full_line
-    from kafkascope.analyzer.exchanges.rows import row_of
 
     exchange = session.exchange(index)
     names = session.context.names

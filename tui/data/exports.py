@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.private import PrivateFile
-
-if TYPE_CHECKING:
-    from kafkascope.tui.data.store import Store
-    from kafkascope.tui.settings.notes import Notes
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.settings.notes import Notes
 
 FORMS: Final = {
     "pcapng": ("capture (pcapng) with handshakes, comments in it", "-cut.pcapng"),

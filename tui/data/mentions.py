@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.tui.data.store import Store
+
 if TYPE_CHECKING:
-    from kafkascope.analyzer.filter.known import Known
     from kafkascope.analyzer.findings import Finding
     from kafkascope.analyzer.findings.evidence import Evidence
-    from kafkascope.tui.data.store import Store
 
 SIGNS: Final = {"error": "◆", "warning": "◇"}
 """Severity -> sign in the list; lower ones have none."""

@@ -8,11 +8,12 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.session.session import Session
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kafkascope.analyzer.session.session import Session
 
 FEW: Final = 256
 """Rows that are inserted one by one; for more, the end is sorted again."""

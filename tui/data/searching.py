@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.errors import CaptureError
-
-if TYPE_CHECKING:
-    from kafkascope.tui.data.store import Store
+from kafkascope.tui.data.store import Store
 
 _HEX: Final = re.compile(r"(0x)?[0-9a-f]{2}([: ]?[0-9a-f]{2})*\Z", re.IGNORECASE)
 

@@ -11,11 +11,11 @@ from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMB
 from kafkascope.analyzer.filter.bind import resolve
 from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.render.listing import LARGEST_FIRST, SORTED_DOWN
+from kafkascope.analyzer.session.session import Session
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kafkascope.analyzer.session.session import Session
 
 LAST: Final = 2**62
 """The key of rows without a value, which come last in either direction."""

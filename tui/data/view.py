@@ -13,6 +13,7 @@ from kafkascope.analyzer.filter.bind import fields_of
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.language import bind, compile_query
 from kafkascope.tui.data.numbered import Numbered
+from kafkascope.tui.data.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.filter.backends.columns import Query
     from kafkascope.tui.data.sorting import Order
-    from kafkascope.tui.data.store import Store
 
 PIECE: Final = 1 << 16
 """Rows whose columns are filtered together where messages have to be read."""

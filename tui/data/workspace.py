@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.data.mentions import Mentions
 from kafkascope.tui.data.view import View
 from kafkascope.tui.settings.colours import Colours
 from kafkascope.tui.settings.notes import Notes
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.session.session import Session
     from kafkascope.tui.data.feed import Feed
 
 

@@ -251,12 +251,8 @@ class _Side:
         space.data = bytes(data)
 
     def made(self, node: Node, path: str, beside: Any) -> list[Item]:
-        items = [self._item(child, path, beside) for child in node.children if not is_noise(child)]
-        if len(items) <= SHOWN:
-            return items
-        first, rest = items[:SHOWN], items[SHOWN:]
-        first += _folded(rest)
-        return first
+        wanted = [child for child in node.children if not is_noise(child)]
+        return _limited([self._item(child, path, beside) for child in wanted])
 
     def _item(self, node: Node, around: str, beside: Any, space: int = 0) -> Item:
         slot = node.slot
@@ -404,7 +400,7 @@ def _without_indexes(path: str) -> str:
 def _open_some(roots: list[Item]) -> None:
     """Open lines from the top as long as all fit on a screen."""
     left = OPENED - len(roots)
-    level = [item for root in roots if root.open for item in [root]]
+    level = [root for root in roots if root.open]
     for item in level:
         left -= len(item.children)
     while level:

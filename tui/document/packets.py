@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafkascope.analyzer.model import Exchange
+from kafkascope.captures.model import Packet
 from kafkascope.tui.document.tree import Item, Space, Tree
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Packet
 
 MOST: Final = 200
 """Packets that are read again for one exchange."""

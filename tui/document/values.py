@@ -4,16 +4,14 @@ filter in use, and what to follow."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import nameless
 from kafkascope.captures.errors import CaptureError
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.session.session import Session
-    from kafkascope.tui.document.tree import Item
+from kafkascope.tui.document.tree import Item
 
 WAYS: Final = (
     ("is", "is: {0}"),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 from kafkascope.tui.screens.charts import MARGIN, USUAL, WAITED, WRONG, columns_chart, heat, slices
 from kafkascope.tui.screens.sheet import Spans
 
 if TYPE_CHECKING:
-    from kafkascope.tui.data.store import Store
     from kafkascope.tui.screens.dots import FailedConnects
 
 LEAST_NS: Final = 1_000_000

@@ -4,7 +4,7 @@ cursor."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -14,6 +14,8 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.tui.host import Host
 from kafkascope.tui.keys import BOARD_KEYS, Key, bindings
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.panes import StaticLines, Table, TableHeading, TablePane, TextLines
@@ -23,10 +25,6 @@ from kafkascope.tui.settings.palette import STYLES
 from kafkascope.tui.views.help import HelpScreen, Row
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Splitter, tab_at, tab_titles
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.tui.host import Host
 
 REST: Final = 0.03
 """Seconds that the cursor rests before the tab follows it."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.host import Host
 from kafkascope.tui.screens.activity import Activity
 from kafkascope.tui.screens.board import SLICE, Board
 from kafkascope.tui.screens.sheet import TextLine, text_lines
-
-if TYPE_CHECKING:
-    from kafkascope.tui.host import Host
 
 REDRAW: Final = 0.4
 """Seconds between two drawings of a chart that grows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
@@ -15,16 +15,13 @@ from kafkascope.analyzer.statistics.verdict import breaks_at
 from kafkascope.analyzer.text import safe, wrapped
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
 from kafkascope.tui.data.store import LATER
+from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.matrix import ROLES, everybody, matrix, summary
 from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
-
-if TYPE_CHECKING:
-    from kafkascope.tui.host import Host
-
 
 ENDS = {"kept out": "!", "stuck": "!", "gone": "?", "open": "dim"}
 

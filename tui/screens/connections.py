@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens import dots, evidence
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.ladder import ladder
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
-
-if TYPE_CHECKING:
-    from kafkascope.tui.host import Host
-
 
 PHASES = {"work": "", "sasl": "?", "versions": "?", "opaque": "~"}
 ALARMS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.groups.groups import Groups
@@ -12,6 +12,7 @@ from kafkascope.analyzer.statistics.groups.model import Rebalance, Story
 from kafkascope.analyzer.statistics.groups.timeline import TICK
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import wrapped
+from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.audit import audited
@@ -19,9 +20,6 @@ from kafkascope.tui.screens.charted import ChartedBoard, shortened
 from kafkascope.tui.screens.lanes import around, lanes
 from kafkascope.tui.screens.panes import StaticLines
 from kafkascope.tui.screens.sheet import Sheet, TextLine, text_lines
-
-if TYPE_CHECKING:
-    from kafkascope.tui.host import Host
 
 WIDTH = 76
 """Columns of wrapped sentences: the narrowest usual terminal shows them."""

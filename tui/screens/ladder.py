@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.connections import API_VERSIONS, SASL
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import padded
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.sheet import Spans, TextLine
-
-if TYPE_CHECKING:
-    from kafkascope.tui.data.store import Store
 
 MOST: Final = 2_000
 """Exchanges of a connection that are drawn; its filter shows all."""

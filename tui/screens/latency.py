@@ -4,19 +4,17 @@ over time."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.statistics.latency import BY, Latency
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.charts import beside, histogram
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
-
-if TYPE_CHECKING:
-    from kafkascope.tui.host import Host
 
 WAYS = (
     ("api",),

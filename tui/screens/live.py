@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from textual.app import ComposeResult
 
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.process.control import Control, ControlError
 from kafkascope.tui.screens.board import Board
@@ -30,9 +31,6 @@ from kafkascope.tui.screens.proxied import (
     rates_of,
 )
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
-
-if TYPE_CHECKING:
-    from kafkascope.tui.host import Host
 
 RETRY_S: Final = 2.0
 """Seconds until a proxy that does not respond is asked again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.exchanges.records import RecordField, fields_of
 from kafkascope.analyzer.render.cells import size
@@ -14,12 +14,10 @@ from kafkascope.analyzer.text import cut, padded, safe
 from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, open_batch
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 from kafkascope.tui.screens.charts import bar
 from kafkascope.tui.screens.sheet import Spans
-
-if TYPE_CHECKING:
-    from kafkascope.tui.data.store import Store
 
 ENOUGH: Final = 20_000
 """Records that are counted; the rest is left unread."""

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.sizes import BY, SizesOf
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.text import columns_taken, cut, padded, safe
+from kafkascope.tui.host import Host
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.board import SLICE
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.charts import bar
 from kafkascope.tui.screens.record_keys import RecordKeys
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
-
-if TYPE_CHECKING:
-    from kafkascope.tui.host import Host
 
 ALARMS = {"errors": "!", "refused_records": "!"}
 

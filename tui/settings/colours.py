@@ -10,20 +10,22 @@ filter that selects a row colours it; only rows that are drawn are filtered.
 from __future__ import annotations
 
 import time
+import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from rich.errors import StyleSyntaxError
 from rich.style import Style
 
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.filter.language import Filter, FilterError, compile_filter, cost
+from kafkascope.analyzer.filter.saved import spelled
 from kafkascope.analyzer.places import config_home
+from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.captures.errors import CaptureError
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.palette import STYLES
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.filter.known import Known
-    from kafkascope.analyzer.filter.language import Filter
-    from kafkascope.tui.data.store import Store
 
 ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
 """Names of colours that can be read on a dark and on a light background."""
@@ -132,8 +134,6 @@ class Colours:
         return None if rule is None else style_of(rule.words)
 
     def _place(self, index: int) -> int | None:
-        from kafkascope.analyzer.session.rows import ColumnRow
-        from kafkascope.captures.errors import CaptureError
 
         session, budget = self.store.session, self.store.budget
         row = ColumnRow(session, index)
@@ -157,7 +157,6 @@ class Colours:
 
 
 def _told(path: Path) -> dict[str, Any] | str:
-    import tomllib
 
     try:
         return tomllib.loads(path.read_text("utf-8"))
@@ -168,8 +167,6 @@ def _told(path: Path) -> dict[str, Any] | str:
 
 
 def _rule(text: str, words: Any, known: Known) -> Rule | str:
-    from kafkascope.analyzer.filter.language import FilterError, compile_filter, cost
-    from kafkascope.analyzer.filter.saved import spelled
 
     if not isinstance(words, str):
         return "a filter and a style in quotes are wanted"

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.transform.marks import SCHEMA
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.settings.config import put_json
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.session.session import Session
 
 
 class Notes:

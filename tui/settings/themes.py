@@ -4,14 +4,12 @@ red and green, and have a contrast of 4.5 to 1 at least."""
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from textual.app import App
 from textual.theme import Theme
 
 from kafkascope.tui.settings.palette import use
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 BLUE: Final = "#0072b2"
 SKY: Final = "#56b4e9"

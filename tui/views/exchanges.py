@@ -1,15 +1,17 @@
-"""The list of exchanges, with an overview of all of them at its edge."""
+"""The list of exchanges, with an overview of all of them at its edge, and its titles."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, cast
+from dataclasses import dataclass
+from typing import Final, cast
 
 from rich.segment import Segment
 from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
+from textual.widgets import Static
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.render.listing import ListColumn, columns_of, fitted
@@ -18,12 +20,10 @@ from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.text import padded
 from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.data.store import BAD_STATES
+from kafkascope.tui.data.view import View
+from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
-
-if TYPE_CHECKING:
-    from kafkascope.tui.data.view import View
-    from kafkascope.tui.data.workspace import Workspace
 
 EDGE: Final = 2
 GAP: Final = 2
@@ -243,3 +243,27 @@ class ExchangeList(Lines):
         super().on_click(event)
         if event.chain > 1:
             self.post_message(self.Opened())
+
+
+class ListHeading(Static):
+    """The line of titles; the status controller writes it."""
+
+    @dataclass
+    class Picked(Message):
+        """A title was clicked."""
+
+        name: str
+
+    def __init__(self, exchanges: ExchangeList) -> None:
+        super().__init__(id="heading", markup=False)
+        self._list = exchanges
+
+    def on_click(self, event: Click) -> None:
+        """Tell which column is under the mouse."""
+        at = EDGE
+        for column in self._list.columns(max(1, self._list.scrollable_content_region.width)):
+            end = at + (column.width or LEFT_OVER)
+            if at <= event.x < end + GAP:
+                self.post_message(self.Picked(column.name))
+                return
+            at = end + GAP

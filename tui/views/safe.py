@@ -3,16 +3,12 @@ what a terminal would obey is replaced by signs or escapes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.highlighter import Highlighter
 from rich.text import Text
 from textual.widgets import Input, TextArea
 
 from kafkascope.analyzer.text import escaped
-
-if TYPE_CHECKING:
-    from kafkascope.tui.settings.palette import Glyphs
+from kafkascope.tui.settings.palette import Glyphs
 
 
 class SafeInput(Input):

@@ -277,10 +277,10 @@ def test_an_export_asks_where_runs_and_tells(store: Store, tmp_path: Path) -> No
     exports.fixture()
     assert shell.question is not None
     assert (shell.question[0], shell.question[2]) == ("write 1 exchange to", "libraries-fixtures")
-    exports.save()
+    exports.ask_where("shown", "pcapng")
     shell.answer(str(tmp_path / "out.pcapng"))
     assert context.workspace.activity == "writing out.pcapng"
-    exports.save()
+    exports.ask_where("shown", "pcapng")
     shell.answer(str(tmp_path / "other.pcapng"))
     assert shell.told == ["another export is being written; ctrl+c stops it"]
     shell.until(lambda: not context.workspace.activity)
@@ -295,7 +295,7 @@ def test_an_input_that_cannot_be_read_again_stays(store: Store) -> None:
     context, shell = desk(store)
     inputs = shell.inputs = InputsController(context)
     inputs.once = "a pipe is read once"
-    inputs.reload()
+    inputs.reopen("")
     PortsController(context).ask()
     assert (inputs.wanted, shell.told, shell.codes) == (None, [inputs.once] * 2, [])
     inputs.reopen("other.pcap")
