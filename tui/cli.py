@@ -207,16 +207,17 @@ def _run(
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except SystemExit as error:
-        return _code(error.code)
+        return code_of(error.code)
     except Exception as error:
         code = _explained(error)
         if code is None:
             raise
         return code
-    return _code(result)
+    return code_of(result)
 
 
-def _code(result: Any) -> int:
+def code_of(result: Any) -> int:
+    """Return the exit code of a command from what it returned."""
     return result if isinstance(result, int) else 0
 
 

@@ -112,9 +112,8 @@ class OrderController(Controller):
 
     def clock_words(self) -> str:
         """Describe how times are written, for the header."""
-        if self.list.times == SINCE_MARK:
-            return SINCE_MARK_WORDS
-        return TIME_FORMATS[self.list.times]
+        since_mark = self.list.times == SINCE_MARK
+        return SINCE_MARK_WORDS if since_mark else TIME_FORMATS[self.list.times]
 
     def time(self) -> None:
         """Write times in the next way of `CLOCKS`."""

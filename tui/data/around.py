@@ -4,6 +4,7 @@ connection, the next of its kind. Read from columns, within a bounded distance."
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.exchanges.column import NONE
@@ -35,28 +36,24 @@ def around(
     here = session.index_of(number)
     if here is None:
         return []
-    out = []
     comment = notes.comments.get(number)
-    if comment:
-        out.append(f"comment: {comment}")
-    if number in notes.marked:
-        out.append("marked")
-    if number in notes.ignored:
-        out.append("ignored: i takes it back")
-    for finding in findings:
-        out += _finding(finding)
-    if pending:
-        out.append(f"findings so far: {pending}")
-    before = _neighbours(store, here, -1)
-    after = _neighbours(store, here, 1)
-    out.append("on this connection")
-    for index in (*reversed(before), here, *after):
-        out.append("  " + _line(store, index, here))
-    for word, by in (("previous", -1), ("next", 1)):
-        same = _same_kind(store, here, by)
-        if same is not None:
-            out.append(f"{word} of this kind: {_line(store, same, here)}")
-    return out
+    near = (*reversed(_neighbours(store, here, -1)), here, *_neighbours(store, here, 1))
+    same = (("previous", _same_kind(store, here, -1)), ("next", _same_kind(store, here, 1)))
+    lines = (
+        f"comment: {comment}" if comment else "",
+        "marked" if number in notes.marked else "",
+        "ignored: i takes it back" if number in notes.ignored else "",
+        *(line for finding in findings for line in _finding(finding)),
+        f"findings so far: {pending}" if pending else "",
+        "on this connection",
+        *(f"  {_line(store, index, here)}" for index in near),
+        *(
+            f"{word} of this kind: {_line(store, index, here)}"
+            for word, index in same
+            if index is not None
+        ),
+    )
+    return [line for line in lines if line]
 
 
 def _finding(finding: Finding) -> Iterator[str]:
@@ -78,23 +75,14 @@ def _neighbours(store: Store, here: int, by: int) -> list[int]:
     rows = _rows(store, here, by)
     column = store.session.columns["connection"]
     mine = column[here]
-    found: list[int] = []
-    for index in rows:
-        if column[index] == mine:
-            found.append(index)
-            if len(found) == NEIGHBOURS:
-                break
-    return found
+    return list(islice((index for index in rows if column[index] == mine), NEIGHBOURS))
 
 
 def _same_kind(store: Store, here: int, by: int) -> int | None:
     rows, session = _rows(store, here, by), store.session
     apis, clients = session.columns["api"], session.columns["client_id"]
-    api, client = apis[here], clients[here]
-    for index in rows:
-        if apis[index] == api and clients[index] == client:
-            return index
-    return None
+    kind = apis[here], clients[here]
+    return next((index for index in rows if (apis[index], clients[index]) == kind), None)
 
 
 def _line(store: Store, index: int, here: int) -> str:

@@ -63,30 +63,26 @@ def of_item(item: Item) -> str:
 def of_row(session: Session, index: int) -> list[str]:
     """Return conditions that a row fulfils, the usual ones first."""
     row = ColumnRow(session, index)
-    out: list[str] = []
-    if row.api:
-        out.append(f"api == {row.api}")
-        if row.client_id:
-            out.append(f"api == {row.api} and client == {quoted(row.client_id)}")
-    if row.client_id:
-        out.append(f"client == {quoted(row.client_id)}")
-    out += [f"error == {error.name}" for error in _few(row.errors)]
-    if row.state != "answered":
-        out.append(f"state == {row.state}")
-    out.append(f"conn == {row.connection}")
-    out += [f"topic == {quoted(topic)}" for topic in _few(row.topics) if not nameless(topic)]
-    out += [f"partition == {partition}" for partition in _few(row.partitions)]
-    out += [f"group == {quoted(group)}" for group in _few(row.groups)]
-    out += [f"producer.id == {number}" for number in _few(row.producer_ids) if number >= 0]
-    if row.api_version is not None and row.api:
-        out.append(f"api == {row.api} and version == {row.api_version}")
-    if row.software:
-        out.append(f"software == {quoted(row.software)}")
-    if row.user:
-        out.append(f"user == {quoted(row.user)}")
-    out.append(f"client.ip == {row.client_address.rpartition(':')[0].strip('[]')}")
-    out.append(f"broker == {quoted(row.broker_address)}")
-    return list(dict.fromkeys(out))
+    api, version = row.api, row.api_version
+    client = f"client == {quoted(row.client_id)}" if row.client_id else ""
+    conditions = (
+        f"api == {api}" if api else "",
+        f"api == {api} and {client}" if api and client else "",
+        client,
+        *(f"error == {error.name}" for error in _few(row.errors)),
+        f"state == {row.state}" if row.state != "answered" else "",
+        f"conn == {row.connection}",
+        *(f"topic == {quoted(topic)}" for topic in _few(row.topics) if not nameless(topic)),
+        *(f"partition == {partition}" for partition in _few(row.partitions)),
+        *(f"group == {quoted(group)}" for group in _few(row.groups)),
+        *(f"producer.id == {number}" for number in _few(row.producer_ids) if number >= 0),
+        f"api == {api} and version == {version}" if api and version is not None else "",
+        f"software == {quoted(row.software)}" if row.software else "",
+        f"user == {quoted(row.user)}" if row.user else "",
+        f"client.ip == {row.client_address.rpartition(':')[0].strip('[]')}",
+        f"broker == {quoted(row.broker_address)}",
+    )
+    return list(dict.fromkeys(filter(None, conditions)))
 
 
 def follows(session: Session, index: int) -> Iterator[Follow]:

@@ -57,7 +57,7 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
       kafkascope demo --tour
       kafkascope demo --save demo.pcap
     """
-    from kafkascope.tui.cli import to_look_at
+    from kafkascope.tui.cli import code_of, to_look_at
 
     path = capture()
     if save is not None:
@@ -67,12 +67,8 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
 
         words = [str(path), *(["--plain"] if plain else [])]
         words += ["--tour"] if tour else ["--hello", HELLO]
-        return _code(open_.main(words, standalone_mode=False))
+        return code_of(open_.main(words, standalone_mode=False))
     return _print(path)
-
-
-def _code(result: object) -> int:
-    return result if isinstance(result, int) else 0
 
 
 def _save(path: Path, target: str) -> int:
@@ -103,8 +99,9 @@ def _hints(name: str) -> list[str]:
 def _print(path: Path) -> int:
     """Print some rows and the commands to go on with, for pipes and CI."""
     from kafkascope.analyzer.commands.ls import ls
+    from kafkascope.tui.cli import code_of
 
-    code = _code(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))
+    code = code_of(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))
     out()
     out("kafkascope demo --save demo.pcap    writes this capture; then:")
     for line in _hints("demo.pcap"):

@@ -39,9 +39,7 @@ def _eighth(count: int, top: int) -> str:
 
 def bar(part: float, width: int) -> str:
     """Draw a share as a bar of at most `width` columns."""
-    eighths = max(0, min(8 * width, round(8 * width * part)))
-    if part > 0:
-        eighths = max(1, eighths)
+    eighths = max(int(part > 0), min(8 * width, round(8 * width * part)))
     whole, rest = divmod(eighths, 8)
     # Of the eighths from left to right, fonts have the half at most.
     return "█" * whole + ("▌" if rest >= 4 or (rest and not whole) else "")
@@ -97,10 +95,8 @@ class LogAxis:
 
 def power_label(power: int) -> str:
     """Return 10 to a power, in nanoseconds: `1 µs`, `100 ms`, `10 s`."""
-    number, unit = 10 ** (power % 3), ("ns", "µs", "ms", "s")[min(3, power // 3)]
-    if power >= 9:
-        number = 10 ** (power - 9)
-    return f"{number} {unit}"
+    third = min(3, power // 3)
+    return f"{10 ** (power - 3 * third)} {('ns', 'µs', 'ms', 's')[third]}"
 
 
 MARKS: Final = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))

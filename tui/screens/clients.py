@@ -81,10 +81,9 @@ class ClientsBoard(ChartedBoard):
         why there are none."""
         if not line.get("requests") and line.get("outcome_filter"):
             return str(line["outcome_filter"])
-        parts = [evidence.of_client(line)]
-        if line.get("user"):
-            parts.append(f"user == {evidence.word(line['user'])}")
-        return evidence.both(*parts)
+        user = line.get("user")
+        wanted = f"user == {evidence.word(user)}" if user else ""
+        return evidence.both(evidence.of_client(line), wanted)
 
     def command(self) -> str:
         """Return the command with the release."""

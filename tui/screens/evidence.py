@@ -35,12 +35,15 @@ def of_connection(line: Line) -> str:
 
 def of_client(line: Line) -> str:
     """Return the filter for a line that names a client and its host, as far as they are known."""
-    parts = []
-    if line.get("client") and line["client"] != OTHERS:
-        parts.append(f"client == {word(line['client'])}")
-    if line.get("host"):
-        parts.append(f"client.ip == {line['host']}")
-    return both(*parts)
+    host = line.get("host")
+    return both(_named(line, "client"), f"client.ip == {host}" if host else "")
+
+
+def _named(line: Line, name: str) -> str:
+    """Return the filter for a field that is called as the column; empty for no value, or for all
+    others."""
+    value = line.get(name)
+    return f"{name} == {word(value)}" if value and value != OTHERS else ""
 
 
 def of_titled_client(title: str) -> str:
@@ -64,34 +67,25 @@ def _is_host(text: str) -> bool:
 
 def of_api(line: Line) -> str:
     """Return the filter for an API, with version, client and broker where the line names them."""
-    parts = []
-    api = line.get("api")
-    if api and api != OTHERS:
-        parts.append(f"api == {word(api)}" if str(api)[:4] != "Api " else f"api == {api[4:]}")
-    if isinstance(line.get("version"), int):
-        parts.append(f"version == {line['version']}")
-    if isinstance(line.get("client"), str):
-        parts.append(of_titled_client(line["client"]))
-    if line.get("broker") and line["broker"] != OTHERS:
-        parts.append(f"broker == {word(line['broker'])}")
-    return both(*parts)
+    api, version, client = line.get("api"), line.get("version"), line.get("client")
+    return both(
+        f"api == {str(api)[4:]}" if str(api)[:4] == "Api " else _named(line, "api"),
+        f"version == {version}" if isinstance(version, int) else "",
+        of_titled_client(client) if isinstance(client, str) else "",
+        _named(line, "broker"),
+    )
 
 
 def of_topic(line: Line) -> str:
     """Return the filter for a topic, or for a partition of it."""
-    topic = line.get("topic")
-    if not topic or topic == OTHERS:
-        return ""
-    parts = [f"topic == {word(topic)}"]
-    if isinstance(line.get("partition"), int):
-        parts.append(f"partition == {line['partition']}")
-    return both(*parts)
+    topic, partition = _named(line, "topic"), line.get("partition")
+    numbered = topic and isinstance(partition, int)
+    return both(topic, f"partition == {partition}" if numbered else "")
 
 
 def of_group(line: Line) -> str:
     """Return the filter for a group."""
-    group = line.get("group")
-    return f"group == {word(group)}" if group and group != OTHERS else ""
+    return _named(line, "group")
 
 
 def of_member(line: Line) -> str:

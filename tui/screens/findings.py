@@ -278,24 +278,15 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
         if text:
             out += [[], [(label, "dim")]]
             out += [[(part, "")] for part in wrapped(str(text), width, breaks=True)]
-    facts = []
-    if line.get("first") is not None:
-        span = clock(line["first"])
-        if line.get("last") not in (None, line["first"]):
-            span += f" to {clock(line['last'])}"
-        facts.append(("when", span))
-    if line.get("count"):
-        facts.append(("how often", f"{line['count']:,}"))
-    if line.get("filter"):
-        facts.append(("evidence", line["filter"]))
-    if line.get("connects"):
-        facts.append(("connections", line["connects"]))
-    if line.get("entities"):
-        facts.append(("about", ", ".join(map(str, line["entities"]))))
-    if line.get("link"):
-        facts.append(("more", f"kafkascope errors {line['link']}"))
-    if line.get("name") and line["name"] != CHATS:
-        facts.append(("rule", line["name"]))
-    out.append([])
-    out += [[(f"{label:<12}", "dim"), (str(text), "label")] for label, text in facts]
-    return out
+    ends = dict.fromkeys(time for time in (line.get("first"), line.get("last")) if time is not None)
+    facts = (
+        ("when", " to ".join(map(clock, ends)) if line.get("first") is not None else ""),
+        ("how often", f"{line['count']:,}" if line.get("count") else ""),
+        ("evidence", line.get("filter")),
+        ("connections", line.get("connects")),
+        ("about", ", ".join(map(str, line.get("entities") or ()))),
+        ("more", f"kafkascope errors {line['link']}" if line.get("link") else ""),
+        ("rule", line.get("name") if line.get("name") != CHATS else ""),
+    )
+    shown = [[(f"{label:<12}", "dim"), (str(text), "label")] for label, text in facts if text]
+    return [*out, [], *shown]

@@ -44,9 +44,8 @@ def matrix(usage: Usage, release: str | None, width: int) -> list[Spans]:
             out.append([(f"  {'':{name}}  {reason.word}: {reason.text}", ROLES[reason.word])])
     legend: Spans = [("  ", "")]
     for sign, role, text in LEGEND:
-        if release is None and "release" in text:
-            continue
-        legend += [(sign, role), (f" {text}    ", "dim")]
+        if release is not None or "release" not in text:
+            legend += [(sign, role), (f" {text}    ", "dim")]
     return [*out, [], legend]
 
 
@@ -102,10 +101,12 @@ def summary(
 ) -> list[Spans]:
     """Describe a client and its verdict; `so_far`: more may come, only what breaks is told."""
     identity = usage.identity
-    who = [identity.client_id or "no client id", identity.host]
-    who.append(identity.software or "library not told")
-    if identity.user:
-        who.append(f"user {identity.user}")
+    who = [
+        identity.client_id or "no client id",
+        identity.host,
+        identity.software or "library not told",
+        *([f"user {identity.user}"] if identity.user else ()),
+    ]
     asks = {True: "asks for versions", False: "does not ask for versions"}.get(
         usage.negotiates,  # type: ignore[arg-type]
         "whether it asks for versions is not in the capture",

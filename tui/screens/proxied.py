@@ -111,16 +111,17 @@ def proxy_of(status: dict[str, Any]) -> list[Spans]:
     if recording:
         dropped = f", {recording['dropped']:,} packets left out" if recording["dropped"] else ""
         facts.append(("recorded", size(recording["bytes"]) + dropped))
+    nodes = sorted((status.get("nodes") or {}).items(), key=lambda item: int(item[0]))
+    routes: list[Spans] = [
+        [(f"{node:<8}{each['listener']:<28}", ""), (each["broker"], "dim")] for node, each in nodes
+    ]
+    notices: list[Spans] = [[(str(text), "")] for text in (status.get("notices") or [])[-20:]]
     out: list[Spans] = [[(f"{name:<22}", "dim"), (text, "")] for name, text in facts]
-    nodes = status.get("nodes") or {}
-    if nodes:
-        out += [[], [(f"{'node':<8}{'clients are told':<28}broker", "header")]]
-        for node, each in sorted(nodes.items(), key=lambda item: int(item[0])):
-            out.append([(f"{node:<8}{each['listener']:<28}", ""), (each["broker"], "dim")])
-    notices = status.get("notices") or []
-    if notices:
-        out += [[], [("what it said", "header")]]
-        out += [[(str(text), "")] for text in notices[-20:]]
+    for title, lines in (
+        (f"{'node':<8}{'clients are told':<28}broker", routes),
+        ("what it said", notices),
+    ):
+        out += [[], [(title, "header")], *lines] if lines else []
     return out
 
 

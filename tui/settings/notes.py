@@ -114,20 +114,18 @@ class Notes:
         entries: list[dict[str, Any]] = []
         for number in sorted(self.marked | self.ignored | self.comments.keys()):
             index = session.index_of(number)
-            if index is None:
-                continue
-            entry: dict[str, Any] = {"id": session.ids(index, index + 1).hex(), "number": number}
-            if number in self.marked:
-                entry["marked"] = True
-            if number in self.ignored:
-                entry["ignored"] = True
-            if number in self.comments:
-                entry["comment"] = self.comments[number]
-            entries.append(entry)
-        entries += [
-            {"id": id_, **{name: value for name, value in each.items() if value}}
-            for id_, each in self._waiting.items()
-        ]
+            if index is not None:
+                entries.append(
+                    {
+                        "id": session.ids(index, index + 1).hex(),
+                        "number": number,
+                        "marked": number in self.marked,
+                        "ignored": number in self.ignored,
+                        "comment": self.comments.get(number),
+                    }
+                )
+        entries += [{"id": id_, **each} for id_, each in self._waiting.items()]
+        entries = [{name: value for name, value in each.items() if value} for each in entries]
         told: dict[str, Any] = {"schema": SCHEMA, "exchanges": entries}
         if self.topics:
             told["topics"] = {str(Uuid(id_)): name for id_, name in self.topics.items()}
