@@ -1,5 +1,5 @@
-"""Exchanges and records into files. `FORMATS` lists what there is; a new one is a file here and a
-line in it."""
+"""Export of exchanges and records to files. `FORMATS` lists the formats; a new one is a file here
+and a line in it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class ExportOptions(NamedTuple):
 
     table: Table = "exchanges"
     full: bool = False
-    """With bodies."""
+    """Whether bodies are included."""
     raw: bool = False
-    """Cells as they are, even where a spreadsheet takes them for formulas."""
+    """Whether cells are written as they are, even where a spreadsheet takes them for formulas."""
 
 
 class Writer(Protocol):
-    """Takes exchanges one after the other and writes to a binary file."""
+    """Writes exchanges, one after the other, to a binary file."""
 
     problems: list[Problem]
-    """Records that could not be read, or that are damaged."""
+    """Records that could not be read or are damaged."""
 
     def add(self, exchange: Exchange, row: Row) -> None:
-        """Write what there is to write about an exchange."""
+        """Write an exchange, or its records."""
 
     def finish(self) -> None:
-        """No more will come: give late names to topics that were written by id. That needs a file
-        that can be read and written at any place; elsewhere the ids stay. Does not close it."""
+        """Finish the output: replace ids of topics whose names came late. That needs a file that
+        can be read and written at any position; elsewhere the ids stay. Does not close the file."""
 
 
 FORMATS: Final = {
@@ -45,11 +45,11 @@ FORMATS: Final = {
     "csv": "kafkascope.analyzer.export.csv.CsvExport",
     "parquet": "kafkascope.analyzer.export.parquet.ParquetExport",
 }
-"""Name, which is the file's suffix too -> class that writes it."""
+"""By name, which is also the file's suffix: the class that writes the format."""
 
 
 def format_of(path: str) -> str | None:
-    """The format that a file's name asks for."""
+    """Return the format for the suffix of a file's name."""
     suffix = path.rpartition(".")[2].lower()
     return suffix if suffix in FORMATS else None
 
@@ -63,8 +63,8 @@ def open_writer(
     full: bool = False,
     raw: bool = False,
 ) -> Writer:
-    """A writer of that format; `full` adds the bodies where the format can hold them. `raw`: CSV
-    without the sign that keeps a text from being a formula."""
+    """Return a writer of a format; `full` adds the bodies where the format can hold them. `raw`:
+    CSV without the sign that keeps a text from being a formula."""
     chosen = ExportOptions(table, full, raw)
     module, _, name = FORMATS[form].rpartition(".")
     writer: Writer = getattr(importlib.import_module(module), name)(out, names, chosen)

@@ -76,7 +76,7 @@ class CsvExport:
         """Replace ids by names that came late."""
         known = self._late.known()
         if known:
-            # Cells may hold line feeds, but none of ours: values are of one line each.
+            # Cells may hold line feeds, but these do not: their values are single lines.
             self._late.rewrite(self._out, lambda line: self._renamed(line, known))
 
     def _renamed(self, line: bytes, known: dict[str, str]) -> bytes:
@@ -91,7 +91,7 @@ class CsvExport:
         return text.getvalue().encode()
 
     def _cell_renamed(self, cell: str, known: dict[str, str]) -> str:
-        """Ids and names may both look like formulas."""
+        """Return a cell with names in place of ids; both may look like formulas."""
         found = [old for old in known if old in cell]
         if not found:
             return cell
@@ -103,7 +103,7 @@ class CsvExport:
 
 
 def _cell(value: Any) -> Any:
-    """One cell for any value of a row."""
+    """Return the cell for any value of a row."""
     if value is None:
         return ""
     if isinstance(value, bool):

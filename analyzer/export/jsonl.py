@@ -15,7 +15,7 @@ from kafkascope.analyzer.text import json_safe
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps
 
-# Inside of a JSON string quotes are escaped, so this cannot be part of a record's value.
+# Quotes are escaped inside a JSON string, so this cannot be part of a record's value.
 _TOPIC = re.compile(rb'("topic":)"([\w-]{8}\?)"')
 _TOPICS = re.compile(rb'("(?:implied_)?topics":\[)("[^"\]]*\?"[^\]]*)\]')
 

@@ -1,4 +1,4 @@
-"""Names that came late: in what was written already, ids give way to names."""
+"""Late topic names: replaces ids by names in output that is already written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkascope.analyzer.topics import TopicNames
 
 
 class Late:
-    """Remembers from where on, and which, ids stand for names in an output."""
+    """Remembers which ids stand for names in an output, and from which offset on."""
 
     def __init__(self, names: TopicNames) -> None:
         self._names = names
@@ -20,20 +20,20 @@ class Late:
         self._first: int | None = None
 
     def saw(self, row: Row, at: int) -> None:
-        """What is written of a row at offset `at` has ids in the place of names that it lacks."""
+        """Note the topics without a name in a row that is written at offset `at`."""
         if new := nameless(row):
             self._ids.update(new)
             if self._first is None:
                 self._first = at
 
     def known(self) -> dict[str, str]:
-        """What was written for a topic -> its name, for those that have one by now."""
+        """Return the names that came late, by the ids that were written for them."""
         found = {each: self._names.late(each) for each in self._ids}
         return {each: name for each, name in found.items() if name != each}
 
     def rewrite(self, out: BinaryIO, change: Callable[[bytes], bytes]) -> None:
-        """Put `change(line)` for each line from the first one with such an id on; for files whose
-        lines are whole in themselves."""
+        """Replace each line by `change(line)` from the first one with such an id on; for files
+        whose lines are independent of each other."""
         if self._first is None or not (out.seekable() and out.readable()):
             return
         with TemporaryFile() as rest:

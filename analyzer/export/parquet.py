@@ -1,4 +1,4 @@
-"""Parquet: the `exchanges` or `records` table of the pipeline as one file."""
+"""Parquet export: the `exchanges` or `records` table of the pipeline as one file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 ROWS: Final = 16_384
-"""Of a row group: enough to be compressed well, few enough to be held."""
+"""Rows of a row group: enough to compress well, few enough to hold in memory."""
 
 
 class ParquetExport:
@@ -41,9 +41,9 @@ class ParquetExport:
         self._full = options.full
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
-        """Of JSON bodies in these rows."""
+        """Bytes of JSON bodies in these rows."""
         self._unnamed = False
-        """Ids were written in the place of names."""
+        """Whether ids were written in place of names."""
         self._writer = self._open(out)
         self.problems: list[Problem] = []
 
@@ -52,7 +52,7 @@ class ParquetExport:
         return pq.ParquetWriter(out, schema, compression="zstd", write_statistics=measured(schema))
 
     def add(self, exchange: Exchange, row: Row) -> None:
-        """Take the exchange, or its records, as rows."""
+        """Add the exchange, or its records, as rows."""
         if self._table is RECORDS:
             for record in record_values(row, exchange, self._names, self.problems):
                 self._take(record)
@@ -76,7 +76,7 @@ class ParquetExport:
         self._writer.write_batch(batch)
 
     def finish(self) -> None:
-        """Write what is left and the footer; again as a whole when names came late."""
+        """Write the remaining rows and the footer; the whole file again when names came late."""
         if self._rows:
             self._flush()
         self._writer.close()

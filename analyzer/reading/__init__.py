@@ -1,4 +1,4 @@
-"""What a user wants of captures, read: filter, range, count, remarks about the whole.
+"""Reading of captures as the user asked: filter, range, count, remarks about the whole.
 
 Knows no command line.
 """

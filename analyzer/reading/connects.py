@@ -1,4 +1,4 @@
-"""Connects that never came to a connection, as rows beside those of exchanges: they have neither a
+"""Connects that never became a connection, as rows beside those of exchanges. They have neither a
 number nor a request.
 
     connects = Connects(bound)        # capture.watch = connects.saw
@@ -24,7 +24,8 @@ Pair: TypeAlias = tuple[Row, Exchange | None]
 
 API: Final = "(connect)"
 MOST_WAITING: Final = 100_000
-"""Connects between two exchanges that are listed, about 1 KB each: a scan of ports has no end."""
+"""Limit of connects between two exchanges that are listed, about 1 KB each: a port scan may be
+endless."""
 REASONS: Final[dict[str, str]] = {
     "refused": "connect refused",
     "unreachable": "connect without an answer",
@@ -32,18 +33,19 @@ REASONS: Final[dict[str, str]] = {
 
 
 class Connects:
-    """Those that a filter wants. One that asks more than a connection has wants none of them."""
+    """The failed connects that match a filter; none when it uses fields that connections lack."""
 
     def __init__(self, bound: Bound | None) -> None:
         self._wanted = Filter(bound) if asks_connections(bound) else None
         self._ready: deque[Pair] = deque()
         self.left = 0
-        """Those that the filter cannot judge."""
+        """Number of connects that the filter cannot be applied to."""
         self.beyond = 0
-        """Those that are not listed, because too many came without an exchange among them."""
+        """Number of connects that are not listed, because too many came without an exchange among
+        them."""
 
     def saw(self, event: Opened | Closed) -> None:
-        """Take note of the end of a connection."""
+        """Record the end of a connection."""
         connection = event.connection
         if not isinstance(event, Closed) or event.used or not connection.handshake:
             return
@@ -60,7 +62,7 @@ class Connects:
             self._ready.append((row, None))
 
     def merged(self, pairs: Iterable[tuple[Row, Exchange]]) -> Iterator[Pair]:
-        """Exchanges, and the connects before the first one that was complete later."""
+        """Yield exchanges, and each connect before the first exchange that is complete after it."""
         for pair in pairs:
             while self._ready:
                 yield self._ready.popleft()
@@ -70,7 +72,7 @@ class Connects:
 
 
 def row_of(connection: Connection, state: Literal["refused", "unreachable"]) -> Row:
-    """The row of a connect."""
+    """Return the row of a connect."""
     return blank(
         number=0,
         id="",
@@ -86,7 +88,7 @@ def row_of(connection: Connection, state: Literal["refused", "unreachable"]) -> 
 
 
 def to_json(row: Row) -> dict[str, Any]:
-    """The connect/1 object of a row."""
+    """Return the connect/1 object of a row."""
     return {
         "schema": "connect/1",
         "number": None,

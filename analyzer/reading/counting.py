@@ -1,4 +1,4 @@
-"""One pass over the inputs into statistics, with what ctrl+c and damage leave of it."""
+"""One pass over the inputs into statistics, which stay usable after ctrl+c and damage."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kafkascope.captures.model import Closed, Opened, Resolved
 
 
 class Through(Protocol):
-    """What becomes of exchanges and of connections before they are counted."""
+    """Transforms exchanges and connections before they are counted."""
 
     def told(self, row: Row, exchange: Exchange) -> RowAndExchange:
-        """An exchange and its row."""
+        """Return an exchange and its row, transformed."""
 
     def event(self, event: Opened | Closed) -> Opened | Closed:
-        """The beginning or end of a connection."""
+        """Return the beginning or end of a connection, transformed."""
 
 
 def count(
@@ -29,11 +29,11 @@ def count(
     hosts: Iterable[Resolved] = (),
     whole: Any = None,
 ) -> None:
-    """Add all wanted exchanges; with `watch`, also tell `saw` of beginnings and ends of
-    connections, filter or not. All of them as they come out of `through`. `hosts`: what the user
-    says that names stand for; neither these nor the names of the capture are counted where
-    `through` gives other names. `whole` is a statistic of all exchanges, wanted or not; nothing
-    comes to it through `through`."""
+    """Add all matching exchanges to the statistics; with `watch`, also call their `saw` with
+    beginnings and ends of connections, whatever the filter. All of them pass through `through`.
+    `hosts`: addresses of names that the user gave; neither these nor the names of the capture are
+    counted where `through` gives other names. `whole` is a statistic of all exchanges, which do not
+    pass through `through`."""
     if whole is not None:
         reading.every = whole.add
     others = () if whole is None else (whole,)

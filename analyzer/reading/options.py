@@ -1,4 +1,4 @@
-"""What a user wants of captures: the values of the options that most commands share."""
+"""Values of the options that most commands share."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What the user wants of a capture."""
+    """The user's options for reading captures."""
 
     inputs: tuple[str, ...]
     filter_text: str
     count: int | None
-    """Stop after so many exchanges."""
+    """Stop after this number of exchanges."""
     begin: Mark | None
     end: Mark | None
     time_format: str
     ports: frozenset[int]
-    """Decode as Kafka."""
+    """Ports to decode as Kafka."""
     output: str | None
     form: Format
     columns: tuple[str, ...]
-    """Empty: the usual ones."""
+    """Empty for the default columns."""
     fields: tuple[str, ...]
-    """Of `-T fields`: `-e` names; empty otherwise."""
+    """The names given with `-e` for `-T fields`; empty otherwise."""
     field_options: tuple[str, ...]
     sort: str | None
     top: int | None
@@ -40,9 +40,9 @@ class ReadOptions:
     progress: bool
     both_legs: bool
     raw: bool
-    """CSV with text that a spreadsheet may take for a formula."""
+    """Whether CSV keeps text that a spreadsheet may take for a formula."""
 
     @property
     def selects(self) -> bool:
-        """Whether some exchanges are wanted, not all."""
+        """Whether only some of the exchanges are requested."""
         return bool(self.filter_text or self.begin or self.end or self.count)

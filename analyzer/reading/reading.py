@@ -1,5 +1,4 @@
-"""From what the user wants of a capture to its rows: filter, range, count, progress, and how it
-ended."""
+"""One reading of captures: filter, range, count, progress, and the exit code."""
 
 from __future__ import annotations
 
@@ -41,31 +40,31 @@ INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
 MOST_WAITING: Final = 20_000
 MOST_BYTES: Final = 128 * 1024 * 1024
-"""Of exchanges that wait for the names of their topics."""
+"""Limit for the exchanges that wait for the names of their topics."""
 TICK: Final = 256
-"""Exchanges between two looks at the clock."""
+"""Exchanges between two reads of the clock."""
 
 
 class Reading:
-    """One pass over the inputs; a context manager. `code` is how the command should end."""
+    """One pass over the inputs; a context manager. `code` is the exit code of the command."""
 
     def __init__(
         self, wish: ReadOptions, *, spool: bool = False, known: Known | None = None
     ) -> None:
-        """`known`: marks and comments, where there are any to ask for."""
+        """`known`: marks and comments, if any."""
         self.wish = wish
-        # A wrong filter is told before anything is opened.
+        # A wrong filter is reported before anything is opened.
         self._known = known or Known()
         self._filter, asked = _filter_of(wish.filter_text, self._known)
         word = min(asked.notes, default="")
         if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
         self.stored = _stored(wish)
-        """Tables in the place of captures: see `counting.count`."""
+        """Tables in place of captures: see `counting.count`."""
         self.rows_suffice = False
-        """Set by those who need no messages: rows can be read from tables as well."""
+        """Set by callers that need no messages: rows can then come from tables."""
         self.every: Callable[[Row, Exchange], None] | None = None
-        """Told of all exchanges, wanted or not."""
+        """Called with all exchanges, whether they match or not."""
         self._evidence: Evidence | None = None
         if asked.findings:
             self._evidence = _found(wish)
@@ -86,20 +85,20 @@ class Reading:
                     kept.close()
                 raise
         self.live = any(map(_is_live, wish.inputs))
-        """Packets arrive while we read: lines are to be shown at once."""
-        # Live lines are to come at once, and `time.delta` goes by the order of all.
+        """Whether packets arrive during the reading, so that lines are shown at once."""
+        # Live lines are shown at once, and `time.delta` depends on the order of all exchanges.
         late = asked.late and self.stored is None and not self.live
         self._holds = late and "time.delta" not in asked.fields
         self.code = 0
         self._shown = 0
-        """Exchanges that were wanted."""
+        """Number of matching exchanges."""
         self.told = 0
-        """Exchanges seen, wanted or not."""
+        """Number of exchanges, whether they match or not."""
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
         self._last_ns = 0
-        """The last exchange, where a range counts from it."""
+        """Time of the last exchange, when a range is relative to it."""
         self._sides: set[str] = set()
-        """Which sides of Kafka's connections were heard."""
+        """The sides of Kafka connections of which bytes were captured."""
         self._holes = False
         """Whether bytes of an exchange are missing."""
         self._progress = Progress(wish, self)
@@ -117,7 +116,7 @@ class Reading:
         self.capture.close()
 
     def rows(self) -> Iterator[RowAndExchange]:
-        """The wanted exchanges in the order in which they are complete. Ends at ctrl+c, too."""
+        """Yield the matching exchanges in the order of completion. Ends at ctrl+c, too."""
         pairs: Iterable[RowAndExchange] = self._all()
         if self.wish.begin is not None or self.wish.end is not None:
             pairs = self._within(pairs)
@@ -133,7 +132,7 @@ class Reading:
                 if self._shown == count:
                     return
         except KeyboardInterrupt:
-            # A live capture usually ends so: what waits for an answer is told as at any end.
+            # A live capture usually ends so: requests in flight are yielded as at any end.
             self.code = INTERRUPTED
             names = self.capture.context.names
             for exchange in self.capture.in_flight():
@@ -177,14 +176,14 @@ class Reading:
                 self._sides.add(side)
 
     def _is_cut(self) -> bool:
-        """Whether the snaplen took away what belongs to Kafka."""
+        """Return whether the snaplen cut bytes of Kafka."""
         if not self.capture.source.statistics.cut_packets:
             return False
         return not self.told or self._holes or self.capture.context.skipped_bytes > 0
 
     def _wanted(self, pairs: Iterable[RowAndExchange], wanted: Filter) -> Iterator[RowAndExchange]:
-        """Those that the filter wants. Where it asks for topics, exchanges whose topics have no
-        name yet wait for one, at most to the end: they come late."""
+        """Yield the matching exchanges. If the filter uses topics, exchanges whose topics have no
+        name yet are held until later ones are read, at most to the end."""
         if not self._holds:
             yield from (pair for pair in pairs if wanted(*pair))
             return
@@ -215,10 +214,10 @@ class Reading:
         return None if self._filter is None else self._filter.bound
 
     def span(self) -> tuple[int | None, int | None]:
-        """The time range that is asked for, now that the exchanges are read; None for no limit."""
+        """Return the requested time range, once the exchanges are read; None for no limit."""
         begin, end = self.wish.begin, self.wish.end
         if not self.told:
-            # Nothing to count from.
+            # There is nothing to be relative to.
             return None, None
         first, last = self.first_ns, self._last_ns
         return (
@@ -251,8 +250,8 @@ class Reading:
             yield row, exchange
 
     def finish(self, *, tls: bool = True) -> int:
-        """Say on stderr what there is to say about the capture; the exit code. `tls`: whether
-        exchanges that nobody can decrypt would have been shown."""
+        """Write the remarks about the capture to stderr and return the exit code. `tls`: whether
+        exchanges that cannot be decrypted would have been shown."""
         self._progress.clear()
         damage = self.capture.source.statistics.damage
         if self.capture.damage is not None and self.capture.damage not in damage:
@@ -276,20 +275,20 @@ class Reading:
 
 
 class _Asked(NamedTuple):
-    """The fields that a filter asks for."""
+    """The fields that a filter uses."""
 
     fields: frozenset[str] = frozenset()
     notes: frozenset[str] = frozenset()
-    """Of these, what only the user's notes tell."""
+    """Those of them that depend on the user's notes."""
     findings: frozenset[str] = frozenset()
-    """Of these, what only findings tell."""
+    """Those of them that depend on findings."""
     late: bool = False
-    """Whether names of topics are among them."""
+    """Whether topic names are among them."""
 
 
 def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
-    """The filter of a text, and the fields that it asks for; `FilterError`. Without one its whole
-    language is not imported, which is a twentieth of a short run."""
+    """Return the filter of a text, and the fields that it uses; `FilterError` when it is invalid.
+    Without a filter the language is not imported, which saves a twentieth of a short run."""
     if not text.strip():
         return None, _Asked()
     from kafkascope.analyzer.filter.bind import fields_of
@@ -303,8 +302,8 @@ def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
 
 
 def _silent(exchange: Exchange) -> bool:
-    """Whether it tells nothing about what the other side said, or will say: no answer is due, or
-    it is TLS, HTTP, whatever else is known by its looks."""
+    """Return whether an exchange says nothing about the other side: no response is due, or it is
+    TLS, HTTP or another known protocol."""
     if exchange.state == "opaque":
         return exchange.reason != UNKNOWN
     return exchange.state == "no-reply"
@@ -315,7 +314,7 @@ def _bytes_of(row: Row) -> int:
 
 
 def _stored(wish: ReadOptions) -> Stored | None:
-    """The tables that the pipeline made, when they are the input."""
+    """Return the tables of the pipeline, when they are the input."""
     if len(wish.inputs) != 1 or not (Path(wish.inputs[0]) / "_manifest").is_dir():
         return None
     if wish.ports:
@@ -336,8 +335,8 @@ def _stored(wish: ReadOptions) -> Stored | None:
 
 
 def _found(wish: ReadOptions) -> Evidence:
-    """What the inputs' findings are about, from a pass of its own: a finding is known at the end
-    only."""
+    """Return the evidence of the inputs' findings, from a separate pass: findings are known only at
+    the end."""
     from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.findings.evidence import Evidence
 
@@ -355,7 +354,8 @@ def _found(wish: ReadOptions) -> Evidence:
 
 
 def problems_said(problems: list[Problem], wish: ReadOptions) -> None:
-    """Say which records could not be read, or are damaged: the first few, and how many."""
+    """Report which records could not be read or are damaged: the first few, and the number of
+    others."""
     if wish.quiet:
         return
     for problem in problems[:SHOWN_PROBLEMS]:
@@ -373,7 +373,8 @@ def _is_live(name: str) -> bool:
 
 
 class Progress:
-    """One line on a terminal's stderr, after more than a second, ten times a second at most."""
+    """A progress line on a terminal's stderr, shown after the first second, at most ten times per
+    second."""
 
     def __init__(self, wish: ReadOptions, reading: Reading) -> None:
         self._reading = reading
@@ -385,7 +386,7 @@ class Progress:
         self._on = self._on and not sys.stdout.isatty()
 
     def tick(self) -> None:
-        """Show where we are, when it is time."""
+        """Show the progress when it is due."""
         now = time.monotonic()
         if not self._on or now < self._next:
             return
@@ -400,7 +401,7 @@ class Progress:
         self._shown = True
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Clear the line."""
         if self._shown:
             status()
             self._shown = False

@@ -1,5 +1,4 @@
-"""What there is to say about a capture as a whole, as sentences: why nothing was found, what is
-missing."""
+"""Sentences about a capture as a whole: why nothing was found, what is missing."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ from kafkascope.analyzer.conversation.detect import GIVEN_UP, TLS
 from kafkascope.analyzer.exchanges.offline import Capture
 
 ALERTS: Final = 14
-"""Bytes of two TLS alerts: a side that said no more took no part in a session."""
+"""Bytes of two TLS alerts: a side that sent no more took no part in a session."""
 
 
 def nothing_found(capture: Capture) -> str:
-    """One sentence: why there is no exchange, and what to do."""
+    """Return a sentence that says why there is no exchange, and what to do."""
     statistics, opaque = capture.source.statistics, capture.context.opaque
     if not statistics.packets:
         return "no exchanges: the capture has no packets"
@@ -61,13 +60,13 @@ def _why(capture: Capture) -> str:
 
 
 def snaplen(capture: Capture) -> str:
-    """That packets were cut when they were captured."""
+    """Return the remark that packets were cut when they were captured."""
     cut = capture.source.statistics.cut_packets
     return f"the snaplen cut {cut} packets: bodies are not whole (capture with tcpdump -s 0)"
 
 
 def one_way(side: str) -> str:
-    """That only one side was captured: `client` or `broker`."""
+    """Return the remark that only one side was captured: `client` or `broker`."""
     seen, other = ("requests", "responses") if side == "client" else ("responses", "requests")
     return (
         f"only one direction was captured: there are {seen}, and no byte of {other}; capture where "
@@ -76,8 +75,8 @@ def one_way(side: str) -> str:
 
 
 def unread(context: Context) -> int:
-    """How many TLS sessions may be of Kafka: with hosts that spoke it, or on its ports. A hello
-    that nobody answered hides nothing."""
+    """Return how many TLS sessions may carry Kafka: with hosts that spoke it, or on its ports. A
+    hello without a response hides nothing."""
     hosts = {broker.host for broker in context.brokers}
     return sum(
         any(end.host in hosts or context.is_broker(end) for end in (each.a, each.b))
@@ -87,8 +86,8 @@ def unread(context: Context) -> int:
 
 
 def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[str]:
-    """What makes the results less than whole; with `verbose` also what was read. `tls`: whether
-    what cannot be read would have been a part of them."""
+    """Yield what makes the results incomplete; with `verbose` also what was read. `tls`: whether
+    unreadable sessions would have been part of the results."""
     statistics, context = capture.source.statistics, capture.context
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"

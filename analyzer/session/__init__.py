@@ -1,1 +1,1 @@
-"""Everything seen so far as columns, for screens and for filters over a million rows."""
+"""All exchanges read so far as columns, for screens and for filters over a million rows."""

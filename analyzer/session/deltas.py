@@ -1,7 +1,7 @@
-"""What a `Session` has grown by: so that one process reads and another one shows.
+"""Deltas: what a `Session` has grown by, so that one process reads and another one displays.
 
-A delta is plain data (arrays of columns, new values of tables) that pickles fast; applying all of
-them in order makes a session equal to the one they were taken from.
+A delta is plain data (arrays of columns, new values of tables) that pickles fast; a session to
+which all of them were applied in order equals the original one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kafkascope.analyzer.session.session import GROWING, Session
 Delta: TypeAlias = dict[str, Any]
 
 SHARE: Final = 4
-"""When there are too many rows, one in so many goes: the oldest ones."""
+"""With too many rows, the oldest limit / SHARE of them are dropped."""
 
 
 class Growth:
     """Remembers how much of a session was taken."""
 
     def __init__(self, session: Session, *, forget: bool = False) -> None:
-        """`forget`: what was taken is needed here no more; rows go, tables stay."""
+        """With `forget`, taken rows are removed from the session; its tables stay."""
         self._session = session
         self._forget = forget
         self._taken: dict[str, int] = {}
@@ -31,8 +31,8 @@ class Growth:
         self._dropped = 0
 
     def take(self, limit: int = 0) -> Delta:
-        """What is new since the last time. `limit`: rows that are kept at most, where input has no
-        end; whoever applies the deltas drops the same ones."""
+        """Return what is new since the last call. `limit`: the most rows to keep, for input without
+        end; `apply` drops the same ones."""
         out: Delta = {"drop": self._dropped} if self._dropped else {}
         self._dropped = 0
         self._all(out)
@@ -51,7 +51,7 @@ class Growth:
         return out
 
     def _recount(self) -> None:
-        """All that is there was taken."""
+        """Count everything present as taken."""
         self._taken.clear()
         out: Delta = {}
         self._all(out)
@@ -61,7 +61,8 @@ class Growth:
             self._add(out, name, value)
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
-        """Whatever grows: columns, tables, and what else the session has by name."""
+        """Yield all that grows: columns, tables, and the other attributes of the session by
+        name."""
         session = self._session
         for name, column in session.columns.items():
             yield f"column {name}", column
@@ -87,17 +88,17 @@ class Growth:
 
 
 def _tail(entries: dict[Any, Any], count: int) -> list[tuple[Any, Any]]:
-    """The last entries of a dict, in order, without a walk over the others."""
+    """Return the last entries of a dict, in order, without iterating over the others."""
     return list(islice(reversed(entries.items()), max(0, count)))[::-1]
 
 
 def apply(delta: Delta, session: Session) -> None:
-    """Grow a session by what was taken of another one."""
+    """Grow a session by the delta of another one."""
     session.drop(delta.get("drop", 0))
     begun, filled = len(session), session.filled
     for topic_id, topic in delta["names"]:
         session.context.names.learn(topic_id, topic)
-    # First, for threads that look at new rows meanwhile.
+    # First, for threads that read new rows meanwhile.
     session.stored_frames.append(delta.get("stored_frames", b""))
     for name, new in delta.items():
         kind, _, of = name.partition(" ")

@@ -1,7 +1,7 @@
-"""Exchanges and their rows to the columns of a `Session`, many at once: what headers tell, and what
-bodies tell.
+"""Packing of exchanges and their rows into the columns of a `Session`, many at once: values from
+headers, and values from bodies.
 
-Column by column, because each is one list comprehension so: three times as fast as row by row.
+Column by column, so that each is one list comprehension: three times as fast as row by row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ STATE_NUMBERS: Final = {state: number for number, state in enumerate(STATES)}
 
 
 def stored(part: Part) -> tuple[Named, ...]:
-    """The columns of rows that sessions store, of those that headers or bodies tell."""
+    """Return the columns of rows that sessions store and that headers, or bodies, are the source
+    of."""
     return tuple(each for each in columns_of(Row) if each.column.told_by == part)
 
 
@@ -37,18 +38,19 @@ def _tabled(part: Part) -> tuple[str, ...]:
 HEAD_TABLES: Final = (*_tabled("head"), "mechanism")
 BODY_TABLES: Final = (*_tabled("body"), "error_tops")
 TABLES: Final = (*HEAD_TABLES, *BODY_TABLES)
-"""Columns whose numbers stand for values in a table of the same name. `error_tops`: the codes of
-the response itself."""
+"""Columns whose numbers are indexes into a table of the same name. `error_tops`: the codes of the
+response itself."""
 HEAD_COLUMNS: Final = (
     *(each.name for each in stored("head")),
     *("connection", "client_side", "mechanism", "request_packet", "response_packet", "place"),
 )
-"""What headers and times tell: one number a row. `connection` is an index in `connections`,
-`client_side` says which of its ends asks, `place` is an address in the frames."""
+"""Columns filled from headers and times: one number per row. `connection` is an index in
+`connections`, `client_side` says which of its ends is the client, `place` is an address in the
+frames."""
 BODY_COLUMNS: Final = (*(each.name for each in stored("body")), "error_tops")
-"""What bodies tell: one number for each row whose bodies were read, from the first on."""
+"""Columns filled from bodies: one number for each row whose bodies were read, from the first on."""
 COLUMNS: Final = (*HEAD_COLUMNS, *BODY_COLUMNS)
-"""All columns with one number a row."""
+"""All columns with one number per row."""
 
 
 def _append(session: Session, name: str, values: Iterable[int]) -> None:
@@ -61,7 +63,7 @@ def _or_none(values: Iterable[int | None]) -> list[int]:
 
 
 def pack_heads(session: Session, told: Sequence[Exchange], rows: Sequence[Row] = ()) -> None:
-    """Append what is known without bodies; `rows` say it where they are there already."""
+    """Append the values that need no bodies; taken from `rows` where these exist already."""
     s, tables = session, session.tables
     asked = [None if (side := e.request) is None else side.frame for e in told]
     answers = [None if (back := e.response) is None else back.frame for e in told]
@@ -97,7 +99,7 @@ def pack_heads(session: Session, told: Sequence[Exchange], rows: Sequence[Row] =
 
 
 def pack_bodies(session: Session, rows: Sequence[Row]) -> None:
-    """Append what bodies tell."""
+    """Append the values from bodies."""
     for name, values in _body_packer()(rows).items():
         table = session.tables.get(name)
         _append(session, name, values if table is None else table.numbers(values))
@@ -105,7 +107,7 @@ def pack_bodies(session: Session, rows: Sequence[Row]) -> None:
 
 @cache
 def _body_packer() -> Callable[[Sequence[Row]], dict[str, list[Any]]]:
-    """Rows to the values of each column that bodies tell, in straight-line code."""
+    """Return the function from rows to the values of each body column, as straight-line code."""
     lines = []
     for name, column in stored("body"):
         value = column.kind.pack.format(*[f"row.{name}"] * 2)

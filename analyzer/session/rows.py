@@ -1,5 +1,5 @@
-"""Rows of a session for filters: from its columns, with the message read again only for what these
-do not hold."""
+"""Rows of a session for filters: from its columns, with the message read again only for values that
+columns lack."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class ColumnRow:
-    """Stands for the `Row` of an exchange; any attribute that no column has reads the message."""
+    """Stand-in for the `Row` of an exchange; an attribute without a column reads the message."""
 
     def __init__(self, session: Session, index: int) -> None:
         self._session = session
         self._index = index
         self._early = index >= session.filled
-        """Its bodies were not read for the columns yet."""
+        """Whether its bodies were not yet read for the columns."""
 
     @cached_property
     def exchange(self) -> Exchange:
@@ -43,7 +43,7 @@ class ColumnRow:
 
     @property
     def state(self) -> State:
-        """How it ended."""
+        """State in which the exchange ended."""
         return STATES[self._session.columns["state"][self._index]]
 
     @cached_property
@@ -58,13 +58,13 @@ class ColumnRow:
 
     @property
     def client_address(self) -> str:
-        """host:port of whoever asks."""
+        """host:port of the client."""
         connection, side = self._connection, self._session.columns["client_side"][self._index]
         return str(connection.b if side else connection.a)
 
     @property
     def broker_address(self) -> str:
-        """host:port of whoever answers."""
+        """host:port of the broker."""
         connection, side = self._connection, self._session.columns["client_side"][self._index]
         return str(connection.a if side else connection.b)
 
@@ -85,7 +85,7 @@ class ColumnRow:
 
     @property
     def errors(self) -> tuple[RowError, ...]:
-        """Codes and names; what they are about is in the message."""
+        """Codes and names; the rest of an error is in the message."""
         if self._early:
             return self._row.errors
         codes = self._session.value("errors", self._index)
@@ -96,12 +96,12 @@ class ColumnRow:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Names; an id that had none then may have one by now."""
+        """Topic names, including names that were learned after the exchange."""
         return self._late_names("topics")
 
     @property
     def implied_topics(self) -> tuple[str, ...]:
-        """The same of what a fetch session implies."""
+        """Topics that a fetch session implies, named in the same way."""
         return self._late_names("implied_topics")
 
     def _late_names(self, name: str) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class ColumnRow:
 
 
 def _column(named: Named) -> property:
-    """The property of a stored column."""
+    """Return the property of a stored column."""
     name, column = named
     early = column.told_by == "body"
     numbered = column.kind.numbered

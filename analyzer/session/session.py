@@ -1,7 +1,8 @@
-"""Everything seen so far, append-only: what rows need as columns, and where the bytes are.
+"""All exchanges read so far, append-only: the values of rows as columns, and the places of the
+bytes.
 
-Bodies are not kept: when somebody looks at an exchange, its bytes are read and decoded again.
-Sans-I/O, apart from the `Read` function it is given.
+Bodies are not kept: when an exchange is displayed, its bytes are read and decoded again. Sans-I/O,
+apart from the `Read` function that it is given.
 """
 
 from __future__ import annotations
@@ -39,56 +40,60 @@ GROWING: Final = (
     *("connections", "id_bytes", "stored_frames"),
     *("remarks_by_row", "hints_by_row", "fetch_sessions", "ended_by_row"),
 )
-"""Attributes of a session besides columns and tables that grow with its rows."""
+"""Attributes of a session that grow with its rows, besides columns and tables."""
 
 
 class Session:
     """Rows by index, in the order of completion; `index_of` finds them by number."""
 
     def __init__(self, context: Context, read: Read, places: Kept | None = None) -> None:
-        """`places` keeps where the bytes of frames are; in memory without it."""
+        """`places` stores where the bytes of frames are; None for memory."""
         self.context = context
         self._read = read
         self.columns: dict[str, array[int]] = {name: array("b") for name in COLUMNS}
-        """One number a row; of `TABLES` the place of its value in the table of that name."""
+        """One number per row; for `TABLES` the index of its value in the table of that name."""
         self.tables: dict[str, ValueList[Any]] = {name: ValueList() for name in TABLES}
         self.connections: list[Connection] = []
         self.id_bytes = bytearray()
         """Ids of exchanges, eight bytes each."""
         self.stored_frames = Frames(places)
         self.remarks_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
-        """Most exchanges have none."""
+        """Undecoded bytes and notes by row, dropped rows counted; most exchanges have none."""
         self.hints_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
-        """The same as far as headers tell, for rows whose bodies were not read yet."""
+        """The same from headers alone, for rows whose bodies were not read yet."""
         self.rows_told = 0
-        """Rows that came, those that went again included."""
+        """Number of rows added, dropped ones included."""
         self.rows_filled = 0
-        """The same of rows whose bodies were read."""
+        """Number of rows whose bodies were read, dropped ones included."""
         self.fetch_sessions: dict[int, FetchSession] = {}
-        """By index: what an incremental Fetch implies cannot be told from its bytes alone."""
+        """By row, dropped rows counted: the bytes of an incremental Fetch alone do not tell what it
+        implies."""
         self.ended_by_row: dict[int, int] = {}
-        """By index: when the connections of requests without an answer ended."""
+        """By row, dropped rows counted: when the connections of requests without a response
+        ended."""
         self._index = array("q")
-        """By exchange number, from `_index_from` on; counts dropped rows, too."""
+        """Rows by exchange number, from `_index_from` on; dropped rows are counted."""
         self._index_from = 0
         self._late: dict[int, int] = {}
-        """The same of exchanges that took so long that the others of their time are gone."""
+        """The same for exchanges so slow that the rows of their neighbours in number were
+        dropped."""
         self._indexed = 0
-        """Rows that it knows, those that went again included."""
+        """Number of rows in the index, dropped ones included."""
         self._connection_index: dict[int, int] = {}
         self.dropped = 0
-        """Rows that were here before the first one: see `drop`."""
+        """Number of rows dropped before the first one: see `drop`."""
 
     def __len__(self) -> int:
         return len(self.columns["number"])
 
     @property
     def filled(self) -> int:
-        """Rows whose bodies were read, from the first on: the columns of bodies are as long."""
+        """Number of rows, from the first on, whose bodies were read; the length of the body
+        columns."""
         return len(self.columns["errors"])
 
     def add(self, exchange: Exchange, row: Row | None = None) -> int:
-        """Take an exchange in; its index. `row` saves making it once more."""
+        """Add an exchange and return its index. `row` avoids making the row again."""
         if row is None:
             row = row_of(exchange, self.context.names)
         self.extend([exchange], [row])
@@ -96,7 +101,7 @@ class Session:
         return len(self.columns["number"]) - 1
 
     def extend(self, exchanges: Sequence[Exchange], rows: Sequence[Row] = ()) -> None:
-        """Take exchanges in as far as their headers tell; `fill` has to follow."""
+        """Add exchanges with the values of their headers; `fill` has to follow."""
         pack_heads(self, exchanges, rows)
         for key, exchange in enumerate(exchanges, self.rows_told):
             if exchange.undecoded or exchange.notes:
@@ -106,7 +111,7 @@ class Session:
         self.rows_told += len(exchanges)
 
     def fill(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
-        """What the bodies of the next exchanges tell that were taken in without."""
+        """Add the values of the bodies of the next exchanges that were added without them."""
         pack_bodies(self, rows)
         for key, exchange in enumerate(exchanges, self.rows_filled):
             if exchange.undecoded or exchange.notes:
@@ -116,7 +121,7 @@ class Session:
         self.rows_filled += len(exchanges)
 
     def index_rows(self) -> None:
-        """Note where the rows are that came since, by the numbers of exchanges."""
+        """Index the new rows by the numbers of their exchanges."""
         index, begin = self._index, self._indexed - self.dropped
         for row, number in enumerate(self.columns["number"][begin:], self._indexed):
             at = number - self._index_from
@@ -129,8 +134,8 @@ class Session:
         self._indexed = self.dropped + len(self.columns["number"])
 
     def drop(self, count: int) -> None:
-        """Forget the oldest rows, and what of the tables and connections only they have. Does the
-        same to equal sessions, so that one may follow the other."""
+        """Forget the oldest rows, and the values of tables and the connections that only they use.
+        Equal sessions stay equal, so that one can follow the other."""
         count = min(count, len(self))
         if count <= 0:
             return
@@ -159,8 +164,8 @@ class Session:
         self._index_from = max(self._index_from, first)
 
     def forget(self) -> None:
-        """Let go of the rows and frames, but not of what tables and numbers mean: for whoever hands
-        them over at once."""
+        """Forget rows and frames, but keep the meaning of tables and numbers: for a process that
+        passes rows on at once."""
         for column in self.columns.values():
             del column[:]
         self.id_bytes.clear()
@@ -193,15 +198,15 @@ class Session:
         }
 
     def value(self, name: str, index: int) -> Any:
-        """The value of a column with a table, in a row."""
+        """Return the value of a column with a table, for a row."""
         return self.tables[name].values[self.columns[name][index]]
 
     def ids(self, begin: int = 0, end: int | None = None) -> bytes:
-        """Ids of rows begin..end, eight bytes each."""
+        """Return the ids of rows begin..end, eight bytes each."""
         return bytes(self.id_bytes[8 * begin : None if end is None else 8 * end])
 
     def connection_number(self, connection: Connection) -> int:
-        """Its index in `connections`."""
+        """Return the index of a connection in `connections`; adds new ones."""
         found = self._connection_index.get(connection.number)
         if found is None:
             found = self._connection_index[connection.number] = len(self.connections)
@@ -209,7 +214,7 @@ class Session:
         return found
 
     def index_of(self, number: int) -> int | None:
-        """The index of an exchange by its number."""
+        """Return the index of an exchange by its number."""
         if self._indexed < self.dropped + len(self.columns["number"]):
             self.index_rows()
         at = number - self._index_from
@@ -223,7 +228,7 @@ class Session:
         return index if index >= 0 else None
 
     def exchange(self, index: int) -> Exchange:
-        """An exchange with its bodies, decoded once more; `NotKept` when its bytes are gone."""
+        """Return an exchange with its bodies, decoded again; `NotKept` when its bytes are gone."""
         columns, value = self.columns, self.value
         connection = self.connections[columns["connection"][index]]
         client = columns["client_side"][index]
@@ -262,12 +267,12 @@ class Session:
         )
 
     def frames(self, index: int) -> tuple[int, ...]:
-        """Packets with the first byte of request and response."""
+        """Return the packets with the first byte of request and response."""
         both = (self.columns["request_packet"][index], self.columns["response_packet"][index])
         return tuple([packet for packet in both if packet != NONE])
 
     def undecoded(self, index: int) -> tuple[Undecoded, ...]:
-        """Bytes of it that could not be decoded."""
+        """Return the bytes of an exchange that could not be decoded."""
         return self._remarked(index)[0]
 
     def _remarked(self, index: int) -> tuple[tuple[Undecoded, ...], tuple[Note, ...]]:
@@ -276,15 +281,15 @@ class Session:
         return known.get(key, _NOTHING)
 
     def remarked(self) -> Iterable[int]:
-        """The indexes of exchanges with undecoded bytes or notes."""
+        """Return the indexes of exchanges with undecoded bytes or notes."""
         return [key - self.dropped for key in self.remarks_by_row]
 
     def row(self, index: int) -> Row:
-        """The row of an exchange, with the topic names that are known by now."""
+        """Return the row of an exchange, with the topic names known so far."""
         return row_of(self.exchange(index), self.context.names)
 
     def _frames_of(self, index: int) -> tuple[Frame | None, Frame | None]:
-        """Request and response with their bytes, as far as there are any."""
+        """Return request and response with their bytes, where present."""
         asked = self.columns["request_packet"][index] != NONE
         answered = self.columns["response_packet"][index] != NONE
         found = self.stored_frames.get(self.columns["place"], index, asked + answered, self._read)
@@ -300,7 +305,7 @@ class Session:
         try:
             header = read_request_header(frame.payload)
         except DissectError:
-            # Else it was there when the exchange was taken in: the file is another one by now.
+            # If not cut, the header was readable when the exchange was added: the file has changed.
             head = header_of_cut(frame.payload, None) if frame.cut else None
             return head, Request(frame, head, None), cut_of(frame, "request")
         decoded, left = dissect_request(frame, header)
@@ -319,12 +324,12 @@ class Session:
 
 
 TOGETHER: Final = 64
-"""Exchanges that go into the columns of a session together."""
+"""Number of exchanges that are added to a session at once."""
 
 
 def session_of(capture: Capture) -> Session:
-    """All exchanges of a capture as columns. Bodies are read and decoded again when they are looked
-    at, so the input has to stay open; what cannot be read twice needs a spool."""
+    """Return all exchanges of a capture as columns. Bodies are read and decoded again when
+    displayed, so the input has to stay open; input that cannot be read twice needs a spool."""
     session = Session(capture.context, capture.source.read)
     exchanges, names = capture.exchanges(), capture.context.names
     while some := list(islice(exchanges, TOGETHER)):
