@@ -78,7 +78,7 @@ def test_files_and_names_of_code_in_documents_are_there(path: Path, files: set[s
 
 def test_a_name_that_is_not_there_is_seen() -> None:
     assert resolves("kafkascope.captures.streams.reassembly")
-    assert resolves("analyzer.exchanges.rows.Row.excess_ns")
+    assert resolves("analyzer.exchanges.rows.Row.latency_beyond_wait_ns")
     assert not resolves("kafkascope.captures.reassembly")
     assert not resolves("analyzer.exchanges.rows.RowColumn.nothing")
     assert PLACE.findall("`captures/reassembly.py`, in `x/docs/y`") == ["captures/reassembly.py"]

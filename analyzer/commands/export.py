@@ -8,7 +8,7 @@ import click
 
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
-from kafkascope.analyzer.export import FORMATS, Table, Writer, format_of, open_writer
+from kafkascope.analyzer.export import FORMATS, TableName, Writer, format_of, open_writer
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 from kafkascope.analyzer.terminal import say, stdout_bytes
@@ -26,7 +26,7 @@ from kafkascope.captures.inputs.private import PrivateFile
     default="exchanges",
     help="What a line is.",
 )
-def export(wish: ReadOptions, full: bool, table: Table) -> int:
+def export(wish: ReadOptions, full: bool, table: TableName) -> int:
     """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv, parquet).
 
     \b
@@ -67,7 +67,7 @@ def write_all(
     wish: ReadOptions,
     form: str,
     *,
-    table: Table = "exchanges",
+    table: TableName = "exchanges",
     full: bool = False,
 ) -> int:
     """Write all wanted exchanges to `wish.output` or stdout; the number of them."""

@@ -452,7 +452,7 @@ class Row:
     notes: Annotated[tuple[Note, ...], RowColumn(_NOTES, "what is odd about it")]
 
     @property
-    def excess_ns(self) -> int | None:
+    def latency_beyond_wait_ns(self) -> int | None:
         """Latency without the wait."""
         return None if self.latency_ns is None else max(0, self.latency_ns - self.wait_ns)
 

@@ -11,15 +11,15 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
 
-__all__ = ["FORMATS", "ExportOptions", "Table", "Writer", "format_of", "open_writer"]
+__all__ = ["FORMATS", "ExportOptions", "TableName", "Writer", "format_of", "open_writer"]
 
-Table: TypeAlias = Literal["exchanges", "records"]
+TableName: TypeAlias = Literal["exchanges", "records"]
 
 
 class ExportOptions(NamedTuple):
     """What is written, and how."""
 
-    table: Table = "exchanges"
+    table: TableName = "exchanges"
     full: bool = False
     """Whether bodies are included."""
     raw: bool = False
@@ -59,7 +59,7 @@ def open_writer(
     out: BinaryIO,
     names: TopicNames,
     *,
-    table: Table = "exchanges",
+    table: TableName = "exchanges",
     full: bool = False,
     raw: bool = False,
 ) -> Writer:

@@ -117,7 +117,7 @@ def wait(row: Row) -> Values:
 
 def excess(row: Row) -> Values:
     """Return the latency without the wait."""
-    return _if_any(row.excess_ns)
+    return _if_any(row.latency_beyond_wait_ns)
 
 
 def throttle(row: Row) -> Values:

@@ -183,7 +183,7 @@ class Slowness(Detector):
             # Long polls may take longer, and are none of these.
             least = min(event.about["excess"] for event in found)
             few = count < limit("slow.count")
-            median = f" (median excess {duration(times.excess.percentile(0.5))})"
+            median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
             yield view.finding(
                 self.rule("slow-answers"),
                 f"{count:,} of {plural(times.latency.count, f'{api} request')} of {who} to "

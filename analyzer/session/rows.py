@@ -111,7 +111,7 @@ class ColumnRow:
         return self._session.context.names.late_all(self._session.value(name, self._index))
 
     @property
-    def excess_ns(self) -> int | None:
+    def latency_beyond_wait_ns(self) -> int | None:
         """Latency without the wait."""
         latency: int | None = self.latency_ns
         return None if latency is None else max(0, latency - self.wait_ns)

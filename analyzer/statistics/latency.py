@@ -33,7 +33,7 @@ class LatencyTimes(Measures):
     """Of answered exchanges, in nanoseconds."""
 
     latency: Histogram = whole(Histogram)
-    excess: Histogram = whole(Histogram)
+    beyond_wait: Histogram = whole(Histogram)
     wait: int = total()
     waited: int = total()
     """Exchanges with a wait."""
@@ -84,12 +84,12 @@ class Latency(ByKey[LatencyTimes]):
         latency = row.latency_ns
         if latency is None:
             return
-        # As `Row.excess_ns`, without a call.
-        excess = latency - row.wait_ns if latency > row.wait_ns else 0
+        # As `Row.latency_beyond_wait_ns`, without a call.
+        beyond = latency - row.wait_ns if latency > row.wait_ns else 0
         client = host_of(row.client_address)
         times = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
         times.latency.add(latency)
-        times.excess.add(excess)
+        times.beyond_wait.add(beyond)
         if row.wait_ns:
             times.wait += row.wait_ns
             times.waited += 1
@@ -98,22 +98,22 @@ class Latency(ByKey[LatencyTimes]):
         if exchange.connection.handshake_ns is not None:
             times.handshake.add(exchange.connection.handshake_ns)
         slowest = times.slowest
-        if slowest is None or excess >= slowest[0]:
-            here = excess, -row.number
+        if slowest is None or beyond >= slowest[0]:
+            here = beyond, -row.number
             if slowest is None or here > slowest:
                 times.slowest = here
 
     def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
         """By the largest excess."""
         found = self.grouped(by, names)
-        found.sort(key=lambda item: -(item[1].excess.percentile(0.95) or 0))
+        found.sort(key=lambda item: -(item[1].beyond_wait.percentile(0.95) or 0))
         return [{**key, **_line(times)} for key, times in found]
 
     def remarks(self) -> list[str]:
         """APIs whose latency looks high and is a wait that clients asked for, in sentences."""
         found = []
         for key, times in self.grouped(("api",)):
-            p95, excess = times.latency.percentile(0.95), times.excess.percentile(0.95)
+            p95, excess = times.latency.percentile(0.95), times.beyond_wait.percentile(0.95)
             if p95 is None or excess is None or p95 < LONG_POLL or excess >= FELT:
                 continue
             if 100 * times.wait >= MOSTLY_WAIT * times.latency.total:
@@ -125,7 +125,7 @@ class Latency(ByKey[LatencyTimes]):
 
 
 def _line(times: LatencyTimes) -> Line:
-    latency, excess, server = times.latency, times.excess, times.server
+    latency, excess, server = times.latency, times.beyond_wait, times.server
     return {
         "count": latency.count,
         "p50": latency.percentile(0.5),

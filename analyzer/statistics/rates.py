@@ -29,7 +29,7 @@ class Slice(Measures):
     records: int = total()
     failed: int = total()
     unanswered: int = total()
-    excess_ns: int = total()
+    latency_beyond_wait_ns: int = total()
 
 
 class Rates:
@@ -71,7 +71,7 @@ class Rates:
                 row.records or 0,
                 int(bool(row.errors)),
                 int(not answered),
-                row.excess_ns or 0,
+                row.latency_beyond_wait_ns or 0,
             ),
         )
 
@@ -144,6 +144,6 @@ def _line(time_ns: int, width_ns: int, found: Slice) -> Line:
         "records": found.records,
         "failed": found.failed,
         "unanswered": found.unanswered,
-        "excess": found.excess_ns // found.count if found.count else None,
+        "excess": found.latency_beyond_wait_ns // found.count if found.count else None,
         "width": width_ns,
     }

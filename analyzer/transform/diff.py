@@ -14,9 +14,9 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, StructWire, Wire
 
-Kind: TypeAlias = Literal["changed", "left only", "right only"]
+DifferenceKind: TypeAlias = Literal["changed", "left only", "right only"]
 
-Place: TypeAlias = tuple[str | int, ...]
+ValuePath: TypeAlias = tuple[str | int, ...]
 """Names of fields and indexes of elements, from the outermost in."""
 
 
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
 
     path: str
     """Elements of arrays are named by their keys: topics[orders].partitions[3].error_code."""
-    kind: Kind
+    kind: DifferenceKind
     left: Any
     """None when there is none."""
     right: Any
@@ -33,17 +33,17 @@ class Difference(NamedTuple):
     """The declaration says that it differs from run to run."""
     endpoint: bool = False
     """Part of an address that clients connect to."""
-    left_place: Place = ()
+    left_place: ValuePath = ()
     """Where it stands in the left body, or where it would."""
-    right_place: Place = ()
+    right_place: ValuePath = ()
 
 
 class _At(NamedTuple):
     """Where the walk is."""
 
     path: str = ""
-    left: Place = ()
-    right: Place = ()
+    left: ValuePath = ()
+    right: ValuePath = ()
 
     def field(self, name: str) -> _At:
         path = f"{self.path}.{name}" if self.path else name
@@ -54,7 +54,7 @@ class _At(NamedTuple):
 
     def found(
         self,
-        kind: Kind,
+        kind: DifferenceKind,
         left: Any,
         right: Any,
         slot: Slot | None = None,
@@ -115,7 +115,7 @@ def _values(slot: Slot, left: Wire, a: Any, right: Wire, b: Any, at: _At) -> Ite
             yield at.found("changed", a, b, slot)
 
 
-def _kind(left: Any, right: Any) -> Kind:
+def _kind(left: Any, right: Any) -> DifferenceKind:
     if left is None:
         return "right only"
     return "left only" if right is None else "changed"

@@ -30,7 +30,7 @@ from kafkascope.dissectors.schema import Message
 
 Change: TypeAlias = Callable[[Layout, Body], Body]
 Around: TypeAlias = Mapping[str, Any]
-Writer: TypeAlias = Callable[[bytes, Change, Pseudonyms, Around], bytes]
+FormatWriter: TypeAlias = Callable[[bytes, Change, Pseudonyms, Around], bytes]
 """(bytes, what becomes of a body, names, the struct around) -> the bytes to write; `DissectError`
 when they are of another format."""
 
@@ -108,7 +108,7 @@ def _metrics(value: bytes, change: Change, names: Pseudonyms, around: Around) ->
     return compress(around.get("compression_type", 0), b"")
 
 
-WRITERS: Final[dict[Format, Writer]] = {
+WRITERS: Final[dict[Format, FormatWriter]] = {
     "subscription": _subscription,
     "assignment": _assignment,
     "allocation": _allocation,
@@ -120,7 +120,7 @@ WRITERS: Final[dict[Format, Writer]] = {
 """Format -> how its bytes are written anew; others go."""
 
 
-def writer_of(message: str, field: str) -> Writer | None:
+def writer_of(message: str, field: str) -> FormatWriter | None:
     """How the bytes of a field are written anew; None when they go."""
     form = FORMATS.get((message, field))
     return WRITERS.get(form) if form is not None else None

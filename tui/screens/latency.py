@@ -120,7 +120,7 @@ class LatencyBoard(ChartedBoard):
         wanted = Histogram()
         for parts, times in () if found is None else found.grouped(self.by):
             if tuple(parts[part] for part in self.by) == key:
-                wanted = times.latency if self.waits else times.excess
+                wanted = times.latency if self.waits else times.beyond_wait
         what = "latency" if self.waits else "excess"
         name = "  ".join(str(part) for part in key if part is not None)
         title: Spans = [(f"{name}: {what} of {wanted.count:,}", "header")]

@@ -212,7 +212,7 @@ class TableCollector:
         )
         measures = (
             ("latency", row.latency_ns),
-            ("excess", row.excess_ns),
+            ("excess", row.latency_beyond_wait_ns),
             ("wait", row.wait_ns or None),
             ("server", row.server_ns),
         )

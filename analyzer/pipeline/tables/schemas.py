@@ -122,7 +122,9 @@ ADDED: Final = (
         "connection_id(exchange.connection)",
         "connection",
     ),
-    Added(Col("excess_ns", _I64, "latency without the wait"), "row.excess_ns", "wait_ns"),
+    Added(
+        Col("excess_ns", _I64, "latency without the wait"), "row.latency_beyond_wait_ns", "wait_ns"
+    ),
     Added(
         Col("error_codes", _I32S, "of the response, without NONE"),
         "[error.code for error in row.errors]",
