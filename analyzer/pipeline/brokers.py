@@ -1,9 +1,9 @@
-"""What connections know of each other while they are looked at apart: which endpoints are brokers.
+"""Facts that connections share when they are read separately: which endpoints are brokers.
 
-Within a capture, a connection whose bytes do not tell is believed to be Kafka's when its endpoint
-answered as Kafka before. Apart from the others it cannot know; so it tells whether knowing would
-have changed anything, and the run is repeated with what all together have learned. Rarely needed:
-on the usual ports and for connections seen from their start nothing changes.
+Within a capture, a connection whose bytes are ambiguous is taken for Kafka when its endpoint
+answered as Kafka before. A separate task cannot know that; so it reports whether knowing would have
+changed anything, and the run is repeated with what all tasks have learned. Rarely needed: on the
+usual ports and for connections seen from their start nothing changes.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ NOWHERE = ""
 
 
 class Brokers(set["Endpoint"]):
-    """In the place of `Context.brokers`: endpoints that are known from some packet on."""
+    """Replaces `Context.brokers`: endpoints that are known from some packet on."""
 
     def __init__(self, known: Mapping[Endpoint, int]) -> None:
         super().__init__()
         self._known = known
         self.now = 0
-        """Number of the packet that is looked at."""
+        """Number of the current packet."""
         self.learned: dict[Endpoint, int] = {}
-        """By the connections of this task, with the first packet that told."""
+        """Brokers learned by the connections of this task, with the first packet that showed it."""
         self.missed: dict[Endpoint, int] = {}
-        """Not known when the present connections asked, the last time at that packet."""
+        """Endpoints that the current connections asked for in vain, with the last packet that
+        asked."""
 
     def begin(self) -> None:
-        """Other connections from here on: what the last ones learned, these do not know."""
+        """Begin with other connections, which do not know what the last ones learned."""
         self.clear()
         self.missed = {}
 
     def add(self, endpoint: Endpoint) -> None:
-        """It answered as Kafka."""
+        """Add an endpoint that answered as Kafka."""
         super().add(endpoint)
         self.learned[endpoint] = min(self.now, self.learned.get(endpoint, self.now))
 
@@ -58,19 +59,20 @@ class Brokers(set["Endpoint"]):
 
 
 class Watched(Conversations):
-    """Remembers how it was decided what connections speak."""
+    """Conversations that record how the protocol of each connection was decided."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.decisions: list[tuple[Undecided, Any]] = []
 
     def steady(self, connection: Connection) -> bool:
-        """Whether chunks of a connection may be put together."""
+        """Return whether chunks of a connection may be joined."""
         current = self._open.get(connection.number)
         return isinstance(current, Conversation) and current.steady
 
     def settled(self, connection: Connection) -> bool:
-        """The same for many packets at once: also where chunks do not matter any more."""
+        """Return the same for many packets at once: also true where chunks do not matter any
+        more."""
         current = self._open.get(connection.number, NOWHERE)
         return current is None or (isinstance(current, Conversation) and current.steady)
 
@@ -88,8 +90,8 @@ def _kind(undecided: Undecided, decision: object, rows: list[Exchange]) -> Any:
 
 
 def sensitive(watched: Watched, brokers: Brokers, context: Context) -> dict[Endpoint, int]:
-    """Endpoints that would have changed a decision, had they been known as brokers; with the packet
-    at which they were asked for."""
+    """Return the endpoints that would have changed a decision, had they been known as brokers, with
+    the packet that asked for them."""
     found: dict[Endpoint, int] = {}
     for undecided, kind in watched.decisions:
         connection = undecided.connection
@@ -105,7 +107,7 @@ def sensitive(watched: Watched, brokers: Brokers, context: Context) -> dict[Endp
 def _decided_with(
     endpoint: Endpoint, connection: Connection, events: list[StreamEvent], context: Context
 ) -> Any:
-    """What would have been decided."""
+    """Return the decision with the endpoint known as a broker."""
     knowing = Context(context.decode_as)
     knowing.brokers = {endpoint}
     again = Undecided(connection, knowing)

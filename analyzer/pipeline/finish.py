@@ -29,7 +29,7 @@ SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
 
 
 def summed(rows: pa.Table) -> pa.Table:
-    """Cells of histograms, each once."""
+    """Return the cells of histograms, summed by key."""
     keys = [each.name for each in LATENCY.columns if each.name not in SUMS]
     found = rows.group_by(keys).aggregate(list(SUMS.items()))
     names = [f"{name}_{how}" for name, how in SUMS.items()]
@@ -38,7 +38,7 @@ def summed(rows: pa.Table) -> pa.Table:
 
 
 def fixed_tables(job: Job, facts: Facts) -> dict[str, pa.RecordBatch]:
-    """The tables, or parts of them, that are made of what one process knows."""
+    """Return the tables, or parts of them, that one process makes."""
     topics = [(str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items())]
     return {
         "captures": record_batch(capture_rows(job), CAPTURES.schema),
@@ -56,7 +56,7 @@ def _nodes(facts: Facts) -> list[tuple[Any, ...]]:
 
 
 def statistics_rows(facts: Facts, rank: Callable[[int], int]) -> pa.RecordBatch:
-    """The states, with ranks for numbers."""
+    """Return the states of statistics, with ranks for places."""
     rows = []
     for name, statistic in facts.statistics.items():
         state = ranked(statistic.dump(), rank)

@@ -1,5 +1,5 @@
-"""Segments that come connection by connection -> rows of the tables. One task of the shuffled way;
-the functions that do the work are those of the plain one."""
+"""Segments, sorted by connection, to rows of the tables: one task of the shuffled way. The work is
+done by the same functions as in the plain engine."""
 
 from __future__ import annotations
 
@@ -43,36 +43,36 @@ if TYPE_CHECKING:
 
 
 MOST_PER_PACKET: Final = 1 << 16
-"""Requests that begin in one packet: more do not fit."""
+"""Limit of requests that begin in one packet: more do not fit."""
 LEFT_AT_ONCE: Final = 64
 """Carried connections in a batch of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all tasks of a run know."""
+    """Values that all tasks of a run share."""
 
     options: TableOptions
     fingerprints: list[bytes]
     """By file."""
     comments: Mapping[tuple[int, int], str]
-    """Of (file, interface), where there is one."""
+    """By (file, interface), where there is a comment."""
     remarks: list[tuple[int, list[Remark]]] = field(default_factory=list)
     """Comments of packets, by file."""
     known: Mapping[Endpoint, int] = field(default_factory=dict)
-    """Brokers, with the packets that told."""
+    """Brokers, with the packets that showed it."""
     keep: Keep | None = None
     last_ns: int = 0
-    """The latest packet of all."""
+    """Time of the latest packet of all."""
     first_packet: int = 1
     spread: bool = False
-    """Bodies are decoded by other tasks: see `spread`."""
+    """Whether bodies are decoded by other tasks: see `spread`."""
     topics: Mapping[bytes, str] = field(default_factory=dict)
-    """Names that are known before, for filters."""
+    """Names that are known in advance, for filters."""
 
 
 def setting_of(job: Job, earlier: Facts | None = None, *, spread: bool = False) -> Setting:
-    """The setting of a job, with what an earlier round told."""
+    """Return the setting of a job, with the facts of an earlier round."""
     earlier = earlier or Facts(job.before.topics)
     comments = {
         (file.id, each.number): each.comment
@@ -95,19 +95,19 @@ def setting_of(job: Job, earlier: Facts | None = None, *, spread: bool = False) 
 
 
 STATE: Final = -1
-"""In the place of the first packet: the payload is the state that the batch before left."""
+"""In place of the first packet: the payload is the state that the previous batch left."""
 FEW: Final = 16
-"""Packets that are faster one by one."""
+"""Fewer packets are faster one by one."""
 
 
 def carried(job: Job) -> pa.RecordBatch:
-    """What was carried, as rows that come in front of the connections' segments."""
+    """Return the carried states as rows that come before the connections' segments."""
     rows = [(row["flow_id"], STATE, b"", b"", row["carried"]) for row in job.before.carried]
     return record_batch(rows, SEGMENTS)
 
 
 class Flows:
-    """One task: rows of segments, sorted by connection and packet, in; rows of tables out."""
+    """One task: takes rows of segments, sorted by connection and packet; yields rows of tables."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -128,7 +128,7 @@ class Flows:
         self._runs = Runs()
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
-        """The rows of all tables, and facts at the end."""
+        """Yield the rows of all tables, and facts at the end."""
         current: int | None = None
         reassembler, conversations = self._begin()
         for batch in batches:
@@ -170,7 +170,7 @@ class Flows:
         return CARRY.name, batch
 
     def _keeps(self, reassembler: Reassembler) -> bool:
-        """Whether any of these connections may go on in the next batch."""
+        """Return whether any of these connections may continue in the next batch."""
         keep, last_ns = self._setting.keep, self._setting.last_ns
         if keep is None:
             return False
@@ -200,8 +200,8 @@ class Flows:
             self._happened(event, conversations)
 
     def _scanned(self, row: SegmentRow, reassembler: Reassembler, conversations: Watched) -> bool:
-        """Take a whole row at once, as `streams.scan` takes blocks; False (and nothing done) when
-        it should go packet by packet."""
+        """Process a whole row at once, as `streams.scan` processes blocks; return False (and do
+        nothing) when it has to go packet by packet."""
         found = row.packets
         if len(found) < FEW:
             return False
@@ -256,7 +256,7 @@ class Flows:
         self._take(event, conversations)
 
     def _flush(self, conversations: Watched) -> None:
-        """The chunks that were held back."""
+        """Process the chunks that were held back."""
         event = self._runs.end()
         if event is not None:
             self._take(event, conversations)
@@ -278,14 +278,14 @@ class Flows:
             self._collector.add(exchange)
 
     def _sent(self, exchange: Exchange) -> bool:
-        """Whether other tasks make the rows of it."""
+        """Return whether other tasks make the rows of an exchange."""
         if self._pairs is None or not self._pairs.take(exchange):
             return False
         self._collector.count(exchange)
         return True
 
     def _end(self, key: int, reassembler: Reassembler, conversations: Watched) -> None:
-        """All segments of these connections were seen."""
+        """Finish connections: all their segments were read."""
         self._flush(conversations)
         if self._keeps(reassembler):
             self._sense(conversations)

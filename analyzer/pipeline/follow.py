@@ -1,4 +1,4 @@
-"""Batch after batch: files that a capture daemon has closed, with the connections that the batch
+"""Batches of files that a capture daemon has closed, each with the connections that the batch
 before left open."""
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 
 BATCH_BYTES: Final = 256 << 20
-"""Of the captures of one batch; a plain engine holds its packets in memory."""
+"""Bytes of the captures of one batch; the plain engine holds its packets in memory."""
 SETTLE_S: Final = 30.0
-"""A file that is younger may still be written."""
+"""Seconds; a file that was written to more recently may still be open."""
 POLL_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedRule:
-    """When a file is closed: a younger one is in its folder, or nothing was written for so
-    long."""
+    """When a file counts as closed: its folder has a younger one, or it was not written to for
+    `settle_s` seconds."""
 
     settle_s: float = SETTLE_S
     last: bool = False
-    """The last ones, too: no more will come."""
+    """Whether the last files count as closed, too: no more will come."""
 
 
 def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
-    """What earlier batches tell the next one."""
+    """Return the state that earlier batches left for the next one."""
     before = Before()
     for manifest in manifests:
         before.batch = manifest["batch_id"]
@@ -50,7 +50,7 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
         before.packets += manifest["packets"]
         before.exchanges += manifest["exchanges"]
         before.connections += manifest["connections"]
-        # Not told by those who knew no states of connections.
+        # Missing in manifests from before states of connections were kept.
         before.last_ns = max(before.last_ns, manifest.get("last_ns", 0))
         before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
         for host, port, since in manifest["brokers"]:
@@ -66,14 +66,14 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
 
 
 def uuid_of(text: str) -> Uuid:
-    """The id of its text."""
+    """Return the id of its text."""
     from base64 import urlsafe_b64decode
 
     return Uuid(urlsafe_b64decode(text + "=="))
 
 
 def closed(names: Sequence[str], rule: ClosedRule, now: float) -> list[str]:
-    """The names of files that nobody writes to any more."""
+    """Return the names of files that are not written to any more."""
     if rule.last:
         return list(names)
     times = {name: _written(name) for name in names}
@@ -89,7 +89,8 @@ def closed(names: Sequence[str], rule: ClosedRule, now: float) -> list[str]:
 
 
 def _written(name: str) -> float:
-    """When a file was written to; objects of remote stores are whole as soon as they are there."""
+    """Return when a file was last written to; objects of remote stores are complete once they
+    exist."""
     return 0.0 if is_remote(name) else Path(name).stat().st_mtime
 
 
@@ -140,12 +141,12 @@ def _listed(inputs: Sequence[str]) -> list[str]:
     try:
         return listed(inputs)
     except NotACapture:
-        # Nothing there yet.
+        # There are no files yet.
         return []
 
 
 def _by_time(names: list[str]) -> list[str]:
-    """In the order of their first packets."""
+    """Return the files in the order of their first packets."""
     from kafkascope.analyzer.pipeline.places import open_anywhere
     from kafkascope.captures.errors import CutShort
     from kafkascope.captures.inputs.files import Source
@@ -163,7 +164,7 @@ def _by_time(names: list[str]) -> list[str]:
 
 
 def _batches(names: list[str], size: int) -> Iterator[list[str]]:
-    """Consecutive files of about that size in all."""
+    """Yield groups of consecutive files with about that total size."""
     batch: list[str] = []
     filled = 0
     for name in names:
@@ -180,7 +181,7 @@ def _batches(names: list[str], size: int) -> Iterator[list[str]]:
 def follow(
     catch: Callable[[], Iterator[Result]], told: Callable[[Result], object], poll_s: float = POLL_S
 ) -> None:
-    """Catch up again and again, until ctrl+c."""
+    """Catch up repeatedly, until ctrl+c."""
     while True:
         for result in catch():
             told(result)

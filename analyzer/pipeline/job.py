@@ -1,4 +1,4 @@
-"""What a run is about: its files, each with its index, in the order of their first packets."""
+"""The job of a run: its files, each with its index, in the order of their first packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
 
 LARGE_COMPRESSED: Final = 1 << 30
-"""From here on a file that cannot be cut keeps one core busy for long."""
+"""Bytes from which on a file that cannot be split keeps one core busy for long."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class File:
 
     @property
     def status(self) -> str:
-        """One word."""
+        """`damaged`, `ok` or `empty`."""
         if self.index.damage:
             return "damaged"
         return "ok" if self.index.packets else "empty"
@@ -47,17 +47,17 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Which connections the next batch gets."""
+    """Rule for the connections that continue in the next batch."""
 
     idle_ns: int = 900_000_000_000
-    """Silent for longer: over."""
+    """Connections without packets for longer are over."""
     linger_ns: int = 60_000_000_000
-    """After their end: late packets are still theirs."""
+    """Time after their end during which late packets still belong to connections."""
 
 
 @dataclass(slots=True)
 class Before:
-    """What the batches before this one tell it."""
+    """State left by the previous batches."""
 
     batch: str = ""
     files: int = 0
@@ -65,17 +65,17 @@ class Before:
     exchanges: int = 0
     connections: int = 0
     last_ns: int = 0
-    """The latest packet."""
+    """Time of the latest packet."""
     fingerprints: list[bytes] = field(default_factory=list)
     """By file."""
     brokers: dict[Endpoint, int] = field(default_factory=dict)
     topics: dict[bytes, str] = field(default_factory=dict)
     carried: list[dict[str, Any]] = field(default_factory=list)
-    """Rows of the last one's `_carry`."""
+    """Rows of the last batch's `_carry`."""
 
     @property
     def ranks(self) -> dict[int, int]:
-        """Numbers of the carried connections, by what stands for them."""
+        """Numbers of the carried connections, by their places."""
         return {
             place: rank
             for row in self.carried
@@ -91,20 +91,20 @@ class Job:
     options: TableOptions
     before: Before = field(default_factory=Before)
     keep: Keep | None = None
-    """Carry open connections on; without, they end with the input."""
+    """Whether and how long open connections are carried on; None ends them with the input."""
 
     @property
     def size(self) -> int:
-        """Bytes of all files, as stored."""
+        """Stored size of all files in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def packets(self) -> int:
-        """Of all files."""
+        """Number of packets in all files."""
         return sum(file.index.packets for file in self.files)
 
     def identity(self) -> list[Any]:
-        """What the batch's id depends on: everything that changes the rows."""
+        """Return what the batch's id depends on: everything that changes the rows."""
         files = [
             [file.name.rpartition("/")[2], file.size, file.fingerprint.hex()] for file in self.files
         ]
@@ -113,12 +113,12 @@ class Job:
 
     @property
     def fingerprints(self) -> list[bytes]:
-        """Of all files so far, by their ids."""
+        """Fingerprints of all files so far, by their ids."""
         return [*self.before.fingerprints, *(file.fingerprint for file in self.files)]
 
     @property
     def last_ns(self) -> int:
-        """The latest packet, those of earlier batches included."""
+        """Time of the latest packet, those of earlier batches included."""
         return max(self.before.last_ns, *(file.index.last_ns or 0 for file in self.files), 0)
 
     @property
@@ -128,7 +128,7 @@ class Job:
 
 
 Indexer = Callable[[list[str], int], list[Index]]
-"""(names, bytes of a part) -> their indexes, in this order."""
+"""Returns the indexes of files, in order; takes their names and the bytes of a part."""
 
 
 def index_all(names: list[str], split_bytes: int) -> list[Index]:
@@ -145,7 +145,7 @@ def job_of(
     before: Before | None = None,
     keep: Keep | None = None,
 ) -> Job:
-    """Index the files, and put them in order as `open_inputs` does."""
+    """Index the files, and order them as `open_inputs` does."""
     order = list(names)
     if len(order) > MAX_FILES:
         raise NotACapture(f"{len(order)} files are more than one run takes ({MAX_FILES})")
@@ -163,7 +163,7 @@ def job_of(
 
 
 def capture_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Rows of `captures`."""
+    """Return rows of `captures`."""
     rows = []
     for file in job.files:
         about = file.index
@@ -191,7 +191,7 @@ def capture_rows(job: Job) -> list[tuple[Any, ...]]:
 
 
 def split_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Rows of `splits`."""
+    """Return rows of `splits`."""
     return [
         (
             split.file,
@@ -222,7 +222,7 @@ def split_rows(job: Job) -> list[tuple[Any, ...]]:
 
 
 def damage_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Rows of `diagnostics` about damaged files: one for each place."""
+    """Return rows of `diagnostics` about damaged files: one for each place."""
     rows: list[tuple[Any, ...]] = []
     for file in job.files:
         about = file.index

@@ -1,5 +1,5 @@
-"""Inputs anywhere: paths, folders and globs of this machine, and of what `pyarrow.fs` reaches (S3,
-GCS, HDFS). With `store` the only file I/O here."""
+"""Inputs anywhere: local paths, folders and globs, and those that `pyarrow.fs` reaches (S3, GCS,
+HDFS). With `store` the only file I/O of this package."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import is_capture, is_regular, open_at, open_stream
 
 CHUNK_BYTES: Final = 8 << 20
-"""Asked of a remote store at once: each question takes its time there."""
+"""Bytes per read of a remote store: each request has a high latency."""
 _MAGIC: Final = frozenset("*?[")
 _QUERY: Final = re.compile(r"\?(?=\w+=)")
-"""Where options of a URI begin; other question marks are those of globs."""
+"""Where the options of a URI begin; other question marks belong to globs."""
 
 
 def is_remote(name: str) -> bool:
-    """Whether a name is a URI that is none of a file here."""
+    """Return whether a name is a URI, but not of a local file."""
     return "://" in name and not name.startswith("file://")
 
 
 @lru_cache(maxsize=64)
 def _connected(uri: str) -> tuple[Any, str]:
-    """A file system and the path in it."""
+    """Return a file system and the path in it."""
     from pyarrow import fs
 
     system, path = fs.FileSystem.from_uri(uri)
@@ -39,7 +39,7 @@ def _connected(uri: str) -> tuple[Any, str]:
 
 
 def _parts(uri: str) -> tuple[str, str, str]:
-    """What stands in front of the path, the path, and the options behind it."""
+    """Return what comes before the path, the path, and the options after it."""
     found = _QUERY.search(uri)
     place, query = (uri, "") if found is None else (uri[: found.start()], uri[found.end() :])
     head, _, path = place.partition("://")
@@ -61,7 +61,7 @@ class _Remote:
         self._chunk = memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """The next bytes; 0 at the end."""
+        """Read the next bytes; return 0 at the end."""
         if not self._chunk:
             try:
                 self._chunk = memoryview(self._file.read(CHUNK_BYTES))
@@ -83,12 +83,12 @@ def _unreadable(name: str, error: Exception) -> NotACapture:
 
 
 def open_anywhere(name: str, start: int) -> Stream:
-    """An `Opener` for all names that `listed` gives."""
+    """Open a file at an offset: an `Opener` for all names that `listed` returns."""
     return _Remote(name, start) if is_remote(name) else open_at(name, start)
 
 
 def size_of(name: str) -> int:
-    """Bytes of a file as stored."""
+    """Return the stored size of a file in bytes."""
     if not is_remote(name):
         return Path(name).stat().st_size
     system, path = _connected(name)
@@ -96,7 +96,7 @@ def size_of(name: str) -> int:
 
 
 def fingerprint_of(name: str) -> bytes:
-    """As `analyzer.offline.fingerprint`, for files anywhere."""
+    """Return what `exchanges.offline.fingerprint` does, for files anywhere."""
     stream = open_anywhere(name, 0)
     head = bytearray(FINGERPRINT_BYTES)
     view, filled = memoryview(head), 0
@@ -109,8 +109,8 @@ def fingerprint_of(name: str) -> bytes:
 
 
 def listed(inputs: Iterable[str]) -> list[str]:
-    """The files that inputs name, each once: of folders and globs those that are captures.
-    `NotACapture` when there are none."""
+    """Return the files that inputs name, each once: for folders and globs those that are captures.
+    Raises `NotACapture` when there are none."""
     names: dict[str, None] = {}
     for each in inputs:
         found = _remote(each) if is_remote(each) else _local(each.removeprefix("file://"))
@@ -171,7 +171,7 @@ def _remote(uri: str) -> list[str]:
         found = sorted(each.path for each in system.get_file_info(selector) if each.is_file)
     except (OSError, ValueError) as error:
         raise _unreadable(uri, error) from None
-    # A file system's own path begins where ours does, or with the bucket.
+    # A file system's own path begins where the URI's path does, or with the bucket.
     own = base.removesuffix(fixed)
     names = [each.removeprefix(own).lstrip("/") for each in found]
     if fixed != path:

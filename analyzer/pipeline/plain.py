@@ -1,4 +1,4 @@
-"""The plain engine: all of it in one process, in the order of the packets."""
+"""The plain engine: runs a job in one process, in the order of the packets."""
 
 from __future__ import annotations
 
@@ -42,34 +42,35 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.schemas import Table
 
 MOST_ROUNDS: Final = 3
-"""Each teaches connections what others have learned; two are enough but for contrived input."""
+"""In each round connections know what others learned before; two rounds suffice except for
+contrived input."""
 GROUP_ROWS: Final = 65_536
 T = TypeVar("T")
 FILE: Final = "part-0.parquet"
 QUICK: Final = "lz4"
-"""Compression of what is read once more and thrown away."""
+"""Compression of files that are read once more and deleted."""
 
 
 class _Lazily(dict[int, Stream]):
-    """Streams that are opened when they are asked for."""
+    """Streams that are opened on first use."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__()
         self._names = names
 
     def get(self, key: int, default: Any = None) -> Any:
-        """Open a remote file; the others open themselves."""
+        """Open a remote file; local files are opened by the reader."""
         if key not in self and is_remote(self._names[key]):
             self[key] = open_anywhere(self._names[key], 0)
         return super().get(key, default)
 
 
 Parts: TypeAlias = Mapping[str, Sequence[Path]]
-"""Table -> files with its rows."""
+"""Files with rows, by table."""
 
 
 class Writers:
-    """One Parquet file for each table that gets rows."""
+    """One Parquet file for each table that has rows."""
 
     def __init__(self, folder: Path, file: str = FILE, compression: str = "zstd") -> None:
         self._folder = folder
@@ -77,10 +78,10 @@ class Writers:
         self._compression = compression
         self._open: dict[str, Any] = {}
         self.rows: Counter[str] = Counter()
-        """By table."""
+        """Counts by table."""
 
     def write(self, table: str, batch: pa.RecordBatch | pa.Table) -> None:
-        """Write rows behind those that are there."""
+        """Append rows to a table."""
         writer = self._open.get(table)
         if writer is None:
             path = self._folder / table
@@ -100,18 +101,18 @@ class Writers:
             writer.write_batch(batch)
 
     def parts(self) -> dict[str, list[Path]]:
-        """The files that were written."""
+        """Return the files that were written."""
         return {table: [self._folder / table / self._file] for table in self.rows}
 
     def close(self) -> None:
-        """Finish all files."""
+        """Close all files."""
         for writer in self._open.values():
             writer.close()
         self._open.clear()
 
 
 def run(job: Job, staging: Path) -> tuple[Path, Facts]:
-    """Make all tables; the folder that holds them, and what crosses connections."""
+    """Make all tables; return their folder and the facts across connections."""
     if job.keep is not None or job.before.batch:
         return regrouped(job, staging)
     names = [file.name for file in job.files]
@@ -131,8 +132,8 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
 def in_rounds(
     made: Callable[[Facts | None, Path], tuple[T, Facts]], staging: Path
 ) -> tuple[T, Facts]:
-    """Make something with the facts of the round before, in a folder of its own, until a round
-    learns nothing that would change it."""
+    """Call `made` with the facts of the round before, in a folder of its own, until a round learns
+    nothing that would change the result."""
     earlier: Facts | None = None
     for number in range(1, MOST_ROUNDS + 1):
         found, facts = made(earlier, staging / str(number))
@@ -145,8 +146,8 @@ def in_rounds(
 def regrouped(
     job: Job, staging: Path, tasks: int = 1, rows: int = 4096, spread: int = 0
 ) -> tuple[Path, Facts]:
-    """The same by connection, in memory: what goes on in other batches is known by connection.
-    `spread`: tasks that decode what the others have put together."""
+    """Do the same by connection, in memory: connections that continue in other batches are kept by
+    connection. `spread`: number of tasks that decode what the others have reassembled."""
     parts = [carried(job)]
     for file in job.files:
         for split in file.splits:
@@ -200,7 +201,7 @@ def _told(capture: Capture, job: Job) -> Iterator[Told]:
 
 
 def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
-    """Write all rows, then put in what is known only at the end."""
+    """Write all rows, then fill in what is known only at the end."""
     raw, made = staging / "raw", staging / "made"
     writers = Writers(raw, compression=QUICK)
     facts = Facts(job.before.topics)
@@ -215,7 +216,7 @@ def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
 
 
 def _segments(job: Job, writers: Writers) -> None:
-    """The table of all segments, read once more: nobody keeps them."""
+    """Write the table of all segments, which are read again because they are not kept."""
     writers.write(SEGMENTS_TABLE.name, SEGMENTS_TABLE.schema.empty_table())
     if job.options.segments:
         for file in job.files:
@@ -225,7 +226,7 @@ def _segments(job: Job, writers: Writers) -> None:
 
 
 def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
-    """Numbers and names, now that all are known."""
+    """Fill in numbers and names, now that all are known."""
     writers = Writers(made)
     names = facts.names()
     ranks = _Ranks(raw, job.before)
@@ -259,7 +260,7 @@ def _batches(raw: Parts, table: Table) -> Iterator[pa.RecordBatch]:
 
 
 def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBatch:
-    """Carried connections with their numbers."""
+    """Return carried connections with their numbers."""
     found = [[rank(place) for place in places] for places in batch.column("places").to_pylist()]
     index = batch.schema.get_field_index("ranks")
     field = batch.schema.field(index)
@@ -267,8 +268,8 @@ def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBa
 
 
 class _Ranks:
-    """Ranks of exchanges by time and place of their first byte, of connections by their first
-    packet; behind those of the batches before."""
+    """Ranks of exchanges by time and place of their first byte, and of connections by their first
+    packet; they continue those of the batches before."""
 
     def __init__(self, raw: Parts, before: Before) -> None:
         exchanges = [
@@ -278,7 +279,7 @@ class _Ranks:
                 strict=True,
             )
         ]
-        # A place is file and offset in one.
+        # A place combines file and offset.
         places = exchanges[0][np.lexsort(exchanges)]
         ranks = np.arange(1, len(places) + 1) + before.exchanges
         (connections,) = _columns(raw, "connections", "connection")
@@ -299,7 +300,7 @@ class _Ranks:
         self._places, self._ranks = places[order], ranks[order]
 
     def of(self, numbers: pa.Array) -> pa.Array:
-        """Ranks for places; other numbers stay."""
+        """Return ranks for places; other numbers stay."""
         if not len(self._places):
             return numbers
         values = numbers.to_numpy()
@@ -308,7 +309,7 @@ class _Ranks:
         return pa.array(np.where(known, self._ranks[found], values), pa.int64())
 
     def one(self, place: int) -> int:
-        """The same for one number."""
+        """Return the rank of one place; another number stays."""
         at = int(np.searchsorted(self._places, place))
         if at < len(self._places) and self._places[at] == place:
             return int(self._ranks[at])

@@ -1,4 +1,4 @@
-"""One run: list the inputs, index them, let an engine make the tables, and say that they count."""
+"""One run: lists the inputs, indexes them, lets an engine make the tables, and commits them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What makes the tables of a job."""
+    """Makes the tables of a job."""
 
     name: str
 
@@ -36,7 +36,7 @@ class Engine(Protocol):
 
 
 class Plain:
-    """One process."""
+    """The engine in one process."""
 
     name = "plain"
 
@@ -54,7 +54,7 @@ PLAIN: Final = Plain()
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a run."""
+    """The result of a run."""
 
     manifest: dict[str, Any]
     damage: list[str]
@@ -68,7 +68,7 @@ def run(
     engine: Engine = PLAIN,
     split_bytes: int = SPLIT_BYTES,
 ) -> Result:
-    """Put the tables of the inputs into the folder `out`, in place of what it holds of them."""
+    """Put the tables of the inputs into the folder `out`, replacing its batches."""
     names = listed(inputs)
     store = Store(out)
     with store.locked():
@@ -91,7 +91,7 @@ def make(store: Store, job: Job, engine: Engine) -> Result:
 
 
 def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> dict[str, Any]:
-    """What is said of a batch."""
+    """Return the manifest of a batch."""
     first = [file.index.first_ns for file in job.files if file.index.first_ns is not None]
     return {
         "schema": "batch/1",
@@ -129,7 +129,7 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
 
 
 def _opened(job: Job, made: Path) -> int:
-    """Connections that began in this batch."""
+    """Return the number of connections that began in this batch."""
     ranks = set()
     for path in (made / "connections").glob("*.parquet"):
         ranks.update(pq.read_table(path, columns=["connection"]).column(0).to_pylist())

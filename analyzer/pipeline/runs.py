@@ -1,5 +1,4 @@
-"""Chunks that follow each other as one: segments come one by one here, and each chunk has its
-price."""
+"""Runs of chunks joined to one: segments come one by one here, and each chunk has a fixed cost."""
 
 from __future__ import annotations
 
@@ -8,11 +7,11 @@ from typing import Final
 from kafkascope.captures.model import Chunk, Piece, StreamEvent
 
 MOST_BYTES: Final = 1 << 20
-"""Of a run."""
+"""Limit of a run."""
 
 
 class Runs:
-    """Holds chunks back as long as they go on in the same direction."""
+    """Holds chunks back as long as they continue in the same direction."""
 
     def __init__(self) -> None:
         self._held: list[Chunk] = []
@@ -20,7 +19,7 @@ class Runs:
         self._bytes = 0
 
     def takes(self, chunk: Chunk) -> bool:
-        """Add a chunk to the run; False when there is none that it goes on with."""
+        """Add a chunk to the run; return False when it does not continue one."""
         held = self._held
         if not held:
             return False
@@ -36,7 +35,7 @@ class Runs:
         return True
 
     def begin(self, chunk: Chunk) -> None:
-        """The first one of a run."""
+        """Begin a run with a chunk."""
         self._add(chunk)
 
     def _add(self, chunk: Chunk) -> None:
@@ -46,7 +45,7 @@ class Runs:
         self._bytes += size
 
     def end(self) -> StreamEvent | None:
-        """The run as one chunk, when there is one."""
+        """Return the run as one chunk; None when there is none."""
         held = self._held
         if not held:
             return None

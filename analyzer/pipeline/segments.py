@@ -1,7 +1,8 @@
-"""Parts of captures to TCP segments as Arrow: what is shuffled so that each connection comes
-together. Whole blocks at once, as far as `packets.columns` knows their headers.
+"""Parts of captures to TCP segments as Arrow: the rows that are shuffled to bring each connection
+together. Whole blocks are processed at once, where `packets.columns` knows their headers.
 
-A row holds what a block has of a connection: a thousand packets cost the shuffle as much as one.
+A row holds the segments of one connection in one block: a thousand packets cost the shuffle as much
+as one.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ SCHEMA: Final = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""Key of the connection (both directions have the same), number of the first packet, directions
-(each behind its length), `PACKET`s, and their payloads one behind the other."""
+"""Key of the connection (the same for both directions), number of the first packet, directions
+(each after its length), `PACKET`s, and their concatenated payloads."""
 
 PACKET: Final = np.dtype(
     [
@@ -63,15 +64,15 @@ PACKET: Final = np.dtype(
 COMMON: Final = ("interface", "length", "seq", "ack", "flags")
 """Fields that `Columns` has, too."""
 BLOCK_BYTES: Final = 4 << 20
-"""Of a file, taken together: the more, the fewer rows."""
+"""Bytes of a file per block: larger blocks give fewer rows."""
 NAMES: Final = -2
-"""In the place of the first packet: the payload is a host name with its addresses, as JSON."""
+"""In place of the first packet: the payload is a host name with its addresses, as JSON."""
 KNOWN_FLOWS: Final = 200_000
-"""Whose keys are remembered."""
+"""Limit of flows whose keys are kept."""
 
 
 class Keys(dict[bytes, int]):
-    """Flow -> key of its connection. A collision does no harm: two connections share a task."""
+    """Keys of connections by flow. A collision is harmless: two connections share a task."""
 
     def __missing__(self, flow: bytes) -> int:
         if len(self) > KNOWN_FLOWS:
@@ -84,8 +85,8 @@ class Keys(dict[bytes, int]):
 def segments(
     name: str, split: Split, *, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The segments of a part. Damage is told by the index. An IP packet whose fragments stand in
-    two parts is not put together: neither reader sees the other's."""
+    """Yield the segments of a part. Damage is reported by the index. An IP packet whose fragments
+    lie in two parts is not reassembled: neither reader sees the other's."""
     keys, fragments = Keys(), Fragments()
     with read_split(name, split, open_anywhere, block_bytes=block_bytes) as source:
         try:
@@ -97,7 +98,7 @@ def segments(
 
 
 def _names(block: Block) -> Iterator[pa.RecordBatch]:
-    """Rows of the host names that a block, or its file, resolves."""
+    """Yield rows of the host names that a block, or its file, resolves."""
     columns = columns_of(block) if len(block.positions) > 1 else None
     if columns is None or not columns.tcp.all():
         tcp = repeat(False) if columns is None else columns.tcp.tolist()
@@ -118,7 +119,7 @@ def _name_key(each: Resolved) -> int:
 
 
 def name_of(row: SegmentRow) -> Resolved:
-    """The host name in a row of `NAMES`."""
+    """Return the host name in a row of `NAMES`."""
     name, hosts, source = loads(bytes(row.payload))
     return Resolved(name, tuple(hosts), source)
 
@@ -134,10 +135,10 @@ def _of_block(block: Block, keys: Keys, fragments: Fragments) -> Iterator[pa.Rec
         if not odd:
             yield _at_once(block, columns, keys)
             return
-        # Headers that `columns` does not follow, or fragments: rare.
+        # Headers that `columns` does not support, or fragments: rare.
         odd += _segments(block, lambda packet: [segment_of(packet)], tcp)
-    # Fragments that waited may be of an earlier block: rows of their own, so that rows stay in
-    # order.
+    # Fragments that waited may be of an earlier block: they get rows of their own, so that rows
+    # stay in order.
     late = [each for each in odd if each.packet < block.number]
     for each in late:
         yield _one_by_one([each], keys)
@@ -192,8 +193,8 @@ def _at_once(block: Block, columns: Columns, keys: Keys) -> pa.RecordBatch:
 
 
 def _between(buffer: bytearray, start: Any, end: Any) -> pa.Array:
-    """The bytes between each start and end, and those up to the next start, in turn. They ascend,
-    so that the whole buffer is such an array."""
+    """Return the bytes between each start and end, alternating with those up to the next start. The
+    offsets ascend, so that the whole buffer is such an array."""
     offsets = np.empty(2 * len(start), np.int32)
     offsets[0::2], offsets[1::2] = start, end
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
@@ -203,7 +204,7 @@ def _between(buffer: bytearray, start: Any, end: Any) -> pa.Array:
 def _packed(
     packets: Any, flows: list[bytes], payloads: pa.Array, step: int, keys: Keys
 ) -> pa.RecordBatch:
-    """Rows of packets. The payload of each is `payloads[step * index]`."""
+    """Return rows of packets. The payload of each is `payloads[step * index]`."""
     if not flows:
         return pa.RecordBatch.from_pylist([], SCHEMA)
     directions = sorted(set(flows), key=lambda flow: (keys[flow], flow))
@@ -242,25 +243,25 @@ def _packed(
 
 
 def _cut(offsets: Any, data: pa.Buffer) -> pa.Array:
-    """Bytes in pieces between offsets, not copied."""
+    """Return bytes split at offsets, not copied."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), data]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
 class SegmentRow(NamedTuple):
-    """What a block has of a connection."""
+    """The segments of one connection in one block."""
 
     flow_id: int
     first: int
     """Number of the first packet."""
     flows: list[bytes]
     packets: Any
-    """Of the type `PACKET`."""
+    """An array of type `PACKET`."""
     payload: memoryview
 
 
 def rows_in(batch: pa.RecordBatch) -> Iterator[SegmentRow]:
-    """The rows of a batch."""
+    """Yield the rows of a batch."""
     ids, firsts, heads = (batch.column(index).to_pylist() for index in range(3))
     for flow_id, first, head, packets, payload in zip(
         ids, firsts, heads, batch.column(3), batch.column(4), strict=True
@@ -276,7 +277,7 @@ def rows_in(batch: pa.RecordBatch) -> Iterator[SegmentRow]:
 
 
 def segments_of(row: SegmentRow) -> Iterator[Segment]:
-    """The segments of a row, in the order of the packets."""
+    """Yield the segments of a row, in the order of the packets."""
     flows, data = row.flows, row.payload
     start = 0
     for number, time_ns, at, copy, interface, file, captured, *rest in row.packets.tolist():
@@ -290,7 +291,7 @@ def segments_of(row: SegmentRow) -> Iterator[Segment]:
 
 
 def packets_of(row: SegmentRow) -> Packets:
-    """The same as `streams.scan` wants them."""
+    """Return the packets of a row in the form that `streams.scan` takes."""
     found = row.packets
     flows = row.flows
     ends = np.cumsum(found["captured"], dtype=np.int64)
@@ -318,7 +319,7 @@ def packets_of(row: SegmentRow) -> Packets:
 
 
 def segment_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of the table `segments`."""
+    """Return rows of the table `segments`."""
     rows = [
         (
             row.flow_id,
@@ -348,7 +349,7 @@ def _addresses(flow: bytes) -> tuple[str, str]:
 
 
 def sized(batches: Iterator[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
-    """Batches of at most so many rows and about so many bytes."""
+    """Yield batches of at most `rows` rows and about `size` bytes."""
     for batch in batches:
         count = batch.num_rows
         parts = max(-(-count // rows), -(-batch.nbytes // size)) if count else 0

@@ -1,5 +1,5 @@
-"""Dissection apart from reassembly: what only one task can do of a connection (order, frames,
-pairs) stays there, and the pairs go to all tasks, which decode and count them.
+"""Dissection apart from reassembly: one task per connection does what needs its order (reassembly,
+frames, pairs) and sends the pairs to all tasks, which decode and count them.
 
 For captures in which few connections have most of the bytes. The rows are the same; the bytes of
 messages are moved once more.
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded
 
 NEEDED: Final = STATEFUL | fetch_sessions.KEYS | WAITING | {PRODUCE}
-"""Keys of the APIs that are decoded where the order is known, too: acks, sessions and waits
-tell what follows."""
+"""Keys of the APIs that are decoded by the connection's own task, too: later messages depend on
+their acks, sessions and waits."""
 MOST_IMPLIED: Final = 1000
-"""Partitions of a fetch session that travel with each of its requests."""
+"""Partitions of a fetch session that are sent with each of its requests."""
 ROWS: Final = 4096
 BYTES: Final = 8 << 20
-"""Of a batch of pairs."""
+"""Bytes of a batch of pairs."""
 
 
 class Pairs:
-    """Exchanges on their way to other tasks."""
+    """Exchanges to be sent to other tasks."""
 
     def __init__(self, options: TableOptions) -> None:
         self._all_parts = options.frames
@@ -56,8 +56,8 @@ class Pairs:
         self._packed = 0
 
     def take(self, exchange: Exchange) -> bool:
-        """Send an exchange; False when it is better told where it is: it has no body that could be
-        decoded elsewhere, or would take along too much."""
+        """Add an exchange; return False when the rows are better made here: it has no body to
+        decode elsewhere, or needs too much context."""
         session = exchange.fetch_session
         if exchange.api_key is None or (
             session is not None
@@ -73,14 +73,14 @@ class Pairs:
         return True
 
     def ready(self, *, last: bool = False) -> Iterator[Told]:
-        """The batch, when it is full or the last one."""
+        """Yield the batch, when it is full or the last one."""
         if self._rows and (last or self._bytes > BYTES or len(self._rows) >= ROWS):
             yield PAIRS.name, record_batch(self._rows, PAIRS.schema)
             self._rows.clear()
             self._bytes = 0
 
     def packed(self, table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of another table in the form of pairs, to travel between them."""
+        """Return rows of another table in the form of pairs, to be sent along with them."""
         self._packed += 1
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -90,14 +90,15 @@ class Pairs:
 
 
 class Dissection:
-    """The other tasks: batches of pairs in, rows of tables out, facts at the end."""
+    """One of the other tasks: takes batches of pairs, yields rows of tables, and facts at the
+    end."""
 
     def __init__(self, options: TableOptions) -> None:
         self._context = Context(options.decode_as)
         self._collector = TableCollector(self._context, options)
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[Told]:
-        """Decode and count some pairs; hand on what is none."""
+        """Decode and count pairs; pass on rows of other tables."""
         for table, _, about, asked, answer in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
@@ -110,7 +111,7 @@ class Dissection:
             yield from self._collector.ready()
 
     def finish(self) -> Iterator[Told]:
-        """The rest."""
+        """Return the remaining rows."""
         return self._collector.finish()
 
     def _exchange(self, about: Any, asked: bytes | None, answer: bytes | None) -> Exchange:
@@ -162,7 +163,7 @@ class Dissection:
 
 
 def dissected(batches: Iterable[pa.RecordBatch], options: TableOptions) -> Iterator[Told]:
-    """One of the other tasks."""
+    """Yield the rows of one of the other tasks."""
     task = Dissection(options)
     for batch in batches:
         yield from task.feed(batch)
@@ -174,7 +175,8 @@ def _payload(side: Request | Response | None) -> bytes | None:
 
 
 def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
-    """All of an exchange but the bytes of its messages and what these tell."""
+    """Return all values of an exchange except the bytes of its messages and what follows from
+    them."""
     connection, session = exchange.connection, exchange.fetch_session
     request = exchange.request
     end = 0 if request is None or request.header is None else request.header.end
@@ -190,7 +192,7 @@ def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
         int(exchange.client != connection.a),
         [*header, exchange.client_id, end],
         [exchange.api, exchange.software, exchange.user, exchange.mechanism, exchange.reason],
-        # What bodies say for themselves is said again.
+        # Notes that follow from bodies are made again.
         [list(each) for each in exchange.notes if each.severity != "chat"],
         [
             None if side is None else _place(side.frame, all_parts)
@@ -229,7 +231,8 @@ def _connection(values: list[Any]) -> Connection:
 
 
 def _notes(values: list[Any], bodies: list[Decoded | None]) -> tuple[Note, ...]:
-    """As a conversation puts them: of the answer's frame, of the bodies, of the bytes before."""
+    """Return the notes in a conversation's order: of the response's frame, of the bodies, of the
+    bytes before."""
     notes = [Note(*each) for each in values]
     sides: tuple[Side, Side] = ("request", "response")
     said = [
@@ -242,7 +245,7 @@ def _notes(values: list[Any], bodies: list[Decoded | None]) -> tuple[Note, ...]:
 
 
 def _told(session: FetchSession) -> str:
-    """As text, for it is mostly the same as the one before."""
+    """Return a session as text, which is mostly the same as the previous one."""
     implied = session.partitions
     partitions = implied and [
         ["", topic.hex(), number] if isinstance(topic, bytes) else [topic, "", number]

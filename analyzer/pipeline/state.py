@@ -1,9 +1,9 @@
-"""Writes open connections as JSON for the next batch, and reads them.
+"""State of open connections for the next batch: written and read as JSON.
 
-Reassembly, conversations and the collector say themselves what they consist of (`Resumable`). Here
-that is put together, and values become JSON: a closed list of classes, so that a stored state is
-data and never code. `VERSION` changes with the names of fields (a test holds them); a state of
-another version is refused.
+Reassembly, conversations and the collector return their own state (`Resumable`). Here the states
+are combined and values become JSON: from a closed list of classes, so that a stored state is data
+and never code. `VERSION` changes with the names of fields (a test guards them); a state of another
+version is refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.connections: dict[int, Connection] = {}
-        """Connections that were met. They stand apart, for many values refer to the same one."""
+        """Connections found so far, kept apart because many values refer to the same one."""
 
     def put(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
@@ -80,7 +80,7 @@ def _parts(value: Any) -> Any:
 
 
 class _Reader:
-    """Reads what `_Writer` wrote."""
+    """Reads the output of `_Writer`."""
 
     def __init__(self, connections: list[Any]) -> None:
         every = (Connection(*map(self.get, each)) for each in connections)
@@ -104,7 +104,7 @@ class _Reader:
 
 
 def write(value: Any) -> bytes:
-    """A value as JSON, with the version and the connections that it refers to."""
+    """Return a value as JSON, with the version and the connections that it refers to."""
     writer = _Writer()
     root = writer.put(value)
     connections = [writer.put(_parts(each)) for each in writer.connections.values()]
@@ -112,7 +112,7 @@ def write(value: Any) -> bytes:
 
 
 def read(data: bytes) -> Any:
-    """What was given to `write`; `OtherState`."""
+    """Return the value that was passed to `write`; raises `OtherState`."""
     version, *rest = json.loads(data)
     if version != VERSION:
         raise OtherState(
@@ -126,13 +126,13 @@ def read(data: bytes) -> Any:
 def dump(
     reassembler: Reassembler, conversations: Watched, seen: dict[Connection, ConnectionTotals]
 ) -> bytes:
-    """The state of connections that are open at the end of a batch."""
+    """Return the state of connections that are open at the end of a batch."""
     return write([reassembler.dump(), conversations.dump(), seen])
 
 
 def load(
     data: bytes, context: Context, comment_of: Comment
 ) -> tuple[Reassembler, Watched, dict[Connection, ConnectionTotals]]:
-    """What `dump` wrote, to go on in this context; `OtherState`."""
+    """Return the state that `dump` wrote, to continue in this context; raises `OtherState`."""
     packets, conversations, seen = read(data)
     return Reassembler(comment_of).load(packets), Watched(context).load(conversations), seen

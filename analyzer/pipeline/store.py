@@ -1,11 +1,12 @@
-"""The output folder: batches of tables, and manifests that say which of them count.
+"""The output folder: batches of tables, and manifests that list the valid ones.
 
     OUT/_manifest/<batch>.json             written last, by rename
     OUT/<table>/batch_id=<batch>/*.parquet
     OUT/_staging/<batch>/                  while it is made
     OUT/_lock                              held while a batch is made
 
-A batch is replaced as a whole. What no manifest names does not count, and goes with the next run.
+A batch is replaced as a whole. Batches without a manifest are invalid, and the next run removes
+them.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ LOCK: Final = "_lock"
 
 
 class InUse(Exception):
-    """Another run writes there."""
+    """Another run writes to the folder."""
 
 
 class Newer(Exception):
-    """The tables are of a newer kafkascope."""
+    """The tables were written by a newer kafkascope."""
 
 
 def batch_id(*parts: Any) -> str:
-    """The name of a batch: equal for equal input, options and predecessor."""
+    """Return the name of a batch: equal for equal input, options and predecessor."""
     return blake2b(dumps([VERSION, *parts]), digest_size=8).hexdigest()
 
 
@@ -48,7 +49,8 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else writes there; `InUse` when somebody does. A killed run holds no lock."""
+        """Lock the folder for writing; `InUse` when another run holds the lock. A killed run holds
+        no lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / LOCK).open("a") as file:
             try:
@@ -58,7 +60,7 @@ class Store:
             yield
 
     def manifests(self) -> list[dict[str, Any]]:
-        """All batches that count, in their order."""
+        """Return the manifests of all valid batches, in order."""
         found = {}
         for path in sorted((self.path / MANIFEST).glob("*.json")):
             manifest = loads(path.read_bytes())
@@ -73,7 +75,7 @@ class Store:
         return out
 
     def begin(self, batch: str) -> Path:
-        """An empty folder to make the batch in; what dead runs left behind is gone."""
+        """Return an empty folder to make the batch in; removes what dead runs left behind."""
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
         self._sweep()
         staging = self.path / STAGING / batch
@@ -89,13 +91,13 @@ class Store:
                     shutil.rmtree(old)
 
     def commit(self, batch: str, made: Path, manifest: dict[str, Any]) -> None:
-        """Put the tables in `made` in their places, then say that they count."""
+        """Move the tables in `made` to their folders, then write the manifest."""
         names = self.path / MANIFEST
         names.mkdir(exist_ok=True)
         final = names / f"{batch}.json"
         final.unlink(missing_ok=True)
         if not manifest["previous"]:
-            # A first batch is in the place of all that was there.
+            # A first batch replaces everything that was there.
             for old in names.glob("*.json"):
                 old.unlink()
         for name in (*TABLES, CARRY.name):
@@ -115,5 +117,5 @@ class Store:
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
 
     def files(self, table: str, batch: str) -> list[Path]:
-        """The Parquet files of a table in a batch."""
+        """Return the Parquet files of a table in a batch."""
         return sorted((self.path / table / f"batch_id={batch}").glob("*.parquet"))

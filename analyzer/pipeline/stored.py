@@ -1,5 +1,5 @@
-"""Tables in the place of captures: commands that count take the stored states of statistics, and
-the captures are never read again."""
+"""Tables in place of captures: statistics are merged from the stored states, and the captures are
+not read again."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 ROWS: Final = 4096
-"""Rows that are read at once."""
+"""Rows per read."""
 
 
 class OnlyTables(CaptureError):
-    """Something that only captures can tell was asked of tables."""
+    """Tables lack what only captures hold."""
 
 
 class Stored:
-    """Stands in for `analyzer.offline.Capture` where commands count."""
+    """Stand-in for `analyzer.exchanges.offline.Capture` in commands that count."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -51,7 +51,7 @@ class Stored:
         self.first_ns = min((m["first_ns"] for m in self._manifests if m["first_ns"]), default=0)
         self.exchanges_told = 0
         self.filter = next((f for m in self._manifests if (f := m["options"].get("filter"))), "")
-        """What chose the exchanges in the tables; empty: all are there."""
+        """The filter that selected the exchanges in the tables; empty when all are there."""
         self._states: dict[str, list[Any]] | None = None
         self._sum_up()
 
@@ -77,7 +77,7 @@ class Stored:
         return [str(path) for path in self._store.files(table, manifest["batch_id"])]
 
     def merge_into(self, statistic: Any) -> None:
-        """Count what the job has counted."""
+        """Merge the stored states of a statistic into it."""
         if self._states is None:
             self._states = {}
             for manifest in self._manifests:
@@ -94,12 +94,12 @@ class Stored:
             except ValueError as error:
                 raise OnlyTables(f"{self.path}: {error}; read the captures") from None
         if isinstance(statistic, Findings):
-            # Its statistics were counted once, for all.
+            # The statistics that findings use are stored once.
             for each in statistic.base:
                 self.merge_into(each)
 
     def demand_rows(self, statistic: Any) -> None:
-        """Raise `OnlyTables` for what cannot be counted from rows."""
+        """Raise `OnlyTables` for a statistic that cannot be counted from rows."""
         if not isinstance(statistic, OF_ROWS):
             raise OnlyTables(
                 f"{self.path} holds no messages, of which {statistic.NAME} of a selection are "
@@ -107,8 +107,8 @@ class Stored:
             )
 
     def rows(self) -> Iterator[tuple[Row, Exchange]]:
-        """The stored rows in the order of the table, each with an exchange that has a connection
-        and no messages."""
+        """Yield the stored rows in the order of the table, each with an exchange that has a
+        connection and no messages."""
         handshakes: dict[str, int] = {}
         for manifest in self._manifests:
             for path in self._files("connections", manifest):
@@ -125,29 +125,29 @@ class Stored:
                             yield row, _exchange(row, handshakes.get(values["connection_id"]))
 
     def exchanges(self) -> Iterator[Exchange]:
-        """Tables hold none; the error says what to do."""
+        """Raise the error that says what to do: tables hold no exchanges."""
         raise self.no_exchanges()
 
     def no_exchanges(self) -> OnlyTables:
-        """What to say to those who need messages."""
+        """Return the error for callers that need messages."""
         return OnlyTables(
             f"{self.path} holds tables: query them (docs/spark.md), or name the captures"
         )
 
     def in_flight(self) -> list[Exchange]:
-        """None: see `exchanges`."""
+        """Return nothing: see `exchanges`."""
         return []
 
     def session(self) -> Session:
-        """None: see `exchanges`."""
+        """Raise `OnlyTables`: see `exchanges`."""
         raise OnlyTables(f"{self.path} holds tables, not captures")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
-    """As much of an exchange as a row tells."""
+    """Return an exchange with the values that a row holds."""
     client, broker = _endpoint(row.client_address), _endpoint(row.broker_address)
     return Exchange(
         row.number,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of rows whose values are in the order of the schema's columns."""
+    """Return a batch of rows whose values are in the order of the schema's columns."""
     if not rows:
         return pa.RecordBatch.from_pylist([], schema)
     columns = zip(*rows, strict=True)
@@ -18,8 +18,8 @@ def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Recor
 
 
 def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """A column. Texts that are no UTF-8 (a client id may hold anything) have their odd bytes as
-    escapes; numbers that do not fit are null."""
+    """Return a column. Invalid bytes of texts that are not UTF-8 (client ids may hold any bytes)
+    become escapes; numbers that do not fit become null."""
     try:
         return pa.array(values, kind)
     except (UnicodeEncodeError, pa.ArrowInvalid, OverflowError):

@@ -1,4 +1,5 @@
-"""Exchanges in, batches of rows of all tables out. State of one task, without I/O."""
+"""Collection of rows: takes exchanges and yields batches of rows of all tables. State of one task,
+without I/O."""
 
 from __future__ import annotations
 
@@ -29,48 +30,49 @@ if TYPE_CHECKING:
     from kafkascope.captures.model import Connection
 
 ROWS: Final = 4096
-"""Of a batch."""
+"""Rows per batch."""
 BODY_BYTES: Final = 16 << 20
-"""Of JSON bodies in a batch."""
+"""Bytes of JSON bodies per batch."""
 CELLS: Final = 50_000
-"""Of histograms, before they are told."""
+"""Cells of histograms that are kept before they are yielded."""
 HOUR_NS: Final = 3_600_000_000_000
 SILENT: Final = 2 * MAX_CONNECTIONS
-"""Connections that were over without a byte, before rows are made of the older half: packets can
-only come for as many as reassembly tracks."""
+"""Connections that ended without a byte, before rows are made for the older half: packets can only
+follow for as many as reassembly tracks."""
 CLIENT_IDS: Final = 16
-"""Named per connection; more are a sign of a gateway, not of clients."""
+"""Client ids kept per connection; more indicate a gateway, not clients."""
 
 _all_else = attrgetter(*[each.name for each in fields(Exchange)][1:])
-"""Of an exchange but its number, in the order of the fields."""
+"""All attributes of an exchange except its number, in the order of the fields."""
 
 Told: TypeAlias = "tuple[str, pa.RecordBatch]"
-"""Table and some of its rows."""
+"""A table's name and some of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What changes the rows."""
+    """Options that change the rows."""
 
     decode_as: tuple[int, ...] = ()
     both_legs: bool = False
     full: bool = False
-    """With the bodies as JSON."""
+    """Whether rows include the bodies as JSON."""
     records: bool = False
     frames: bool = False
     segments: bool = False
     filter: str = ""
-    """Exchanges that it wants are told and counted; see `filter.places.IN_TASKS`."""
+    """Only exchanges that match are counted and make rows; see `filter.places.IN_TASKS`."""
 
     def to_json(self) -> dict[str, Any]:
-        """As they stand in manifests and change the name of a batch; without a filter as ever."""
+        """Return the options for manifests and for the name of a batch; without a filter they are
+        the same as before filters existed."""
         found = asdict(self)
         return found if self.filter else {k: v for k, v in found.items() if k != "filter"}
 
 
 @dataclass(slots=True)
 class ConnectionTotals:
-    """Of a connection, beside what reassembly counts."""
+    """Totals of a connection, besides those of reassembly."""
 
     exchanges: int = 0
     unanswered: int = 0
@@ -83,11 +85,11 @@ class ConnectionTotals:
 
 
 class TableCollector:
-    """`add` exchanges, tell it what `saw` connections; take rows by `ready`, the rest by `finish`.
-    `add` is `count` and `tell`, which need not happen in the same task."""
+    """Takes exchanges by `add` and connections by `saw`; yields full batches by `ready` and the
+    others by `finish`. `add` is `count` and `tell`, which may run in different tasks."""
 
     def __init__(self, context: Context, options: TableOptions, last_ns: int = 0) -> None:
-        """`last_ns`: the latest packet of all."""
+        """`last_ns`: time of the latest packet of all."""
         self._context = context
         self._options = options
         self._last_ns = last_ns
@@ -99,21 +101,21 @@ class TableCollector:
         ]
         self._wanted, self._by_name = _filter_of(options.filter)
         if self._wanted is not None:
-            # The beginnings and ends of connections are no exchanges that a filter could choose.
+            # A filter chooses exchanges, so beginnings and ends of connections do not count.
             self._saws = []
         self._schemas = {each.name: each.schema for each in (*COLLECTED.values(), UNWANTED)}
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self._schemas}
         self._bytes = 0
         self._done: list[Told] = []
-        """Batches that are full before an exchange is."""
+        """Batches that are full before an exchange is complete."""
         self._seen: dict[Connection, ConnectionTotals] = {}
         self._silent: list[Connection] = []
-        """Of these, connections that were over without a byte. A flood of connects has no end, and
-        no exchange comes among them."""
+        """Those that ended without a byte. A flood of connects may be endless, without exchanges in
+        between."""
         self._cells: dict[tuple[Any, ...], list[int]] = {}
 
     def saw(self, event: Opened | Closed) -> None:
-        """A connection begins or ends."""
+        """Record that a connection begins or ends."""
         seen = self._connection(event.connection)
         if isinstance(event, Closed) and event.how != "end":
             side = -1 if event.direction is None else event.direction
@@ -128,7 +130,7 @@ class TableCollector:
             self._settle_silent()
 
     def named(self, event: Resolved) -> None:
-        """A host name was resolved."""
+        """Record that a host name was resolved."""
         for named in self._nameds:
             named(event)
 
@@ -139,7 +141,7 @@ class TableCollector:
         return seen
 
     def add(self, exchange: Exchange) -> None:
-        """Take an exchange in."""
+        """Add an exchange."""
         self.count(exchange)
         self.tell(exchange)
 
@@ -171,7 +173,7 @@ class TableCollector:
             self._measure(row)
 
     def _wants(self, row: Row, exchange: Exchange) -> bool:
-        """Whether the filter wants an exchange, by the names of topics that are known here."""
+        """Return whether the filter matches an exchange, with the topic names known here."""
         assert self._wanted is not None
         if self._by_name and nameless(row):
             row = renamed(row, self._context.names)
@@ -179,7 +181,8 @@ class TableCollector:
         return self._wanted(row, exchange)
 
     def _take_records(self, records: Iterable[tuple[Any, ...]]) -> None:
-        """Those of one exchange may be millions: as columns they take little."""
+        """Add the records of one exchange, which may be millions: they take less memory as
+        columns."""
         rows = self._rows["records"]
         for record in records:
             rows.append(record)
@@ -187,7 +190,7 @@ class TableCollector:
                 self._done.append(self._batch("records", rows))
 
     def count(self, exchange: Exchange) -> None:
-        """Count an exchange of its connection."""
+        """Count an exchange for its connection."""
         seen = self._connection(exchange.connection)
         seen.exchanges += 1
         seen.unanswered += exchange.state in ("open", "lost")
@@ -231,11 +234,11 @@ class TableCollector:
 
     @property
     def large(self) -> bool:
-        """Whether what waits takes much memory, though it be of few exchanges."""
+        """Whether the rows held take much memory, even if they come from few exchanges."""
         return self._bytes > BODY_BYTES or bool(self._done)
 
     def ready(self) -> Iterator[Told]:
-        """The batches that are full."""
+        """Yield the batches that are full."""
         yield from self._done
         self._done.clear()
         large = self.large
@@ -259,14 +262,14 @@ class TableCollector:
         return name, batch
 
     def settle(self) -> None:
-        """The connections seen so far are over, or the input is: make their rows."""
+        """Make the rows of the connections seen so far, which have ended, or the input has."""
         for connection, seen in self._seen.items():
             self._take_connection(connection, seen)
         self._seen.clear()
         self._silent.clear()
 
     def _settle_silent(self) -> None:
-        """Make the rows of those that were over first."""
+        """Make the rows of those connections without a byte that ended first."""
         silent = sorted(set(self._silent), key=attrgetter("last_ns", "number"))
         self._silent = silent[-MAX_CONNECTIONS:]
         for connection in silent[:-MAX_CONNECTIONS]:
@@ -281,18 +284,18 @@ class TableCollector:
             self._done.append(self._batch("connections", rows))
 
     def suspend(self) -> dict[Connection, ConnectionTotals]:
-        """Hand over what is known of the connections since the last `settle`: they go on in
-        another batch."""
+        """Return the totals of the connections since the last `settle`, which continue in another
+        batch."""
         seen, self._seen = self._seen, {}
         self._silent.clear()
         return seen
 
     def resume(self, seen: dict[Connection, ConnectionTotals]) -> None:
-        """Go on with connections of the batch before."""
+        """Continue with connections of the previous batch."""
         self._seen.update(seen)
 
     def finish(self) -> Iterator[Told]:
-        """All the rest, and what crosses connections."""
+        """Yield the remaining batches, and the facts of all connections."""
         self.settle()
         yield from self._done
         self._done.clear()
@@ -306,8 +309,8 @@ class TableCollector:
 
 
 def _filter_of(text: str) -> tuple[Filter | None, bool]:
-    """The filter of a text, and whether it asks for names of topics. Without one its language is
-    not loaded."""
+    """Return the filter of a text, and whether it uses topic names. Without a filter the language
+    is not imported."""
     if not text:
         return None, False
     from kafkascope.analyzer.filter.bind import fields_of

@@ -1,4 +1,4 @@
-"""What crosses connections: small facts that each task tells and one process puts together.
+"""Facts across connections: each task yields its own, and one process merges them.
 
 Nothing here depends on the order in which parts are merged.
 """
@@ -23,46 +23,47 @@ if TYPE_CHECKING:
 
 
 class Facts:
-    """Topic names, what was not Kafka, and the states of all statistics."""
+    """Topic names, counts of traffic that is not Kafka, and the states of all statistics."""
 
     def __init__(self, topics: dict[bytes, str] | None = None) -> None:
-        """`topics`: told by earlier batches."""
+        """`topics`: names from earlier batches."""
         self.topics: dict[bytes, str] = dict(topics or {})
         self.opaque: Counter[str] = Counter()
         self.skipped_bytes = 0
         self.exchanges = 0
         self.rows: Counter[str] = Counter()
-        """By table."""
+        """Counts by table."""
         self.brokers: dict[Endpoint, int] = {}
-        """Endpoints that answered as Kafka, with the first packet that told; and those that
-        connections on their own did not know, with the last packet that asked."""
+        """Endpoints that answered as Kafka, with the first packet that showed it. `sensitive` has
+        those that connections needed to know and did not, with the last packet that asked."""
         self.sensitive: dict[Endpoint, int] = {}
         self.awaited: set[str] = set()
-        """What stood for topics when a filter judged them: ids whose names had not come."""
+        """Topic ids that a filter was applied to before their names were known."""
         self.statistics: dict[str, Statistic] = accumulators()
 
     def learn(self, topic_id: bytes, name: str) -> None:
-        """A pair. Of two names for an id (there should be one) the smaller stays."""
+        """Add a topic id and its name. Of two names for an id (there should be one) the smaller is
+        kept."""
         known = self.topics.get(topic_id)
         if known is None or name < known:
             self.topics[topic_id] = name
 
     def take(self, context: Context) -> None:
-        """What the conversations of a task have learned."""
+        """Add what the conversations of a task have learned."""
         for topic_id, name in context.names.all().items():
             self.learn(topic_id, name)
         self.opaque.update(context.opaque)
         self.skipped_bytes += context.skipped_bytes
 
     def names(self) -> TopicNames:
-        """The names in the form that rows want."""
+        """Return the names in the form that rows use."""
         names = TopicNames()
         for topic_id, name in sorted(self.topics.items()):
             names.learn(topic_id, name)
         return names
 
     def told(self) -> Iterator[tuple[str, str]]:
-        """All of it as (kind, JSON), to be merged elsewhere."""
+        """Yield all facts as (kind, JSON), to be merged elsewhere."""
         for topic_id, name in self.topics.items():
             yield "topic", dumped([topic_id.hex(), name])
         rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
@@ -73,7 +74,7 @@ class Facts:
             yield f"statistic {name}", dumped(statistic.dump())
 
     def merge(self, kind: str, text: str) -> None:
-        """Add what `told` gave."""
+        """Add one result of `told`."""
         value = loads(text)
         if kind == "topic":
             self.learn(bytes.fromhex(value[0]), value[1])
@@ -100,8 +101,8 @@ class Facts:
             self.merge(kind, text)
 
     def unsettled(self) -> bool:
-        """Whether another round would tell something else: a connection would have been understood
-        otherwise, had it known of others, or a filter have seen a name that came later."""
+        """Return whether another round would give other rows: a connection would have been read
+        differently with the facts of others, or a filter would have seen a name that came later."""
         if any(
             self.brokers.get(endpoint, asked) < asked for endpoint, asked in self.sensitive.items()
         ):
@@ -111,5 +112,5 @@ class Facts:
 
 
 def dumped(value: Any) -> str:
-    """As JSON; names that are no UTF-8 come back as they were (`jsonform.loads`)."""
+    """Return a value as JSON; `jsonform.loads` restores names that are not UTF-8."""
     return dumps(value).decode()

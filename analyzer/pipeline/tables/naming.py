@@ -1,5 +1,5 @@
-"""Names that come last: topic ids of whole batches of rows give way to names that any part of the
-input told."""
+"""Late names: replaces topic ids in whole batches of rows by names that any part of the input
+gives."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 COLUMNS: Final = ("topic", "topics", "implied_topics", "errors")
-"""Columns that may hold the start of an id in the place of a name."""
+"""Columns that may hold the start of an id in place of a name."""
 
 
 def named(batch: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
-    """The batch with all names that are known; the same batch when that changes nothing."""
+    """Return the batch with all names that are known; the same batch when that changes nothing."""
     for name in COLUMNS:
         index = batch.schema.get_field_index(name)
         if index < 0 or not _any(_leaves(batch.column(index))):
@@ -28,13 +28,13 @@ def named(batch: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
 
 
 def unnamed(batch: pa.RecordBatch) -> bool:
-    """Whether ids stand in the place of names."""
+    """Return whether a batch has ids in place of names."""
     found = (batch.schema.get_field_index(name) for name in COLUMNS)
     return any(index >= 0 and _any(_leaves(batch.column(index))) for index in found)
 
 
 def _leaves(column: pa.Array) -> pa.Array:
-    """The topics of a column, as one array."""
+    """Return the topics of a column, as one array."""
     if pa.types.is_list(column.type):
         column = column.flatten()
     return column.field("topic") if pa.types.is_struct(column.type) else column

@@ -1,8 +1,8 @@
-"""Numbers that are ranks over the whole input, before that is known: places stand for them, and
-give way at the end.
+"""Places: provisional numbers of exchanges and connections, replaced at the end by ranks over the
+whole input.
 
-A place is unlike any number that messages or counters hold, so that it is found again wherever
-statistics keep it.
+A place differs from any number in messages or counters, so that it is found wherever statistics
+keep it.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ CONNECTION: Final = 3 << 61
 FILE_BITS: Final = 17
 OFFSET_BITS: Final = 44
 MAX_FILES: Final = 1 << FILE_BITS
-"""Of one batch."""
+"""Limit of files per batch."""
 _END: Final = EXCHANGE + (1 << FILE_BITS + OFFSET_BITS)
 
 
 def exchange_place(file: int, at: int) -> int:
-    """What stands for the number of the exchange whose first byte is there."""
+    """Return the provisional number of the exchange whose first byte is at an offset of a file."""
     return EXCHANGE + (max(file, 0) << OFFSET_BITS) + min(max(at, 0), (1 << OFFSET_BITS) - 1)
 
 
 def connection_place(packet: int) -> int:
-    """What stands for the number of the connection that begins with that packet."""
+    """Return the provisional number of the connection that begins with a packet."""
     return CONNECTION + packet
 
 
 def is_place(value: int) -> bool:
-    """Whether a number may stand for a rank."""
+    """Return whether a number may be a place."""
     return EXCHANGE <= value < _END or value >= CONNECTION
 
 
 def places_in(value: Any) -> Iterator[int]:
-    """All places in a state of a statistic; they may be negated."""
+    """Yield all places in the state of a statistic; they may be negated."""
     if isinstance(value, list):
         for each in value:
             yield from places_in(each)
@@ -47,7 +47,7 @@ def places_in(value: Any) -> Iterator[int]:
 
 
 def ranked(value: Any, rank: Callable[[int], int]) -> Any:
-    """The state with ranks in the place of places."""
+    """Return the state with places replaced by ranks."""
     if isinstance(value, list):
         return [ranked(each, rank) for each in value]
     if isinstance(value, dict):

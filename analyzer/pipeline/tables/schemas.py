@@ -1,8 +1,8 @@
-"""The tables: names, types and meanings of their columns. The one definition for both engines, for
-`export` to Parquet, and for docs/spark.md, which prints it.
+"""The tables: names, types and meanings of their columns. The single definition for both engines,
+for `export` to Parquet, and for docs/spark.md, which prints it.
 
-Times are UTC nanoseconds since 1970 (`*_ns`); `ts` is the same in microseconds for people. Columns
-are only ever added, and nullable; a name is never used for something else.
+Times are UTC nanoseconds since 1970 (`*_ns`); `ts` is the same time in microseconds, for people.
+Columns are only ever added, and are nullable; a name never changes its meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.rows import Row
 
 VERSION: Final = 1
-"""Of all schemas together; stands in the manifest and in each Parquet file."""
+"""Version of all schemas together, in the manifest and in each Parquet file."""
 VERSION_KEY: Final = b"kafkascope.schema"
 
 
@@ -26,7 +26,7 @@ class Col(NamedTuple):
     name: str
     type: pa.DataType
     text: str
-    """What it means, for docs/spark.md."""
+    """Its meaning, for docs/spark.md."""
 
 
 class Table(NamedTuple):
@@ -43,12 +43,12 @@ class Table(NamedTuple):
 
 
 TEXTS: Final = frozenset({"request_json", "response_json", "key", "value", "headers"})
-"""Columns of JSON, each value of which may be as large as what was sent."""
+"""Columns of JSON; each value may be as large as the message."""
 
 
 def measured(schema: pa.Schema) -> list[str]:
-    """The columns of which files tell the smallest and the largest value. Writing these of a large
-    text takes five times its memory, and nobody skips rows by them."""
+    """Return the columns for which files hold the minimum and maximum. Writing them for a large
+    text takes five times its memory, and no query skips rows by them."""
     return [
         each.name for each in schema if each.name not in TEXTS and not pa.types.is_nested(each.type)
     ]
@@ -98,17 +98,17 @@ _TYPES: Final = {
     "undecoded": pa.list_(UNDECODED),
     "notes": pa.list_(NOTE),
 }
-"""By the names that kinds of columns have for them."""
+"""Arrow's types by the names that kinds of columns use."""
 
 
 class Added(NamedTuple):
-    """A column of `exchanges` that is none of a row."""
+    """A column of `exchanges` that rows lack."""
 
     col: Col
     value: str
     """Expression of `row`, `exchange`, `place` (file and offset of the first byte) and `bodies`."""
     after: str = ""
-    """The column before it; empty: at the end."""
+    """The column before it; empty for the end."""
 
 
 def _last(side: str, time: str) -> str:
@@ -141,7 +141,7 @@ ADDED: Final = (
 
 
 def _exchange_columns() -> Iterator[tuple[Col, str]]:
-    """Columns of `exchanges`, each with the expression of its value."""
+    """Yield the columns of `exchanges`, each with the expression of its value."""
     for each in columns_of(Row):
         for name, value in each.table.items():
             yield Col(name, _TYPES[each.column.kind.arrow], each.column.text), value
@@ -456,6 +456,6 @@ COLLECTED: Final = {
     each.name: each
     for each in (CONNECTIONS, EXCHANGES, RECORD_BATCHES, DIAGNOSTICS, LATENCY, RECORDS, FRAMES)
 }
-"""Tables that are made of exchanges and connections."""
+"""Tables that are made from exchanges and connections."""
 ON_REQUEST: Final = (RECORDS.name, FRAMES.name, SEGMENTS.name)
-"""Empty unless they are asked for."""
+"""Tables that are empty unless requested."""

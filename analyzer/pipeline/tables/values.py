@@ -1,4 +1,4 @@
-"""Exchanges and connections to rows of the tables, as tuples in the order of the schemas' columns.
+"""Exchanges and connections to rows of the tables: tuples in the order of the schemas' columns.
 Stateless."""
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kafkascope.captures.model import Connection, Endpoint
 
 UNNAMED: Final = TopicNames()
-"""Rows are made without any name, so that they do not depend on what was learned before; names come
-last, when all are known."""
+"""Rows are made without names, so that they do not depend on what was learned before; names are
+filled in at the end, when all are known."""
 
 MS: Final = 1_000_000
 
 
 def connection_id(connection: Connection) -> str:
-    """Key of a connection: 16 hexadecimal digits, equal for equal input."""
+    """Return the key of a connection: 16 hexadecimal digits, equal for equal input."""
     return _connection_id(connection.a, connection.b, connection.first_ns)
 
 
@@ -40,7 +40,7 @@ def _connection_id(a: Endpoint, b: Endpoint, first_ns: int) -> str:
 
 
 def place_of(exchange: Exchange) -> tuple[int, int]:
-    """File and offset of the first byte."""
+    """Return file and offset of the first byte."""
     side = exchange.request or exchange.response
     if side is None:
         return -1, -1
@@ -51,13 +51,13 @@ def place_of(exchange: Exchange) -> tuple[int, int]:
 def exchange_values(
     row: Row, exchange: Exchange, bodies: tuple[bytes | None, bytes | None] = (None, None)
 ) -> tuple[Any, ...]:
-    """A row of `exchanges`."""
+    """Return a row of `exchanges`."""
     return _exchange_values()(row, exchange, place_of(exchange), bodies)
 
 
 @cache
 def _exchange_values() -> Callable[..., tuple[Any, ...]]:
-    """The values in straight-line code, as `schemas` declares them."""
+    """Return the function for the values that `schemas` declares, as straight-line code."""
     lines = "".join(f"        {value},\n" for value in EXCHANGE_VALUES)
     source = f"def values(row, exchange, place, bodies):\n    return (\n{lines}    )\n"
     made: Callable[..., tuple[Any, ...]] = compile_function(
@@ -67,7 +67,8 @@ def _exchange_values() -> Callable[..., tuple[Any, ...]]:
 
 
 def bodies_of(exchange: Exchange) -> tuple[bytes | None, bytes | None]:
-    """The bodies as JSON, without secrets; bytes, for they may be large and Arrow takes them."""
+    """Return the bodies as JSON, without secrets; as bytes, which Arrow accepts, because they may
+    be large."""
     from kafkascope.analyzer.exchanges.full import COLUMN_LIMIT, full_bodies, json_of
 
     both = full_bodies(exchange, UNNAMED, [], COLUMN_LIMIT)
@@ -79,7 +80,7 @@ def bodies_of(exchange: Exchange) -> tuple[bytes | None, bytes | None]:
 
 
 def batch_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
-    """Rows of `record_batches`."""
+    """Yield rows of `record_batches`."""
     for each in moved(exchange):
         if not each.records:
             continue
@@ -113,7 +114,7 @@ def batch_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
 
 
 def frame_values(exchange: Exchange) -> Iterator[tuple[Any, ...]]:
-    """Rows of `frames`."""
+    """Yield rows of `frames`."""
     key = connection_id(exchange.connection)
     for kind, side in (("request", exchange.request), ("response", exchange.response)):
         if side is None:
@@ -149,7 +150,7 @@ def frame_values(exchange: Exchange) -> Iterator[tuple[Any, ...]]:
 def record_values(
     row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of `records`."""
+    """Yield rows of `records`."""
     from kafkascope.analyzer.exchanges.records import record_lines
 
     for lines in record_lines(exchange, names, problems):
@@ -179,7 +180,7 @@ def _text(value: Any) -> str | None:
 
 
 def finding_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
-    """Rows of `diagnostics` about an exchange."""
+    """Yield rows of `diagnostics` about an exchange."""
     key = connection_id(exchange.connection)
     file, at = place_of(exchange)
     for left in row.undecoded:
