@@ -362,11 +362,11 @@ class ScopeApp(App[None]):
         self.search.goto(str(number))
 
     def shows_context(self) -> bool:
-        """Whether the detail shows the context of an exchange."""
+        """Return whether the detail shows the context of an exchange."""
         return self.inspector.tab == "Context"
 
     def in_list(self) -> bool:
-        """Whether the list was the last pane to have the focus."""
+        """Return whether the list was the last pane to have the focus."""
         return self.panes.entered is self.list
 
     async def show_screen(self, number: int) -> None:

@@ -98,14 +98,21 @@ def open_(
         from kafkascope.analyzer.filter.language import compile_filter
 
         compile_filter(wish.filter_text)
-    if interface is None and not wish.inputs:
-        raise click.UsageError("which INPUT? a capture, a folder, or - for stdin; or -i IFACE")
-    if interface is not None and wish.inputs:
-        raise click.UsageError("-i captures; it goes with no INPUT")
-    if capture_filter and interface is None:
-        raise click.UsageError("-f belongs to -i; -Y filters what is shown")
-    if save and interface is None and "-" not in wish.inputs:
-        raise click.UsageError("-w keeps what is captured with -i or read from -")
+    files = interface is None
+    for wrong, why in (
+        (
+            files and not wish.inputs,
+            "which INPUT? a capture, a folder, or - for stdin; or -i IFACE",
+        ),
+        (not files and wish.inputs, "-i captures; it goes with no INPUT"),
+        (files and capture_filter, "-f belongs to -i; -Y filters what is shown"),
+        (
+            files and save and "-" not in wish.inputs,
+            "-w keeps what is captured with -i or read from -",
+        ),
+    ):
+        if wrong:
+            raise click.UsageError(why)
     for name in wish.inputs:
         if name != "-" and not Path(name).exists():
             from kafkascope.captures.errors import NotACapture

@@ -17,8 +17,8 @@ from kafkascope.tui.views.splitter import Bar, Splitter
 WIDE: Final = 140
 MIDDLE: Final = 100
 LOW: Final = 24
-"""Columns from which bytes are shown beside the detail; columns and lines from which that is shown
-with the list."""
+"""`WIDE` columns show bytes beside the detail, `MIDDLE` columns and `LOW` lines a detail beside the
+list."""
 BYTES: Final = 78
 LAYOUTS: Final = ("below", "beside", "no bytes")
 SCREENS: Final = (

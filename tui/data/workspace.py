@@ -63,7 +63,7 @@ class Workspace:
         return View(self.store, text, self.notes.known)
 
     def asks_about(self, *words: str) -> bool:
-        """Whether the filter contains one of these words."""
+        """Return whether the filter contains one of these words."""
         return any(word in self.view.text for word in words)
 
     def notes_changed(self) -> None:

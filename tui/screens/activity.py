@@ -122,7 +122,7 @@ class Activity:
     def _below(
         self, dots: FailedConnects | None, inner: int, clock: Callable[[int], str]
     ) -> list[Spans]:
-        """The dots of failed connects, times, and what dots are."""
+        """Draw failed attempts to connect, the axis, and the meaning of the dots."""
         axis = self.clock_axis(inner, clock)
         return axis if dots is None else [dots.lane(self.span, inner), *axis, dots.legend()]
 

@@ -48,14 +48,14 @@ def ladder(store: Store, line: Line, times: Times, *, so_far: bool = False) -> l
     number = line["connection"]
     if not isinstance(number, int):
         return [TextLine([("these are many connections", "dim")])]
-    found = list(_told(store, indexes_of(store, number), line, times))
+    found = list(_lines(store, indexes_of(store, number), line, times))
     if not line["end"]:
         text = "still open so far" if so_far else "still open when the capture ends"
         found.append(TextLine(_event("", "end", text, "dim")))
     return found
 
 
-def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Iterator[TextLine]:
+def _lines(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Iterator[TextLine]:
     session = store.session
     opened = line["opened"]
     if opened is not None:

@@ -10,7 +10,6 @@ filter that selects a row colours it; only rows that are drawn are filtered.
 from __future__ import annotations
 
 import time
-import tomllib
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -25,6 +24,7 @@ from kafkascope.analyzer.places import config_home
 from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.data.store import Store
+from kafkascope.tui.settings.config import read_toml
 from kafkascope.tui.settings.palette import STYLES
 
 ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
@@ -86,9 +86,10 @@ class Colours:
         path = path or colours_path()
         self.rules, self.said = [], ""
         self.forget()
-        told = _told(path)
-        if isinstance(told, str):
-            self.said = told
+        try:
+            told = read_toml(path)
+        except ValueError as error:
+            self.said = f"{error}: no colour rules"
             return
         wrong: list[str] = []
         for text, words in told.items():
@@ -154,16 +155,6 @@ class Colours:
                 if dear:
                     budget.took(time.monotonic() - begun)
         return NO_RULE
-
-
-def _told(path: Path) -> dict[str, Any] | str:
-
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        return f"{path}: {error}: no colour rules"
 
 
 def _rule(text: str, words: Any, known: Known) -> Rule | str:

@@ -57,11 +57,9 @@ def read_config(ids: Callable[[], Iterable[str]], path: Path | None = None) -> C
     path = path or config_path()
     found = Config()
     try:
-        told = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return found
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        found.said.append(f"{path}: {error}: nothing of it is used")
+        told = read_toml(path)
+    except ValueError as error:
+        found.said.append(f"{error}: nothing of it is used")
         return found
     for name, value in told.items():
         if name not in KNOWN:
@@ -74,6 +72,16 @@ def read_config(ids: Callable[[], Iterable[str]], path: Path | None = None) -> C
         else:
             setattr(found, name, value)
     return found
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a file of settings, empty if there is none; `ValueError` with its path."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _keys(told: Any, ids: list[str], found: Config, path: Path) -> None:
