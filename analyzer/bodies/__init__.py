@@ -1,4 +1,4 @@
-"""What the bodies of messages say, by connection: facts, waits, sessions.
+"""State and facts from the bodies of messages, by connection: facts, waits, sessions.
 
 Knows neither bytes of streams nor rows.
 """

@@ -1,5 +1,5 @@
-"""What the headers of record batches say: counts, codecs, producers, damage. Expands nothing, save
-compressed message sets, whose headers do not tell how many messages they hold."""
+"""Contents of records fields from the headers of record batches: counts, codecs, producers, damage.
+Expands nothing except compressed message sets, whose headers lack the number of messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, batches, crc_ok, open_batch
 
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
-"""What a compressed message set may expand to only to be counted."""
+"""Limit of the expanded size of a compressed message set that is only counted."""
 
 
 class Contents(NamedTuple):
-    """Of all records fields of an exchange."""
+    """Totals over all records fields of an exchange."""
 
     records: int | None = None
     """None when the exchange has no such field."""
@@ -30,9 +30,9 @@ NOTHING: Final = Contents()
 EMPTY: Final = Contents(0, 0)
 
 WALKED: Final = 1000
-"""Records fields whose batches are remembered, at most."""
+"""Limit of records fields whose batches are cached."""
 WALKED_BYTES: Final = 1024 * 1024
-"""The same of their bytes, which stay in memory so long."""
+"""Limit of their bytes, which stay in memory as long."""
 
 
 class Walk(NamedTuple):
@@ -41,26 +41,26 @@ class Walk(NamedTuple):
     blob: bytes
     batches: list[Batch]
     counts: list[int]
-    """Records of each batch."""
+    """Number of records in each batch."""
     error: DissectError | None
-    """Why there are no more."""
+    """Why there are no more batches."""
 
 
 _contents = partial(tuple.__new__, Contents)
-"""`Contents` from a tuple without a Python frame; so `_walk`."""
+"""Makes a `Contents` from a tuple without a Python frame; `_walk` does the same for `Walk`."""
 _walk = partial(tuple.__new__, Walk)
 
 
 class Walks(dict[int, Walk]):
-    """The last ones, by the identity of their bytes: the conversation, the row and many statistics
-    ask for those of the same exchange."""
+    """Cache of the last walks, by the identity of their bytes: the conversation, the row and many
+    statistics read those of the same exchange."""
 
     def __init__(self) -> None:
         super().__init__()
         self._bytes = 0
 
     def keep(self, walk: Walk) -> None:
-        """Remember it for a while."""
+        """Keep a walk until the limits are reached."""
         self._bytes += len(walk.blob)
         if len(self) >= WALKED or self._bytes > WALKED_BYTES:
             self.clear()
@@ -72,7 +72,7 @@ _walks: Final = Walks()
 
 
 def walk_of(blob: bytes) -> Walk:
-    """The batches of a records field; walks through the last ones only once."""
+    """Return the batches of a records field; cached for the last ones."""
     known = _walks.get(id(blob))
     if known is not None and known.blob is blob:
         return known
@@ -90,13 +90,13 @@ def walk_of(blob: bytes) -> Walk:
 
 
 def contents_of(blobs: list[bytes] | None) -> Contents:
-    """The sum over these records fields."""
+    """Return the totals over these records fields."""
     if not blobs:
         return NOTHING if blobs is None else EMPTY
     if len(blobs) == 1:
         blob, found, counts, error = walk_of(blobs[0])
         if error is None and len(found) == 1 and crc_ok(blob, found[0]):
-            # By far the most: one batch, as it should be.
+            # The usual case: a single intact batch.
             batch = found[0]
             codec = batch.codec_name
             if batch.producer_id < 0:
@@ -129,7 +129,8 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
 
 
 def records_in(blob: bytes, batch: Batch) -> int:
-    """How many records a batch holds; compressed message sets are opened to be counted."""
+    """Return the number of records in a batch; compressed message sets are expanded to count
+    them."""
     if batch.record_count is not None:
         return max(0, batch.record_count)
     return len(open_batch(blob, batch, COUNTING_LIMIT).records)

@@ -1,6 +1,6 @@
-"""Frames to bodies, and the only place that turns a `DissectError` into an `Undecoded`.
+"""Frames to bodies: the only place that turns a `DissectError` into an `Undecoded`.
 
-Stateless: the header of the request says all there is to know for either side.
+Stateless: the header of the request suffices for either side.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ _HEAD = struct.Struct(">hhih")
 
 
 def api_name(key: int) -> str:
-    """Kafka's name of an API, or `Api 123`."""
+    """Return Kafka's name of an API, or `Api 123`."""
     api = APIS.get(key)
     return f"Api {key}" if api is None else api.name
 
 
 def header_of_cut(payload: bytes, known: bytes | None) -> RequestHeader | None:
-    """What a request's first bytes tell when the capture ends in its header: all but the end of the
-    client id, which is `known` or shown with an ellipsis; None when that is too little."""
+    """Return the request header of a frame that the capture cuts inside it: complete except for the
+    end of the client id, which is `known` or shown with an ellipsis; None when too little is
+    left."""
     if len(payload) < _HEAD.size:
         return None
     key, version, correlation_id, length = _HEAD.unpack_from(payload)
@@ -51,7 +52,7 @@ def header_of_cut(payload: bytes, known: bytes | None) -> RequestHeader | None:
 
 
 def cut_of(frame: Frame, side: Side) -> tuple[Undecoded, ...]:
-    """What is missing of a frame."""
+    """Return the missing part of a frame."""
     if not frame.cut:
         return ()
     have = len(frame.payload)
@@ -66,7 +67,7 @@ def cut_of(frame: Frame, side: Side) -> tuple[Undecoded, ...]:
 def dissect_request(
     frame: Frame, header: RequestHeader
 ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-    """The body of a request, and what of it could not be decoded."""
+    """Return the body of a request, and the part that could not be decoded."""
     if frame.cut:
         return None, cut_of(frame, "request")
     try:
@@ -81,7 +82,7 @@ def dissect_request(
 def dissect_response(
     frame: Frame, header: RequestHeader
 ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-    """The body of the response to a request, and what of it could not be decoded."""
+    """Return the body of the response to a request, and the part that could not be decoded."""
     if frame.cut:
         return None, cut_of(frame, "response")
     try:
@@ -106,7 +107,7 @@ def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, .
 
 @cache
 def _acks_reader(version: int) -> Reader | None:
-    """Of a Produce request up to its acks: what the header of a cut frame still tells."""
+    """Return a reader for a Produce request up to its acks: the part that a cut frame still has."""
     if version not in APIS[PRODUCE].versions:
         return None
     whole = layout_of("ProduceRequest", version)
@@ -117,7 +118,7 @@ def _acks_reader(version: int) -> Reader | None:
 
 
 def acks_of(payload: bytes, header: RequestHeader, decoded: Decoded | None) -> int | None:
-    """The acks that a Produce request asks for; None when that cannot be read."""
+    """Return the acks of a Produce request; None when they cannot be read."""
     if decoded is not None:
         acks: int = decoded.body["acks"]
         return acks

@@ -1,7 +1,7 @@
-"""What a body says about topics, partitions, groups, errors and records, collected by a function
-that is generated once per layout from the marks of the declaration (entity) and Kafka's names.
+"""Facts of bodies: topics, partitions, groups, errors and records, collected by a function that is
+generated once per layout from the marks of the declaration (entity) and Kafka's names.
 
-Only the parts of a message that hold something of interest are visited.
+Only the parts of a message with such facts are visited.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkascope.dissectors.layout import (
 )
 
 PARTITION_NAMES: Final = frozenset({"partition", "partition_index", "partition_id"})
-"""Numbers of partitions; `index` is one too where a topic is around."""
+"""Fields with partition numbers; `index` is one too inside a topic."""
 PARTITION_LISTS: Final = frozenset({"partitions", "partition_indexes"})
 GENERATIONS: Final = frozenset(
     {"generation_id", "generation", "member_epoch", "generation_id_or_member_epoch"}
@@ -37,11 +37,12 @@ ENTITY_HOMES: Final = {
 
 
 _FILLED: Final = re.compile(r"\bfacts\.(\w+)")
-"""In the generated functions."""
+"""Matches attributes of `facts` in the generated functions."""
 
 
 class BodyFacts:
-    """What the two bodies of an exchange say. Dicts are sets that keep the order of the wire."""
+    """Facts of the two bodies of an exchange. Dicts are used as sets that keep the order of the
+    wire."""
 
     __slots__ = (
         "acks",
@@ -83,12 +84,12 @@ class Collector(Protocol):
     """A generated function."""
 
     def __call__(self, body: dict[str, Any], facts: BodyFacts, /) -> None:
-        """Add what the body says."""
+        """Add the facts of a body."""
 
 
 @cache
 def collector(layout: Layout) -> Collector | None:
-    """The collector of a layout; None when there is nothing to collect."""
+    """Return the collector of a layout; None when there is nothing to collect."""
     source = _Collecting(layout).source()
     if source is None:
         return None
@@ -99,14 +100,14 @@ def collector(layout: Layout) -> Collector | None:
 
 @cache
 def attributes(layout: Layout) -> frozenset[str]:
-    """The attributes of `BodyFacts` that a body of a layout can fill."""
+    """Return the attributes of `BodyFacts` that a body of a layout can fill."""
     source = _Collecting(layout).source()
     return frozenset(_FILLED.findall(source or ""))
 
 
 @cache
 def teaches(layout: Layout) -> bool:
-    """Whether a body may hold pairs of topic id and name."""
+    """Return whether a body may hold pairs of topic id and name."""
     return _pairs(layout.body)
 
 
@@ -120,7 +121,7 @@ def _pairs(wire: Any) -> bool:
 
 
 def _pair_of(slots: tuple[Slot, ...]) -> tuple[str, str] | None:
-    """Names of the topic's id and name where a struct has both."""
+    """Return the fields of the topic's id and name where a struct has both."""
     ids = [s.name for s in slots if isinstance(s.wire, UuidWire) and "topic_id" in s.name]
     names = [s.name for s in slots if s.field.entity == "topicName" and _is_text(s)]
     return (ids[0], names[0]) if ids and names else None
@@ -131,7 +132,7 @@ def _is_text(slot: Slot) -> bool:
 
 
 def learn(layout: Layout, body: dict[str, Any], names: TopicNames) -> None:
-    """Teach the names of topics that a body tells."""
+    """Learn the names of topics in a body."""
     if teaches(layout):
         _learn(layout.body, body, names)
 
@@ -152,7 +153,7 @@ def _learn(wire: StructWire, value: dict[str, Any], names: TopicNames) -> None:
 
 
 class _Scope:
-    """Variables of the generated code that hold what a struct is about."""
+    """Variables of the generated code that hold the topic, partition and group of a struct."""
 
     def __init__(self, outer: _Scope | None = None) -> None:
         self.topic: str = outer.topic if outer else "None"
@@ -181,7 +182,7 @@ class _Collecting(Lines):
         return self.text() if self.useful else None
 
     def coordinator(self) -> None:
-        """Emit what the keys of FindCoordinator are: groups or transactional ids (KIP-699)."""
+        """Emit code for the keys of FindCoordinator: groups or transactional ids (KIP-699)."""
         names = [slot.name for slot in self.layout.body.slots]
         kind = "body['key_type']" if "key_type" in names else "0"
         keys = "body['coordinator_keys']" if "coordinator_keys" in names else "(body['key'],)"
@@ -206,7 +207,7 @@ class _Collecting(Lines):
             self.inside(slot, value, scope)
 
     def scalar(self, slot: Slot, value: str, scope: _Scope) -> None:
-        """Emit what a plain field is good for, and remember it for errors below."""
+        """Emit code for a plain field, and keep its variable for errors in inner structs."""
         name, wire, entity = slot.name, slot.wire, slot.field.entity
         got = f"{value}[{name!r}]"
         if isinstance(wire, ArrayWire):
@@ -281,7 +282,7 @@ class _Collecting(Lines):
         )
 
     def inside(self, slot: Slot, value: str, scope: _Scope) -> None:
-        """Emit the visit of a struct or an array of structs, when anything in it matters."""
+        """Emit the visit of a struct or an array of structs, when it has any facts."""
         wire = slot.wire
         got = f"{value}[{slot.name!r}]"
         if isinstance(wire, ArrayWire) and isinstance(wire.element, StructWire):

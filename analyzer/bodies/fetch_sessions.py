@@ -2,8 +2,8 @@
 request implies.
 
 An incremental Fetch lists only the partitions that changed; the broker remembers the others. So
-does this, as far as it has seen the session from its start: what began before the capture is
-unknown, and says so. Sans-I/O.
+does this module, for sessions seen from their start: sessions that began before the capture are
+marked as unknown. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ SESSION_ERRORS: Final = frozenset({70, 71, 122, 123, 133})
 INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED: the session is gone."""
 
 MAX_SESSIONS: Final = 64
-"""Per connection: clients use one, replica fetchers one per fetcher thread."""
+"""Limit per connection: clients use one, replica fetchers one per fetcher thread."""
 MAX_PARTITIONS: Final = 100_000
-"""Per session: more are not remembered, and the session counts as unknown."""
+"""Limit per session: a larger session counts as unknown."""
 
 LISTED: Final = 2_000
-"""Partitions of a session that are listed with each of its requests: of larger ones only the number
-is told, for a session and its requests would make a text of their product."""
+"""Partitions of a session that are listed with each of its requests; larger sessions only give the
+number, because the output would grow with the product of partitions and requests."""
 
 Partition: TypeAlias = tuple[str | bytes, int]
-"""Topic, by name or id, and number."""
+"""Topic, by name or id, and partition number."""
 
 
 class Implied(tuple[Partition, ...]):
@@ -43,20 +43,20 @@ class Implied(tuple[Partition, ...]):
 
     @cached_property
     def topics(self) -> tuple[str | bytes, ...]:
-        """Their topics, each once."""
+        """The topics of the partitions, without duplicates."""
         return tuple(dict.fromkeys(topic for topic, _ in self))
 
 
 class FetchSession(NamedTuple):
-    """The session that a request belongs to, after its changes."""
+    """The session of a request, after the request's changes."""
 
     id: int | None
-    """None in share sessions: they are named by group and member."""
+    """None in share sessions, which are identified by group and member."""
     epoch: int
     partitions: Implied | None
     """All partitions that are fetched; None when the session began before the capture."""
     incremental: bool
-    """The request lists only what changed."""
+    """Whether the request lists only what changed."""
 
 
 class FetchSessions(Resumable):
@@ -67,26 +67,26 @@ class FetchSessions(Resumable):
     def __init__(self) -> None:
         self._sessions: dict[Any, dict[Partition, None] | None] = {}
         self._shown: dict[Any, Implied | None] = {}
-        """The same as tuples, made anew only when a session changed."""
+        """The same as tuples, made again only when a session changed."""
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
+        """Restore the state that `dump` returned."""
         for name, partitions in state["_sessions"].items():
             self._keep(name, partitions)
         return self
 
     def request(self, key: int, body: dict[str, Any]) -> FetchSession | None:
-        """Follow a request; None when it is part of no session."""
+        """Process a request; return its session, None when it has none."""
         return self._fetch(body) if key == FETCH else self._share(key, body)
 
     def _fetch(self, body: dict[str, Any]) -> FetchSession | None:
         name, epoch = body.get("session_id", 0), body.get("session_epoch", FINAL_EPOCH)
         if name == 0:
-            # A full request: with epoch 0 it asks for a session, whose id the answer brings.
+            # A full request: with epoch 0 it asks for a session, whose id is in the response.
             return None
         if epoch in (FINAL_EPOCH, 0):
-            # Ends the session: what it lists is all that it fetches. With epoch 0 it asks for
-            # another one.
+            # Ends the session and fetches only what it lists. With epoch 0 it asks for another
+            # session.
             self._close(name)
             return FetchSession(name, epoch, listed(body), incremental=False)
         return FetchSession(name, epoch, self._change(name, body), incremental=True)
@@ -94,10 +94,10 @@ class FetchSessions(Resumable):
     def _share(self, key: int, body: dict[str, Any]) -> FetchSession:
         name, epoch = (body["group_id"], body["member_id"]), body["share_session_epoch"]
         if epoch == FINAL_EPOCH:
-            # What it lists are the last acknowledgements.
+            # The request lists only the last acknowledgements.
             return FetchSession(None, epoch, self._close(name), incremental=False)
         if key == SHARE_ACKNOWLEDGE:
-            # Acknowledges within the session and changes nothing of it.
+            # Acknowledges within the session without changing it.
             return FetchSession(None, epoch, self._shown.get(name), incremental=True)
         if epoch == 0:
             self._open(name, listed(body))
@@ -105,7 +105,7 @@ class FetchSessions(Resumable):
         return FetchSession(None, epoch, self._change(name, body), incremental=True)
 
     def _change(self, name: Any, body: dict[str, Any]) -> Implied | None:
-        """All partitions of a session after an incremental request."""
+        """Return all partitions of a session after an incremental request."""
         known = self._sessions.get(name)
         if known is None:
             return None
@@ -118,7 +118,7 @@ class FetchSessions(Resumable):
         return self._shown[name]
 
     def response(self, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Follow an answer: it opens sessions and ends those that the broker has lost."""
+        """Process a response: it opens sessions and ends those that the broker has lost."""
         error = answer.get("error_code", 0)
         if key != FETCH:
             if error in SESSION_ERRORS:
@@ -146,13 +146,13 @@ class FetchSessions(Resumable):
 
 
 def topic_of(topic: dict[str, Any]) -> str | bytes:
-    """The name or id of a topic in a Fetch or ShareFetch, in either direction."""
+    """Return the name or id of a topic in a Fetch or ShareFetch, in either direction."""
     name: str | bytes = topic["topic"] if "topic" in topic else topic["topic_id"]
     return name
 
 
 def listed(body: dict[str, Any]) -> Implied:
-    """The partitions that a request names in order to fetch them."""
+    """Return the partitions that a request lists for fetching."""
     return Implied(
         (
             topic_of(topic),
@@ -160,7 +160,7 @@ def listed(body: dict[str, Any]) -> Implied:
         )
         for topic in body["topics"] or ()
         for partition in topic["partitions"]
-        # In ShareFetch 0, none means: acknowledged, not fetched.
+        # In ShareFetch 0, a size of zero means: acknowledged, not fetched.
         if "partition" in partition or partition.get("partition_max_bytes") != 0
     )
 
@@ -174,7 +174,7 @@ def _forgotten(body: dict[str, Any]) -> tuple[Partition, ...]:
 
 
 def by_topic(partitions: tuple[Partition, ...], names: TopicNames) -> dict[str, list[int]]:
-    """Topic name (the id where no name is known) -> its partitions, sorted."""
+    """Return the sorted partitions by topic name (by id where the name is unknown)."""
     found: dict[str, list[int]] = {}
     for topic, number in partitions:
         name = topic if isinstance(topic, str) else names.get(topic) or str(Uuid(topic))

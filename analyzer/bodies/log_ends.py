@@ -1,8 +1,8 @@
-"""What the answers to Fetch of one connection tell about the ends of logs: whether a later answer
-could be given at once, or only when data came.
+"""Log ends of partitions as the Fetch responses of one connection gave them: they tell whether a
+later response could be sent at once, or only when data came.
 
-A broker serves a connection in order, so what an earlier answer told was so when a later request
-was taken up. What began before the capture is unknown. Sans-I/O.
+A broker serves a connection in order, so what an earlier response said was true when the broker
+began with a later request. What began before the capture is unknown. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from kafkascope.analyzer.bodies.fetch_sessions import (
 from kafkascope.captures.resumable import Resumable
 
 MAX_PARTITIONS: Final = 100_000
-"""Per connection; when there are more, all are forgotten and learned anew."""
+"""Limit per connection; beyond it all are forgotten and learned again."""
 
 WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
-"""Keys of the APIs whose answers wait for data."""
+"""Keys of the APIs whose responses wait for data."""
 READ_COMMITTED: Final = 1
 DENIED: Final = 29
 """TOPIC_AUTHORIZATION_FAILED is found before anything is read; brokers wait for the other
-partitions. All other errors may come up while a broker waits."""
+partitions. All other errors may occur while a broker waits."""
 
 
 class LogEnd(NamedTuple):
     """The end of a partition's log for readers."""
 
     told_ns: int
-    """When the answer began that tells it."""
+    """When the response that gave it began."""
     high_watermark: int
-    """-1 where it is not told, as in ShareFetch."""
+    """-1 where the response lacks it, as in ShareFetch."""
     last_stable: int
 
 
 _log_end = partial(tuple.__new__, LogEnd)
-"""`LogEnd` from a tuple without a Python frame."""
+"""Makes a `LogEnd` from a tuple without a Python frame."""
 
 
 class LogEnds(Resumable):
-    """Of the partitions that one connection fetched, as their last answers told them."""
+    """Log ends of the partitions that one connection fetched, from their last responses."""
 
     STATE = ("_known",)
 
@@ -62,13 +62,13 @@ class LogEnds(Resumable):
         told_ns: int,
         session: FetchSession | None,
     ) -> bool:
-        """Follow an answer to Fetch or ShareFetch; whether the broker had no reason to wait with
-        it: min_bytes of it were in the log before the request was sent, or all was denied.
+        """Process a response to Fetch or ShareFetch; return whether the broker had no reason to
+        wait: min_bytes of it were in the log before the request was sent, or all was denied.
 
-        Other errors may have come up while the broker waited: leaders move, topics go. Brokers of
-        2.8 and 3.6 told FENCED_LEADER_EPOCH after exactly max_wait_ms, and did so again.
+        Other errors may have occurred while the broker waited: leaders move, topics are deleted.
+        Brokers of 2.8 and 3.6 returned FENCED_LEADER_EPOCH after exactly max_wait_ms, repeatedly.
         """
-        # Comparisons rather than `min` and `max`: this is done for every answer.
+        # Comparisons rather than `min` and `max`: this runs for every response.
         wanted = asked["min_bytes"]
         most = asked.get("max_bytes", wanted)
         if most < wanted:
@@ -76,7 +76,7 @@ class LogEnds(Resumable):
         if wanted < 1:
             wanted = 1
         committed = asked.get("isolation_level") == READ_COMMITTED
-        # A leader also holds answers to followers back to keep to a replication quota.
+        # A leader also delays responses to followers to keep to a replication quota.
         provable = not is_follower(asked)
         known = self._known
         had = denied = 0
@@ -103,27 +103,28 @@ class LogEnds(Resumable):
                 high = partition.get("high_watermark", -1)
                 stable = partition.get("last_stable_offset", -1)
                 if end is None and len(known) >= MAX_PARTITIONS:
-                    # One by one, the oldest first, would look through the gaps of the others.
+                    # Removal one by one, oldest first, would scan the gaps that earlier removals
+                    # left.
                     known.clear()
                 known[place] = _log_end((told_ns, high, stable))
         return had >= wanted or (denied > 0 and denied >= _count(asked, session))
 
 
 def is_follower(asked: dict[str, Any]) -> bool:
-    """Whether a broker or controller copies the log for itself."""
+    """Return whether a broker or controller fetches to replicate the log."""
     if "replica_state" in asked:
         return bool(asked["replica_state"]["replica_id"] >= 0)
     return bool(asked.get("replica_id", -1) >= 0)
 
 
 def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
-    """How many partitions are fetched; more than any answer has where that is unknown."""
+    """Return the number of partitions fetched; infinity where it is unknown."""
     partitions = listed(asked) if session is None else session.partitions
     return float("inf") if partitions is None else len(partitions)
 
 
 def _bytes_before(records: bytes, end: int, wanted: int) -> int:
-    """Bytes of the batches that lie before an offset; counts no further than `wanted`."""
+    """Return the bytes of the batches that lie before an offset, counted only up to `wanted`."""
     found = 0
     for batch in walk_of(records).batches:
         if batch.last_offset >= end:

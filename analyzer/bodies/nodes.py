@@ -1,8 +1,7 @@
-"""Addresses of nodes by id: one map for a whole session, as brokers told it to whoever asked.
+"""Addresses of nodes by id: one map for a whole session, from what brokers told any client.
 
 Metadata, DescribeCluster, FindCoordinator, the NodeEndpoints of Produce and Fetch, DescribeQuorum
-and LeaderAndIsr pair ids with hosts and ports. Listeners differ: the address is the one that was
-told last.
+and LeaderAndIsr pair ids with hosts and ports. Listeners differ: the latest address is kept.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ PORTS: Final = ("port", "v0_port")
 
 
 class NodeAddresses:
-    """Node ids to `host:port`, as far as messages told."""
+    """Node ids to `host:port`, as far as messages gave them."""
 
     def __init__(self) -> None:
         self._addresses: dict[int, str] = {}
         self._ports: set[int] = set()
 
     def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
-        """Take note of an address; negative ids and empty hosts say that there is none."""
+        """Record an address; negative ids and empty hosts mean that there is none."""
         if node < 0 or not host or port <= 0:
             return
         if port < 1 << 16:
@@ -39,16 +38,16 @@ class NodeAddresses:
             self._addresses[node] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def get(self, node: int) -> str | None:
-        """The address, None while it is not known."""
+        """Return the address; None while it is unknown."""
         return self._addresses.get(node)
 
     def has_port(self, port: int) -> bool:
-        """Whether some node was said to listen on that port."""
+        """Return whether some node listens on that port, according to messages."""
         return port in self._ports
 
     def node_at(self, address: str, port: int) -> int | None:
-        """The node that was told to be there; by its port alone when only one node has it, for
-        captures show addresses where brokers tell names. None when that is not known."""
+        """Return the node at an address, or the only node with its port, because captures show IP
+        addresses where brokers give host names. None when that is unknown."""
         found = [node for node, told in self._addresses.items() if told == address]
         if not found:
             found = [n for n, told in self._addresses.items() if told.endswith(f":{port}")]
@@ -63,17 +62,17 @@ class _Place(NamedTuple):
 
     node: str
     listeners: str
-    """The array in which host and port stand; empty when they stand beside the id."""
+    """The array that holds host and port; empty when they are beside the id."""
     host: str
     port: str
 
 
 class _Plan(NamedTuple):
-    """What of a struct is to be visited."""
+    """The parts of a struct to visit."""
 
     place: _Place | None
     inside: tuple[tuple[str, bool, _Plan], ...]
-    """Name of a field, whether it is an array, and what of its structs is to be visited."""
+    """For each field: its name, whether it is an array, and the parts of its structs to visit."""
 
 
 @cache
@@ -116,12 +115,12 @@ def _place(wire: StructWire) -> _Place | None:
 
 
 def teaches(layout: Layout) -> bool:
-    """Whether a body may hold addresses of nodes."""
+    """Return whether a body may hold addresses of nodes."""
     return _plan_of(layout) is not None
 
 
 def learn(layout: Layout, body: dict[str, Any], nodes: NodeAddresses) -> None:
-    """Take note of all addresses that a body tells."""
+    """Record all addresses in a body."""
     plan = _plan_of(layout)
     if plan is not None:
         _learn(plan, body, nodes)
@@ -130,7 +129,7 @@ def learn(layout: Layout, body: dict[str, Any], nodes: NodeAddresses) -> None:
 def _learn(plan: _Plan, value: dict[str, Any], nodes: NodeAddresses) -> None:
     place = plan.place
     if place is not None:
-        # Of several listeners nobody knows which one clients see.
+        # It is unknown which of several listeners clients see.
         sure = not place.listeners
         for each in [value] if sure else (value[place.listeners] or [])[:1]:
             nodes.learn(value[place.node], each[place.host], each[place.port], replace=sure)

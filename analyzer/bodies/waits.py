@@ -1,6 +1,5 @@
-"""The part of a latency that the client asked for: long polls, groups that form, and requests that
-stand behind those on their connection. Sans-I/O.
-"""
+"""The part of a latency that the client asked for: long polls, rebalances of groups, and requests
+queued behind those on their connection. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -15,20 +14,20 @@ JOIN_GROUP: Final = 11
 SYNC_GROUP: Final = 14
 
 WAITING: Final = WAITS_FOR_DATA | {JOIN_GROUP, SYNC_GROUP}
-"""Keys of the APIs that wait on purpose: their bodies are needed to know how long."""
+"""Keys of the APIs that wait on purpose: the length of the wait depends on their bodies."""
 
 
 class Waits(Resumable):
-    """The waits of one connection, answer by answer."""
+    """The waits of one connection, updated with each response."""
 
     STATE = __slots__ = ("_answered_ns", "_ends", "_sent_ns", "_until_ns")
 
     def __init__(self) -> None:
         self._ends = LogEnds()
         self._sent_ns = 0
-        """When the last request was sent that was answered."""
+        """When the last answered request was sent."""
         self._answered_ns = 0
-        """When its answer began."""
+        """When its response began."""
         self._until_ns = 0
         """When the last wait ended."""
 
@@ -41,11 +40,11 @@ class Waits(Resumable):
         response: dict[str, Any] | None,
         session: FetchSession | None = None,
     ) -> int:
-        """Nanoseconds of deliberate waiting for an answer; 0 when there was none or nobody can
-        tell. Answers come in the order in which they were sent.
+        """Return the nanoseconds of deliberate waiting for a response; 0 when there was none or it
+        is unknown. Responses come in the order of their requests.
 
-        A broker serves a connection in order: what stood behind a long poll waited for its end,
-        too, and was taken up when that was answered.
+        A broker serves a connection in order: requests behind a long poll waited for its end, too,
+        and the broker began with them when it had responded.
         """
         sent = taken = asking.first_ns
         queued = 0
@@ -64,8 +63,9 @@ class Waits(Resumable):
             pass
         elif key not in WAITS_FOR_DATA:
             own = max(0, answering.first_ns - max(taken, asking.last_ns))
-        # Of 0 bytes none are enough for a consumer's Fetch. KRaft's voters and observers ask for 0,
-        # too, and are made to wait; so is a share consumer, whatever it asks for.
+        # With min_bytes 0 a consumer's Fetch needs no data. KRaft's voters and observers ask for 0,
+        # too, but the broker makes them wait; so it does with share consumers, whatever they ask
+        # for.
         elif not (prompt or (asked["min_bytes"] <= 0 and key == FETCH and not is_follower(asked))):
             own = max(0, min(answering.last_ns - taken, asked["max_wait_ms"] * 1_000_000))
         if own:

@@ -1,2 +1,2 @@
-"""Spark as a driver of `analyzer.pipeline`: the only home of pyspark. `engine` is what runs a job,
-`session` what starts Spark where nobody else did."""
+"""Spark as a driver of `analyzer.pipeline`: the only home of pyspark. `engine` runs a job,
+`session` starts Spark when no session is active."""

@@ -1,10 +1,10 @@
-"""The Spark engine: which stages there are and what runs where. The stages themselves are functions
-of `analyzer.pipeline`.
+"""The Spark engine: the order of the stages and where each runs. The stages call functions of
+`analyzer.pipeline`.
 
     files ─► index ─► parts ─► segments ─► by connection ─► rows of all tables ─► numbers, names
 
-Workers write the rows of all tables; small facts are put together by the driver, which also takes
-the last step where there are few rows.
+Workers write the rows of all tables; the driver merges small facts, and also runs the last step
+when there are few rows.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ FEW_ROWS: Final = 2_000_000
 
 @dataclass(slots=True)
 class Spark:
-    """An engine on a session."""
+    """An engine on a Spark session."""
 
     session: Any
     tasks: int | None = None
-    """Shuffle partitions; None: by size."""
+    """Number of shuffle partitions; None chooses by size."""
     spread: bool = False
-    """Bodies are decoded by all tasks, wherever their connections are put together."""
+    """Whether all tasks decode bodies, not only those that reassemble the connections."""
     few: int = FEW_ROWS
-    """Rows that are numbered and named here: other tasks would take longer to begin."""
+    """Rows up to which the driver numbers and names them: starting other tasks would take
+    longer."""
     name: str = field(default="spark", init=False)
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
-        """Index files, one task each; few bytes are walked here before Spark has begun to."""
+        """Index files, one task each; small inputs are indexed in the driver without Spark."""
         if not any(map(is_remote, names)) and sum(map(size_of, names)) < DRIVER_BYTES:
             return index_all(names, split_bytes)
         return stages.index_files(self.session, names, split_bytes)

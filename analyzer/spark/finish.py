@@ -1,4 +1,4 @@
-"""The last step on Spark: ranks, names and sums, written where the tables are to be."""
+"""The last step on Spark: ranks, names and sums, written to the tables' folders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.facts import Facts
 
 FILE_BYTES: Final = 64 << 20
-"""Of captures for one file of a table."""
+"""Bytes of captures per file of a table."""
 
 
 def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: int) -> None:
@@ -81,7 +81,7 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
 
 
 def _connections(session: Any, job: Job, raw: Parts) -> Any:
-    """Numbers of connections by what stands for them: those of this batch behind all before."""
+    """Return the numbers of connections by place: those of this batch follow all earlier ones."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -101,7 +101,7 @@ def _connections(session: Any, job: Job, raw: Parts) -> Any:
 
 
 def _carry(session: Any, job: Job, raw: Parts, ranks: Any, writers: Writers) -> None:
-    """The connections that go on, with their numbers."""
+    """Write the connections that continue in the next batch, with their numbers."""
     from pyspark.sql import functions as F
 
     left = read(session, raw, CARRY)
@@ -115,21 +115,21 @@ def _carry(session: Any, job: Job, raw: Parts, ranks: Any, writers: Writers) -> 
 
 
 def read_made(session: Any, made: Path, table: Table) -> Any:
-    """A table that is written."""
+    """Return a table that was written."""
     return session.read.schema(spark_schema(table.schema)).parquet(
         (made / table.name).resolve().as_uri()
     )
 
 
 def _numbered(rows: Any, ranks: Any, table: Table) -> Any:
-    """Connections' ranks in the place of their places."""
+    """Return rows with places of connections replaced by ranks."""
     joined = rows.join(ranks, "connection", "left")
     names = [each.name for each in table.columns]
     return joined.withColumn("connection", joined["rank"]).select(*names)
 
 
 def _bounds(job: Job, parts: int) -> list[int]:
-    """Times that cut the packets into about equal parts."""
+    """Return times that divide the packets into about equal parts."""
     known = [
         (about.first_ns, about.last_ns, about.packets)
         for about in (file.index for file in job.files)
@@ -146,8 +146,8 @@ def _bounds(job: Job, parts: int) -> list[int]:
 
 
 def _ranked(rows: Any, bounds: list[int], tasks: int, before: int) -> Any:
-    """Ranks of exchanges: ranges of time, each numbered from where the ones before it end. Where
-    the bounds lie changes no rank."""
+    """Return rows with ranks of exchanges: each range of time is numbered from where the previous
+    one ends. The bounds do not affect the ranks."""
     from pyspark.sql import functions as F
 
     bucket = F.lit(0)
@@ -206,7 +206,7 @@ def _summed(rows: Any) -> Any:
 
 
 def _places(session: Any, facts: Facts, ranks: Any, exchanges: Any) -> dict[int, int]:
-    """The ranks of the places that states of statistics hold."""
+    """Return the ranks of the places in the states of statistics."""
     from pyspark.sql import functions as F
 
     wanted = {place for each in facts.statistics.values() for place in places_in(each.dump())}

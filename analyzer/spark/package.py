@@ -1,5 +1,5 @@
-"""Our code as one zip for `--py-files`, and the program for `spark-submit`:
-`python -m analyzer.spark.package DIST`."""
+"""The packages as one zip for `--py-files`, and the program for `spark-submit`: `python -m
+kafkascope.analyzer.spark.package DIST`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kafkascope.analyzer.terminal import out
 ZIP: Final = "kafkascope-spark.zip"
 PROGRAM: Final = "kafkascope-job.py"
 PACKAGES: Final = ("analyzer", "captures", "dissectors")
-"""What a job imports, in the driver and in workers: below `kafkascope`."""
+"""Packages that a job imports, in the driver and in workers: below `kafkascope`."""
 FIXED: Final = (1980, 1, 1, 0, 0, 0)
-"""Equal code gives an equal file."""
+"""Fixed timestamp, so that equal code gives an equal file."""
 
 MAIN: Final = '''\
 """`kafkascope spark` for spark-submit: takes the same INPUT... and options."""
@@ -27,19 +27,19 @@ main()
 
 
 def write_zip(path: Path) -> Path:
-    """Write the packages as they are imported here."""
+    """Write the packages that are imported here as a zip."""
     import kafkascope
 
     home = Path(kafkascope.__file__).parents[1]
     if home.is_file():
-        # We run from such a file already.
+        # The code runs from such a file already.
         path.write_bytes(home.read_bytes())
         return path
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         ours = home / "kafkascope"
         sources = sorted(ours.glob("*.py"))
         for package in PACKAGES:
-            # each by itself: rglob follows no symlinks below its start, and a checkout has some
+            # One by one: rglob follows no symlinks below its start, and a checkout has some.
             sources += sorted((ours / package).rglob("*.py"))
         for source in sources:
             about = zipfile.ZipInfo(str(source.relative_to(home)), FIXED)

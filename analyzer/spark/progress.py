@@ -1,4 +1,4 @@
-"""One line on a terminal: which stage runs, how far it is, how long it will take."""
+"""The progress line on a terminal: the running stage, its progress and the time left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shown(session: Any, size: int, *, quiet: bool) -> Iterator[None]:
 
 
 def _context(session: Any) -> Any:
-    """None with Spark Connect, which has no status to ask for."""
+    """Return the Spark context; None with Spark Connect, which has no status tracker."""
     return getattr(session, "_sc", None)
 
 
@@ -53,7 +53,7 @@ def _watch(tracker: Any, size: int, done: threading.Event) -> None:
 
 
 def line_of(stage: Any, took: float, size: int) -> str:
-    """What is said of a stage: tasks, rate and time left, once the first tasks are done."""
+    """Return the line for a stage: tasks, and rate and time left once the first tasks are done."""
     part = stage.numCompletedTasks / stage.numTasks if stage.numTasks else 0
     text = f"stage {stage.stageId}: {stage.numCompletedTasks} of {stage.numTasks} tasks"
     if part and took > 1:

@@ -1,5 +1,5 @@
-"""A Spark session with manners: Java looked at first, noise in a log, nothing on the network,
-nothing left behind, and no setting of the user or of spark-submit overridden."""
+"""The Spark session: checks Java first, logs Spark's output to a file, stays off the network,
+removes its temporary files, and keeps all settings of the user and of spark-submit."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ LOCAL: Final = {
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
 }
-"""For a session of our own on this machine."""
+"""Settings for a session that is started on this machine."""
 JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""What it does for us is short: compiling it well takes longer than it saves."""
+"""JVM options for short runs: full compilation takes longer than it saves."""
 
 
 class NoSpark(NotAllowed):
-    """Spark, or the Java that it needs, is not there."""
+    """Spark, or the Java that it needs, is missing."""
 
 
 def check() -> None:
-    """Raise a sentence that helps when Spark cannot start here."""
+    """Raise `NoSpark` with a remedy when Spark cannot start here."""
     try:
         importlib.import_module("pyspark")
     except ImportError:
@@ -104,7 +104,7 @@ def _runs(pid: int) -> bool:
 
 
 def free_bytes(folder: str) -> int:
-    """What is left on a disk."""
+    """Return the free bytes of a folder's disk."""
     return shutil.disk_usage(folder).free
 
 
@@ -118,8 +118,8 @@ def session(
     ui: bool = False,
     settings: dict[str, str] | None = None,
 ) -> Iterator[Any]:
-    """A SparkSession: the one that is there (spark-submit, a notebook), or one of our own that is
-    stopped at the end. `shuffle_bytes`: what has to fit on the disk."""
+    """Yield a SparkSession: the active one (spark-submit, a notebook), or a new one that is stopped
+    at the end. `shuffle_bytes`: space that is needed on the disk."""
     if remote:
         yield from _remote(remote, settings or {})
         return
@@ -151,8 +151,7 @@ def session(
 
 
 def spoken(error: Exception) -> CaptureError | None:
-    """An error of Spark's as a sentence: what the worker said last; None when it is none of
-    Spark's."""
+    """Return an error of Spark as a sentence: the worker's last message; None for other errors."""
     kinds = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     if not kinds & {"pyspark", "py4j"}:
         return None
@@ -180,7 +179,8 @@ def _remote(url: str, settings: dict[str, str]) -> Iterator[Any]:
 
 
 def _adjust(spark: Any) -> None:
-    """What the tables' types and our memory ask of a session that somebody else started."""
+    """Set what the tables' types and the memory of this code need in a session started
+    elsewhere."""
     for name in ADJUSTED:
         spark.conf.set(name, DEFAULTS[name])
 
@@ -243,8 +243,8 @@ def _log4j(folder: Path) -> Path:
 
 
 def _reach_workers() -> None:
-    """Workers import our packages from where they are here, whatever folder the user stands in: a
-    folder `captures` of the user's must not be taken for ours."""
+    """Make workers import the packages from the same place, whatever the current folder: a folder
+    `captures` there must not be imported instead."""
     import kafkascope
 
     home = str(Path(kafkascope.__file__).parents[1])
@@ -256,7 +256,7 @@ def _reach_workers() -> None:
 
 @contextlib.contextmanager
 def _silenced(log: Path) -> Iterator[None]:
-    """File descriptors 1 and 2 lead to a log; what is started meanwhile keeps them."""
+    """Redirect file descriptors 1 and 2 to a log; processes started meanwhile keep it."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = [os.dup(1), os.dup(2)]

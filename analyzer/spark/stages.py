@@ -1,5 +1,5 @@
-"""The stages as DataFrames. Functions that run in workers are made by functions here, so that they
-carry values and nothing of the session."""
+"""The stages as DataFrames. Functions that run in workers are closures made here, so that they
+carry values but not the session."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ if TYPE_CHECKING:
 
 ROWS: Final = 4096
 BYTES: Final = 16 << 20
-"""Of a batch between the JVM and Python."""
+"""Bytes of a batch between the JVM and Python."""
 WRITTEN: Final = "table string, path string"
 STRETCHES: Final = 4
-"""Parts from which on several tasks index a file."""
+"""Number of parts from which on several tasks index a file."""
 
 Batches = Iterator[pa.RecordBatch]
 Line = tuple[int, str, str, int, int]
-"""Of what is to be indexed: file, its name, its head where it is walked in stretches, a stretch."""
+"""A file or stretch to index: file number, name, head in hexadecimal when the file is indexed in
+stretches, start and end of the stretch."""
 
 
 def spark_schema(schema: pa.Schema) -> Any:
-    """The same schema as Spark has it."""
+    """Return Spark's form of a schema."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
 
 
 def parallelism(session: Any) -> int:
-    """Tasks that run at once."""
+    """Return the number of tasks that run at once."""
     try:
         return int(session.sparkContext.defaultParallelism)
     except Exception:
@@ -58,8 +59,8 @@ def parallelism(session: Any) -> int:
 
 
 def index_files(session: Any, names: list[str], split_bytes: int) -> list[Index]:
-    """The indexes of files, in the order of the names: one task for each file, many for an
-    uncompressed pcap that is large."""
+    """Return the indexes of files, in the order of the names: one task for each file, many for a
+    large uncompressed pcap."""
     heads: dict[int, bytes] = {}
     lines: list[Line] = []
     for number, name in enumerate(names):
@@ -132,8 +133,8 @@ def read_by(
     schema: pa.Schema,
     made: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> Any:
-    """The segments of all files, read by one task for each part. The parts travel with the
-    function: as rows they would have to be shuffled to be apart."""
+    """Return the segments of all files, read by one task for each part. The function carries the
+    parts: as rows they would have to be shuffled to be apart."""
     parts = [
         (file.name, json.dumps(split.to_json())) for file in job.files for split in file.splits
     ]
@@ -143,13 +144,13 @@ def read_by(
 
 
 def segment_table(session: Any, job: Job) -> Any:
-    """The rows of `segments`."""
+    """Return the rows of `segments`."""
     return read_by(session, job, SEGMENTS.schema, segment_rows)
 
 
 def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Parts:
-    """Make the rows of all tables: files below `raw`, one of each table and task. What a task has
-    written counts when it has ended well, for only then is its list of files seen."""
+    """Make the rows of all tables: files below `raw`, one for each table and task. The files of a
+    task count only after it has succeeded, when its list of files is read."""
     from pyspark.sql import functions as F
 
     found = read_by(session, job, SCHEMA)
@@ -207,7 +208,7 @@ def _dissector(options: TableOptions) -> Callable[[Batches], Iterator[Told]]:
 
 
 def _writer(work: Callable[[Batches], Iterator[Told]], folder: str) -> Callable[[Batches], Batches]:
-    """Rows go from where they are made into files, not through the JVM."""
+    """Return a function that writes rows to files in the worker, not through the JVM."""
 
     def write(batches: Batches) -> Batches:
         writers = Writers(Path(folder), f"{uuid4().hex}.parquet", QUICK)
@@ -228,7 +229,7 @@ def _writer(work: Callable[[Batches], Iterator[Told]], folder: str) -> Callable[
 
 
 def read(session: Any, raw: Parts, table: Table) -> Any:
-    """The rows of one table."""
+    """Return the rows of one table."""
     paths = [path.as_uri() for path in raw.get(table.name, ())]
     if not paths:
         return session.createDataFrame([], spark_schema(table.schema))
