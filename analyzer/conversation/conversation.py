@@ -173,9 +173,9 @@ class Conversation(Resumable):
         return all(self._closed)
 
     @property
-    def steady(self) -> bool:
-        """Whether it is all the same how many chunks of a direction come as one: it has answered,
-        no response waits for its request, and frames follow each other."""
+    def synchronized(self) -> bool:
+        """Whether chunks of a direction may be joined: the connection is Kafka's, no response waits
+        for its request, and frames follow each other."""
         if not self._known or self._early:
             return False
         return not (self._requests.hunting or self._responses.hunting)

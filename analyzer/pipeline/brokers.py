@@ -65,16 +65,16 @@ class Watched(Conversations):
         super().__init__(context)
         self.decisions: list[tuple[Undecided, Any]] = []
 
-    def steady(self, connection: Connection) -> bool:
+    def synchronized(self, connection: Connection) -> bool:
         """Return whether chunks of a connection may be joined."""
         current = self._open.get(connection.number)
-        return isinstance(current, Conversation) and current.steady
+        return isinstance(current, Conversation) and current.synchronized
 
     def settled(self, connection: Connection) -> bool:
         """Return the same for many packets at once: also true where chunks do not matter any
         more."""
         current = self._open.get(connection.number, NOWHERE)
-        return current is None or (isinstance(current, Conversation) and current.steady)
+        return current is None or (isinstance(current, Conversation) and current.synchronized)
 
     def _settle(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
         out = super()._settle(undecided, decision)

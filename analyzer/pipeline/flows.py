@@ -248,7 +248,7 @@ class Flows:
             if runs.takes(event):
                 return
             self._flush(conversations)
-            if conversations.steady(event.connection):
+            if conversations.synchronized(event.connection):
                 runs.begin(event)
                 return
         else:
