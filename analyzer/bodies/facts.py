@@ -72,7 +72,7 @@ class BodyFacts:
         self.producer_epochs: dict[int, None] = {}
         self.transactional_ids: dict[str, None] = {}
         self.errors: list[tuple[Any, ...]] = []
-        """(code, top, topic, topic id, partition, group, message)"""
+        """Tuples (code, top, topic, topic id, partition, group, message)."""
         self.blobs: list[bytes] | None = None
         """Contents of records fields; None when the message has no such field."""
         self.acks: int | None = None

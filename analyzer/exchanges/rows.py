@@ -96,7 +96,7 @@ _NOTES: Final = Kind(
 )
 
 
-@dataclass(slots=True, unsafe_hash=True)  # as `Exchange`: not frozen, though nobody changes it
+@dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
 class Row:
     """One exchange as a row: declares the columns in the order of all outputs. Lists keep the order
     of the wire, without duplicates.

@@ -1,9 +1,9 @@
 """Completion of filters at the cursor: fields, operators, values, conjunctions.
 
     found = complete("api == Fe", 9, seen_in(session))
-    found.items[0].text        "Fetch", to be put in the place of text[found.begin:found.end]
+    found.items[0].text        "Fetch", the replacement of text[found.begin:found.end]
     found.error                the `FilterError` of the whole text, None when it is a filter
-    found.unfinished           the error is only that more has to come
+    found.unfinished           whether the only error is that the filter is incomplete
 
 The line editor of the UI and the completion of shells both use this.
 """

@@ -41,7 +41,7 @@ def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
                 if not isinstance(batch, Partial):
                     yield field, data, batch
         except DissectError:
-            continue  # nothing can be found after the damage
+            continue  # Nothing can be found after the damage.
 
 
 def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | None]]:
@@ -199,7 +199,7 @@ def lag(exchange: Exchange) -> Values:
                     if not isinstance(batch, Partial):
                         position = batch.last_offset + 1
             except DissectError:
-                pass  # the batches before the damage count
+                pass  # The batches before the damage count.
             if position is not None:
                 found.append(max(0, end - position))
     return tuple(found)

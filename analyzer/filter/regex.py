@@ -1,7 +1,7 @@
 """Regular expressions of filters, in linear time: no pattern can hang on any input.
 
 The stock engine backtracks: `(a+)+b` against forty letters runs for years, and both the pattern and
-the traffic may come from somebody else. RE2 never backtracks; it has no look-around and no back
+the traffic may come from an attacker. RE2 never backtracks; it has no look-around and no back
 references. Case is ignored unless the pattern says `(?-i)`, as in Wireshark.
 """
 

@@ -25,8 +25,7 @@ STATE_NUMBERS: Final = {state: number for number, state in enumerate(STATES)}
 
 
 def stored(part: Part) -> tuple[Named, ...]:
-    """Return the columns of rows that sessions store and that headers, or bodies, are the source
-    of."""
+    """Return the columns of rows that sessions store, for one source."""
     return tuple(each for each in columns_of(Row) if each.column.told_by == part)
 
 

@@ -133,4 +133,4 @@ def _part(bound: Bound) -> Predicate:
             get, holds = GETTERS[bound.field.name], scoped(bound)
             return lambda unit: holds(get(unit))
         case Find():
-            raise AssertionError(bound)  # refused before
+            raise AssertionError(bound)  # Refused before.
