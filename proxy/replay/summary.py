@@ -61,15 +61,11 @@ def _gathered(findings: list[Finding]) -> Iterator[str]:
         else:
             yield f"{where}  {each.path}: {each.then} -> {each.now}  {_times([each])}"
     for (where, path), (gone, new, some) in lists.items():
-        parts = [f"only {side} {', '.join(names)}" for side, names in _sides(gone, new) if names]
+        sides = (("then", gone), ("now", new))
+        parts = [f"only {side} {', '.join(names)}" for side, names in sides if names]
         yield f"{where}  {path}: {'; '.join(parts)}  {_times(some)}"
     for where, changes in served.items():
         yield f"{where}  served: {', '.join(changes)}"
-
-
-def _sides(gone: list[str], new: list[str]) -> Iterator[tuple[str, list[str]]]:
-    yield "then", gone
-    yield "now", new
 
 
 def _times(findings: list[Finding]) -> str:

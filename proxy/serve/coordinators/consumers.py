@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from kafkascope.analyzer.filter.regex import Regex, RegexError
@@ -165,7 +166,9 @@ class ConsumerGroups:
         turn = 0
         for name in sorted(set().union(*of.values())):
             topic = self._model.topics[name]
-            those = sorted((m for m in group.members.values() if name in of[m.id]), key=_by_id)
+            those = sorted(
+                (m for m in group.members.values() if name in of[m.id]), key=attrgetter("id")
+            )
             for number in sorted(topic.partitions):
                 those[turn % len(those)].target.add((topic.id, number))
                 turn += 1
@@ -276,10 +279,6 @@ def by_topic(places: set[Place]) -> list[Body]:
     for topic_id, number in sorted(places):
         topics.setdefault(topic_id, []).append(number)
     return [{"topic_id": each, "partitions": numbers} for each, numbers in topics.items()]
-
-
-def _by_id(member: Consumer) -> str:
-    return member.id
 
 
 def _remove(group: ConsumerGroup, member_id: str) -> None:
