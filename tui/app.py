@@ -108,8 +108,10 @@ class ScopeApp(App[None]):
         self.exports = ExportController(context)
         self.inputs = InputsController(context)
         self.findings = FindingsController(context)
-        self.reading = ReadingController(context)
-        self.status = StatusController(context)
+        self.reading = ReadingController(context, self.marks, self.order, self.inspector)
+        self.status = StatusController(
+            context, self.panes, self.filter, self.order, self.inspector, self.findings
+        )
         # The rest of what controllers call is at the end of the class.
         self.pick, self.ask, self.typed = self.prompt.pick, self.prompt.ask, self.prompt.typed
         self.look, self.look_again = self.inspector.look, self.inspector.look_again
@@ -130,7 +132,7 @@ class ScopeApp(App[None]):
             JumpsController(context),
             CopyController(context),
             ComparisonController(context),
-            PortsController(context),
+            PortsController(context, self.inputs),
             ScreensController(context),
             HelpController(context, KEYS),
         )

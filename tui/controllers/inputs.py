@@ -89,15 +89,19 @@ class PortsController(Controller):
 
     KEYS = (Key("app.decode_as", "d", "d", "ask", "ports to decode as Kafka"),)
 
+    def __init__(self, context: Context, inputs: InputsController) -> None:
+        super().__init__(context)
+        self.inputs = inputs
+
     def ask(self) -> None:
         """Ask for ports to decode as Kafka, and read the input again."""
-        if not self.shell.inputs.stays():
+        if not self.inputs.stays():
             self.shell.ask("ports to decode as Kafka (9094, 9100-9110)", self._read)
 
     def _read(self, text: str) -> None:
         try:
-            self.shell.inputs.ports = ports(text)
+            self.inputs.ports = ports(text)
         except ValueError as error:
             self.shell.tell(str(error), "warning")
         else:
-            self.shell.inputs.reopen("")
+            self.inputs.reopen("")

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.inspector import InspectorController
+from kafkascope.tui.controllers.marks import MarksController
+from kafkascope.tui.controllers.order import OrderController
 
 
 class ReadingController(Controller):
     """Keeps the list up to date while the input is read; it tells other controllers."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(
+        self,
+        context: Context,
+        marks: MarksController,
+        order: OrderController,
+        inspector: InspectorController,
+    ) -> None:
         super().__init__(context)
+        self.marks, self.order, self.inspector = marks, order, inspector
         self._ended = False
 
     def tick(self) -> None:
@@ -26,7 +36,7 @@ class ReadingController(Controller):
         if not grew and not workspace.unsettled:
             return
         workspace.unsettled = grew or not store.progress.done
-        self.shell.marks.resolve()
+        self.marks.resolve()
         moved = store.session.dropped != dropped or (view.order is not None and grew)
         if view.moved() or moved:
             self._stay_with(here)
@@ -34,9 +44,9 @@ class ReadingController(Controller):
             if before < rows.size.height:
                 rows.changed()
             rows.grown()
-        if self.shell.order.following and len(view) != before:
-            self.shell.order.follow(before)
-        if rows.number != self.shell.inspector.shown:
+        if self.order.following and len(view) != before:
+            self.order.follow(before)
+        if rows.number != self.inspector.shown:
             self.shell.look()
         self.shell.update_status()
         if store.progress.done and not self._ended:

@@ -8,6 +8,11 @@ from rich.style import Style
 
 from kafkascope.analyzer.text import padded, plural
 from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.filter import FilterController
+from kafkascope.tui.controllers.findings import FindingsController
+from kafkascope.tui.controllers.inspector import InspectorController
+from kafkascope.tui.controllers.order import OrderController
+from kafkascope.tui.controllers.panes import PanesController
 from kafkascope.tui.document.tree import TABS
 from kafkascope.tui.screens import SCREENS
 from kafkascope.tui.settings.palette import NORMAL, STYLES
@@ -26,10 +31,20 @@ REMARK_S: Final = 30.0
 
 
 class StatusController(Controller):
-    """Writes the lines around the panes; it asks the other controllers."""
+    """Writes the lines around the panes; the one controller that asks most others."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(
+        self,
+        context: Context,
+        panes: PanesController,
+        filter_: FilterController,
+        order: OrderController,
+        inspector: InspectorController,
+        findings: FindingsController,
+    ) -> None:
         super().__init__(context)
+        self.panes, self.filter, self.order = panes, filter_, order
+        self.inspector, self.findings = inspector, findings
         self._remark = ""
 
     def update(self) -> None:
@@ -38,7 +53,7 @@ class StatusController(Controller):
         write("header", self.header(self.shell.size.width), NORMAL)
         width = max(1, self.list.scrollable_content_region.width)
         write("heading", self.list.heading(width), NORMAL)
-        write("tabs", self.tabs(self.shell.panes.lower.size.width), NORMAL)
+        write("tabs", self.tabs(self.panes.lower.size.width), NORMAL)
         write("filterstate", *self.filter_state())
         write("footer", *self.footer())
 
@@ -60,12 +75,12 @@ class StatusController(Controller):
             count += f", {len(workspace.notes.ignored):,} ignored"
         state = f"{workspace.activity}  ctrl+c stops" if workspace.activity else self._reading()
         endless = workspace.endless
-        order = self.shell.order
+        order = self.order
         tail = "newest row" if order.following else "End: newest" if endless else ""
         screen = SCREENS[host.number][0] if host.number in SCREENS else ""
         title = f" kafkascope  {workspace.name}   {screen}".rstrip()
         counting = "" if endless else host.board_so_far()
-        parts = [count, self.shell.findings.words(), order.clock_words(), tail, counting, state]
+        parts = [count, self.findings.words(), order.clock_words(), tail, counting, state]
         # What matters least goes first when there is no room.
         for least in (2, 1, 0) if counting or state else (2, 1):
             if len("   ".join(filter(None, parts))) + 1 + TITLE > width:
@@ -98,7 +113,7 @@ class StatusController(Controller):
 
     def tabs(self, width: int) -> str:
         """Return the titles of the tabs and the range of bytes of the field."""
-        inspector = self.shell.inspector
+        inspector = self.inspector
         tabs = tab_titles(TABS, inspector.tab)
         item, space = self.detail.item, self.hex.space
         place = space.name if space is not None else ""
@@ -108,7 +123,7 @@ class StatusController(Controller):
 
     def filter_state(self) -> tuple[str, Style]:
         """Return the error of the filter, or how far it is, with its style."""
-        view, error = self.workspace.view, self.shell.filter.error
+        view, error = self.workspace.view, self.filter.error
         if error:
             return error, STYLES["!"]
         if not view.text:
@@ -117,7 +132,7 @@ class StatusController(Controller):
             if view.partial:
                 return f"bodies {self.workspace.store.share()} %: partial", STYLES["dim"]
             return f"scanning {int(100 * view.scanned)} %", STYLES["dim"]
-        if "finding" in view.text and (pending := self.shell.findings.pending()):
+        if "finding" in view.text and (pending := self.findings.pending()):
             return f"{pending}: partial", STYLES["dim"]
         return f"valid{', fast' if view.fast else ''}", STYLES["label"]
 

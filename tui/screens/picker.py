@@ -4,13 +4,13 @@ suggestions instead: Enter takes what is typed, unless the cursor was moved onto
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -18,8 +18,17 @@ from kafkascope.tui.settings.palette import STYLES, Glyphs
 from kafkascope.tui.views.safe import SafeInput
 
 
+class Screens(Protocol):
+    """The part of an app that shows screens."""
+
+    def push_screen(
+        self, screen: Screen[Any], callback: Callable[[Any], None] | None = None
+    ) -> Any:
+        """Show a screen over everything else; `callback` gets its result."""
+
+
 def pick(
-    app: App[Any],
+    app: Screens,
     title: str,
     choices: Sequence[tuple[str, str]],
     glyphs: Glyphs,

@@ -60,7 +60,6 @@ class Shell:
         self.host = SimpleNamespace(board=None, number=1, control=None, filter_changed=lambda: None)
         self.size = SimpleNamespace(width=160, height=50)
         self.focused = None
-        self.inputs: Any = None
         self.told: list[str] = []
         self.clipboard: list[str] = []
         self.filters: list[str] = []

@@ -25,7 +25,7 @@ def test_every_key_has_a_method_of_its_controller(store: Store) -> None:
     context, _ = desk(store)
     for each in vars(table).values():
         if isinstance(each, type) and issubclass(each, Controller):
-            others = [()] if each is table.HelpController else []
+            others = [()] if each in (PortsController, table.HelpController) else []
             controller = each(context, *others)
             wanted = [key.id for key in each.KEYS if not key.action.startswith("app.")]
             assert list(controller.actions()) == wanted
@@ -293,10 +293,10 @@ def test_an_export_asks_where_runs_and_tells(store: Store, tmp_path: Path) -> No
 
 def test_an_input_that_cannot_be_read_again_stays(store: Store) -> None:
     context, shell = desk(store)
-    inputs = shell.inputs = InputsController(context)
+    inputs = InputsController(context)
     inputs.once = "a pipe is read once"
     inputs.reopen("")
-    PortsController(context).ask()
+    PortsController(context, inputs).ask()
     assert (inputs.wanted, shell.told, shell.codes) == (None, [inputs.once] * 2, [])
     inputs.reopen("other.pcap")
     assert (inputs.wanted, shell.codes) == ("other.pcap", [0])
@@ -304,8 +304,8 @@ def test_an_input_that_cannot_be_read_again_stays(store: Store) -> None:
 
 def test_ports_are_read_from_what_is_typed(store: Store) -> None:
     context, shell = desk(store)
-    inputs = shell.inputs = InputsController(context)
-    PortsController(context).ask()
+    inputs = InputsController(context)
+    PortsController(context, inputs).ask()
     shell.answer("many")
     assert (inputs.wanted, inputs.ports, len(shell.told)) == (None, None, 1)
     shell.answer("9094, 9100-9101")
