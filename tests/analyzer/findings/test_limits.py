@@ -62,7 +62,7 @@ COMPARED = {
     "batching: (median or 2) > 1",
     "retries: tries.appended + len(unsure) < 2",
     "retries: tries.appended < 2",
-    "retries: each[2] in early",
+    "retries: each[2] in _early_places(view)",
     "retries: tries.count < 2",
     "security: e.code in (33, 34)",
     "tls: alert == 116",
