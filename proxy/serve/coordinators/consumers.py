@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
@@ -207,15 +208,7 @@ class ConsumerGroups:
 
     def listed(self) -> list[Body]:
         """The groups as ListGroups lists them."""
-        return [
-            {
-                "group_id": name,
-                "protocol_type": "consumer",
-                "group_state": "Stable" if group.members else "Empty",
-                "group_type": "consumer",
-            }
-            for name, group in self._groups.items()
-        ]
+        return listed_as("consumer", self._groups)
 
     async def _describe(self, request: Request) -> Body:
         return {"groups": [self._described(name) for name in request.body["group_ids"]]}
@@ -260,6 +253,19 @@ class ConsumerGroups:
             {**each, "topic_name": self._model.ids.get(bytes(each["topic_id"]), "")}
             for each in by_topic(places)
         ]
+
+
+def listed_as(kind: str, groups: Mapping[str, Any]) -> list[Body]:
+    """Groups of one kind, which have members, as ListGroups lists them."""
+    return [
+        {
+            "group_id": name,
+            "protocol_type": kind,
+            "group_state": "Stable" if group.members else "Empty",
+            "group_type": kind,
+        }
+        for name, group in groups.items()
+    ]
 
 
 def has_place(groups: dict[str, Any], name: str) -> bool:

@@ -16,6 +16,7 @@ from kafkascope.proxy.serve.coordinators.consumers import (
     Place,
     by_topic,
     has_place,
+    listed_as,
 )
 from kafkascope.proxy.serve.coordinators.deliveries import LOCK_S, MOST_LOCKS, Delivery
 from kafkascope.proxy.serve.coordinators.memory_budget import (
@@ -156,15 +157,7 @@ class ShareGroups:
 
     def listed(self) -> list[Body]:
         """The groups as ListGroups lists them."""
-        return [
-            {
-                "group_id": name,
-                "protocol_type": "share",
-                "group_state": "Stable" if group.members else "Empty",
-                "group_type": "share",
-            }
-            for name, group in self._groups.items()
-        ]
+        return listed_as("share", self._groups)
 
     async def _describe(self, request: Request) -> Body:
         return {"groups": [self._described(name) for name in request.body["group_ids"]]}
