@@ -11,6 +11,7 @@ from textual.app import SystemCommand
 
 from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.keys import Key
+from kafkascope.tui.screens.picker import Screens
 from kafkascope.tui.views.detail import DetailPane
 from kafkascope.tui.views.exchanges import ExchangeList
 from kafkascope.tui.views.hexpane import HexPane
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.style import Style
     from textual.geometry import Size
-    from textual.screen import Screen
     from textual.timer import Timer
     from textual.widget import Widget
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.tui.settings.palette import Glyphs
 
 
-class Shell(Protocol):
+class Shell(Screens, Protocol):
     """All of the app that controllers see: words and questions, timers, ways from one noun to
     another, the focus."""
 
@@ -61,11 +61,6 @@ class Shell(Protocol):
 
     def typed(self) -> str | None:
         """The answer so far; None while nothing is asked for."""
-
-    def push_screen(
-        self, screen: Screen[Any], callback: Callable[[Any], None] | None = None
-    ) -> Any:
-        """Show a screen over everything else; `callback` gets its result."""
 
     def put_on_clipboard(self, text: str) -> None:
         """Give a text to the clipboard of the terminal."""
