@@ -45,9 +45,8 @@ def ls(wish: ReadOptions, connects: bool) -> int:
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
     Of Kafka's own files (log segments, indexes, checkpoints, the folder of a partition) it lists
-    batches or entries, and says what a recovering broker would cut.
-    Lines
-    come in the order in which exchanges are complete; --sort number orders them.
+    batches or entries, and says what a recovering broker would cut. Lines come in the order in
+    which exchanges are complete; --sort number orders them.
 
     \b
       kafkascope ls prod.pcapng -Y 'latency > 500ms and not wait' --sort latency -n 20
@@ -75,6 +74,8 @@ def ls(wish: ReadOptions, connects: bool) -> int:
             return reading.finish()
     with Reading(wish) as reading, Output(wish, live=reading.live) as output:
         if reading.stored is not None:
+            if connects:
+                raise click.UsageError("tables list connects by `kafkascope stats connections`")
             _of_tables((*wish.columns, *wish.fields, (wish.sort or "").strip("+-")))
         reading.rows_suffice = True
         found: Iterable[Pair] = reading.rows()

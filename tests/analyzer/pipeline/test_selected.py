@@ -192,6 +192,7 @@ def test_what_tables_do_not_have_is_refused_with_a_sentence(tmp_path: Path) -> N
         result = run("ls", out, "-Y", text)
         assert result.exit_code == 2, text
     assert run("ls", out, "--columns", "number,record.key").exit_code == 2
+    assert run("ls", out, "--connects").exit_code == 2
     told = lines_of("clients", str(tmp_path / "whole"))
     assert all("-Y" not in line for line in told)
     chosen = str(tmp_path / "chosen")
