@@ -31,7 +31,8 @@ class Kind(NamedTuple):
     table: str = "{}"
     """Expression of the value in tables."""
     load: str = "{}"
-    """Expression that turns the value of a table back into the column's."""
+    """Expression of the row's value from the table's; for columns that no table has, from all
+    `values` of the table's row."""
     pack: str = "{}"
     """Expression of the value that a session stores."""
     empty: Any = None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-from kafkascope.analyzer import topics as naming
 from kafkascope.analyzer.bodies.contents import contents_of
 from kafkascope.analyzer.bodies.facts import BodyFacts, collector
 from kafkascope.analyzer.exchanges.column import (
@@ -31,7 +30,7 @@ from kafkascope.analyzer.exchanges.column import (
 )
 from kafkascope.analyzer.model import STATES, Note, State, Undecoded
 from kafkascope.analyzer.times import iso_ns
-from kafkascope.analyzer.topics import short_id
+from kafkascope.analyzer.topics import nameless, short_id
 from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
@@ -201,7 +200,7 @@ class Row:
     flexible: Annotated[
         bool,
         RowColumn(
-            FLAG,
+            FLAG._replace(load="is_flexible(values['api_key'], values['api_version'])"),
             "the version has compact types and tags",
             Asked("flexible", "flexible", cost="i"),
             json={},
@@ -588,9 +587,9 @@ def renamed(row: Row, names: "TopicNames") -> Row:
     return replace(row, topics=named, implied_topics=implied, errors=errors)
 
 
-def nameless(row: Row) -> list[str]:
+def nameless_topics(row: Row) -> list[str]:
     """Return the placeholders of topics, listed or implied, whose names are not known yet."""
-    return [topic for topic in (*row.topics, *row.implied_topics) if naming.nameless(topic)]
+    return [topic for topic in (*row.topics, *row.implied_topics) if nameless(topic)]
 
 
 def blank(**known: Any) -> Row:
@@ -612,8 +611,7 @@ def _table_reader() -> Callable[[dict[str, Any]], Row]:
     for name, column in columns_of(Row):
         empty[name] = column.kind.empty
         if column.table is None:
-            assert name == "flexible"
-            pairs.append("is_flexible(values['api_key'], values['api_version']),")
+            pairs.append(f"{column.kind.load},")
             continue
         get, load = f"values.get({column.table or name!r})", column.kind.load.format("value")
         pairs.append(f"empty[{name!r}] if (value := {get}) is None else {load},")

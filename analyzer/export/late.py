@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from kafkascope.analyzer.exchanges.rows import Row, nameless
+from kafkascope.analyzer.exchanges.rows import Row, nameless_topics
 from kafkascope.analyzer.topics import TopicNames
 
 
@@ -21,7 +21,7 @@ class Late:
 
     def saw(self, row: Row, at: int) -> None:
         """Note the topics without a name in a row that is written at offset `at`."""
-        if new := nameless(row):
+        if new := nameless_topics(row):
             self._ids.update(new)
             if self._first is None:
                 self._first = at

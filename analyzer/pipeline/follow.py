@@ -58,18 +58,11 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
             before.brokers[endpoint] = min(since, before.brokers.get(endpoint, since))
         for path in store.files("topic_names", before.batch):
             for row in pq.ParquetFile(path).read().to_pylist():
-                before.topics[uuid_of(row["topic_id"])] = row["topic"]
+                before.topics[Uuid.parse(row["topic_id"])] = row["topic"]
     if before.batch:
         for path in store.files(CARRY.name, before.batch):
             before.carried += pq.ParquetFile(path).read().to_pylist()
     return before
-
-
-def uuid_of(text: str) -> Uuid:
-    """Return the id of its text."""
-    from base64 import urlsafe_b64decode
-
-    return Uuid(urlsafe_b64decode(text + "=="))
 
 
 def closed(names: Sequence[str], rule: ClosedRule, now: float) -> list[str]:

@@ -26,6 +26,7 @@ from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION
 from kafkascope.analyzer.pipeline.tables.schemas import (
     CARRY,
     COLLECTED,
+    CONNECTIONS,
     EXCHANGES,
     PAIRS,
     TABLES,
@@ -272,17 +273,11 @@ class _Ranks:
     packet; they continue those of the batches before."""
 
     def __init__(self, raw: Parts, before: Before) -> None:
-        exchanges = [
-            np.concatenate(pair)
-            for pair in zip(
-                *(_columns(raw, each.name, "number", "time_ns") for each in (EXCHANGES, UNWANTED)),
-                strict=True,
-            )
-        ]
+        exchanges = _columns(raw, (EXCHANGES, UNWANTED), "number", "time_ns")
         # A place combines file and offset.
         places = exchanges[0][np.lexsort(exchanges)]
         ranks = np.arange(1, len(places) + 1) + before.exchanges
-        (connections,) = _columns(raw, "connections", "connection")
+        (connections,) = _columns(raw, (CONNECTIONS,), "connection")
         left: list[int] = []
         for path in raw.get(CARRY.name, ()):
             column = pq.read_table(path, columns=["places"]).column("places")
@@ -316,8 +311,9 @@ class _Ranks:
         return place
 
 
-def _columns(raw: Parts, table: str, *names: str) -> list[Any]:
-    found = [pq.read_table(path, columns=list(names)) for path in raw.get(table, ())]
+def _columns(raw: Parts, tables: Iterable[Table], *names: str) -> list[Any]:
+    paths = [path for table in tables for path in raw.get(table.name, ())]
+    found = [pq.read_table(path, columns=list(names)) for path in paths]
     return [
         np.concatenate([np.zeros(0, np.int64), *(each.column(name).to_numpy() for each in found)])
         for name in names

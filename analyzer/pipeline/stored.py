@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import Row, row_of_table
 from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.analyzer.pipeline.tables.schemas import TEXTS
@@ -20,6 +21,7 @@ from kafkascope.captures.errors import CaptureError, CutShort
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.dissectors.codec.jsonform import loads
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
@@ -70,7 +72,7 @@ class Stored:
             ]
             for path in self._files("topic_names", manifest):
                 for row in pq.read_table(path, columns=["topic_id", "topic"]).to_pylist():
-                    context.names.learn(_uuid(row["topic_id"]), row["topic"])
+                    context.names.learn(Uuid.parse(row["topic_id"]), row["topic"])
         self.exchanges_told = context.numbers
 
     def _files(self, table: str, manifest: dict[str, Any]) -> list[str]:
@@ -173,12 +175,5 @@ def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
 
 
 @lru_cache(4096)
-def _endpoint(text: str) -> Endpoint:
-    host, _, port = text.rpartition(":")
-    return Endpoint(host.strip("[]"), int(port))
-
-
-def _uuid(text: str) -> bytes:
-    from base64 import urlsafe_b64decode
-
-    return urlsafe_b64decode(text + "==")
+def _endpoint(address: str) -> Endpoint:
+    return Endpoint(host_of(address), int(address.rpartition(":")[2]))

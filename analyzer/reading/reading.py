@@ -191,7 +191,7 @@ class Reading:
         waiting: deque[RowAndExchange] = deque()
         size = 0
         for pair in pairs:
-            if not rows.nameless(pair[0]):
+            if not rows.nameless_topics(pair[0]):
                 if wanted(*pair):
                     yield pair
                 continue
@@ -319,18 +319,14 @@ def _stored(wish: ReadOptions) -> Stored | None:
         return None
     if wish.ports:
         raise click.UsageError(f"{wish.inputs[0]} holds tables: -d is for those who make them")
-    from kafkascope.analyzer.filter.language import bind
-    from kafkascope.analyzer.filter.places import IN_TABLES, demand
     from kafkascope.analyzer.pipeline.stored import Stored
 
-    text = wish.filter_text
-    demand(
-        bind(text),
-        text,
-        IN_TABLES,
-        "{} is not in tables",
-        "filter the captures, or make tables of a selection: kafkascope spark -Y ...",
-    )
+    if text := wish.filter_text:
+        from kafkascope.analyzer.filter.language import bind
+        from kafkascope.analyzer.filter.places import IN_TABLES, demand
+
+        hint = "filter the captures, or make tables of a selection: kafkascope spark -Y ..."
+        demand(bind(text), text, IN_TABLES, "{} is not in tables", hint)
     return Stored(wish.inputs[0])
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkascope.analyzer.exchanges.rows import nameless, renamed, row_of
+from kafkascope.analyzer.exchanges.rows import nameless_topics, renamed, row_of
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables import values
@@ -175,9 +175,9 @@ class TableCollector:
     def _wants(self, row: Row, exchange: Exchange) -> bool:
         """Return whether the filter matches an exchange, with the topic names known here."""
         assert self._wanted is not None
-        if self._by_name and nameless(row):
+        if self._by_name and nameless_topics(row):
             row = renamed(row, self._context.names)
-            self.facts.awaited.update(nameless(row))
+            self.facts.awaited.update(nameless_topics(row))
         return self._wanted(row, exchange)
 
     def _take_records(self, records: Iterable[tuple[Any, ...]]) -> None:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.bodies.facts import BodyFacts, collector
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import Row, nameless, renamed, result, row_of, to_json
+from kafkascope.analyzer.exchanges.rows import (
+    Row,
+    nameless_topics,
+    renamed,
+    result,
+    row_of,
+    to_json,
+)
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.registry import APIS, encode_body, layout_of
 from kafkascope.dissectors.values import Uuid
@@ -141,10 +148,10 @@ def test_a_topic_without_name_shows_its_id_until_the_name_is_known() -> None:
     context = Context()
     found = row(Wire().client(request("Fetch", 13, 1, topics=topics)), context)
     assert found.topics == (f"{ID!s:.8}?",)
-    assert nameless(found)
+    assert nameless_topics(found)
     context.names.learn(ID, "orders")
     assert renamed(found, context.names).topics == ("orders",)
-    assert not nameless(renamed(found, context.names))
+    assert not nameless_topics(renamed(found, context.names))
 
 
 def example_partition() -> dict[str, Any]:
