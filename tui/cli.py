@@ -181,7 +181,7 @@ class LazyGroup(click.Group):
 def _collect_rarely() -> None:
     """Collect garbage rarely, from before any command is imported, and not at exit: the memory goes
     with the process."""
-    gc.set_threshold(GC_THRESHOLD, 20, 20)
+    gc.set_threshold(GC_THRESHOLD, 8, 20)
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
 
@@ -248,9 +248,9 @@ def _is_input(text: str) -> bool:
     return text == "-" or "/" in text or "." in text or Path(text).exists()
 
 
-GC_THRESHOLD: Final = 20_000
-"""New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
-costs a tenth of the time and more."""
+GC_THRESHOLD: Final = 50_000
+"""New objects after which garbage is collected: more than `check` makes until it reads. Messages
+make hardly any cycles; the default, 700, costs a tenth of the time and more."""
 
 LOOKING: Final = frozenset({"-Y", "--filter", "-d", "-t", "--plain", "--legs"})
 """Options that the UI has as well as commands that print."""
