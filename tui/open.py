@@ -64,7 +64,7 @@ def _input_or_interface(function: Any) -> Any:
 @_input_or_interface
 @reading_options("time_format", without=["count", "begin", "end"])
 def open_(
-    wish: ReadOptions,
+    options: ReadOptions,
     attach: str | None,
     interface: str | None,
     capture_filter: str,
@@ -94,42 +94,42 @@ def open_(
         if web:
             raise click.UsageError("--attach shows a proxy in this terminal; --web shows files")
         return _attached(attach)
-    if wish.filter_text:
+    if options.filter_text:
         from kafkascope.analyzer.filter.language import compile_filter
 
-        compile_filter(wish.filter_text)
+        compile_filter(options.filter_text)
     files = interface is None
     for wrong, why in (
         (
-            files and not wish.inputs,
+            files and not options.inputs,
             "which INPUT? a capture, a folder, or - for stdin; or -i IFACE",
         ),
-        (not files and wish.inputs, "-i captures; it goes with no INPUT"),
+        (not files and options.inputs, "-i captures; it goes with no INPUT"),
         (files and capture_filter, "-f belongs to -i; -Y filters what is shown"),
         (
-            files and save and "-" not in wish.inputs,
+            files and save and "-" not in options.inputs,
             "-w keeps what is captured with -i or read from -",
         ),
     ):
         if wrong:
             raise click.UsageError(why)
-    for name in wish.inputs:
+    for name in options.inputs:
         if name != "-" and not Path(name).exists():
             from kafkascope.captures.errors import NotACapture
 
             raise NotACapture(f"{name}: no such file or folder")
     live = Live(interface or "", capture_filter, save)
     if web:
-        return _in_browser(wish, live, web_port)
+        return _in_browser(options, live, web_port)
     data = None
     if not tab:
         check_terminal()
-        data = _keyboard(wish.inputs)
+        data = _keyboard(options.inputs)
     while True:
         # Before Textual loads: the reader reads meanwhile.
-        feed = _feed(wish, live, data)
+        feed = _feed(options, live, data)
         try:
-            shown, hello = _show(feed, wish, live, tour=tour, hello=hello, tab=tab), ""
+            shown, hello = _show(feed, options, live, tour=tour, hello=hello, tab=tab), ""
         finally:
             feed.close()
         if save:
@@ -137,19 +137,19 @@ def open_(
         if shown.wanted is None:
             return shown.code
         if shown.wanted:
-            wish, live = replace(wish, inputs=(shown.wanted,), filter_text=""), Live()
+            options, live = replace(options, inputs=(shown.wanted,), filter_text=""), Live()
         else:
-            wish = replace(wish, filter_text=shown.filter_text)
+            options = replace(options, filter_text=shown.filter_text)
         if shown.ports is not None:
-            wish = replace(wish, ports=wish.ports | shown.ports)
+            options = replace(options, ports=options.ports | shown.ports)
 
 
-def _in_browser(wish: ReadOptions, live: Live, port: str | None) -> int:
+def _in_browser(options: ReadOptions, live: Live, port: str | None) -> int:
     """Serve the UI; every tab reads the inputs for itself."""
     from kafkascope.analyzer.commands.failures import RIGHTS
     from kafkascope.tui.web.address import NotHere, address_of
 
-    if live.interface or not all(map(_can_be_read_twice, wish.inputs)):
+    if live.interface or not all(map(_can_be_read_twice, options.inputs)):
         raise click.UsageError(
             "every tab of --web reads for itself, so it wants files: keep the capture in one "
             "(-w FILE of tcpdump or kafkascope capture) and open that while it grows"
@@ -167,7 +167,7 @@ def _in_browser(wish: ReadOptions, live: Live, port: str | None) -> int:
         return RIGHTS
     words = tab_words(click.get_current_context().params)
     return serve(
-        [sys.executable, "-P", "-m", "kafkascope.tui.cli", *words], _title(wish, live), address
+        [sys.executable, "-P", "-m", "kafkascope.tui.cli", *words], _title(options, live), address
     )
 
 
@@ -191,13 +191,13 @@ class Live(NamedTuple):
     save: str | None = None
 
 
-def _feed(wish: ReadOptions, live: Live, data: int | None) -> Feed:
+def _feed(options: ReadOptions, live: Live, data: int | None) -> Feed:
     from kafkascope.tui.data.feed import Feed
 
     return Feed(
-        wish.inputs,
-        ports=wish.ports,
-        legs="both" if wish.both_legs else "client",
+        options.inputs,
+        ports=options.ports,
+        legs="both" if options.both_legs else "client",
         stdin=data,
         interface=live.interface,
         capture_filter=live.capture_filter,
@@ -230,26 +230,26 @@ def _can_be_read_twice(name: str) -> bool:
     return name != "-" and (path.is_file() or path.is_dir())
 
 
-def _once(wish: ReadOptions, live: Live) -> str:
+def _once(options: ReadOptions, live: Live) -> str:
     """Return why the input cannot be shown again; empty when it can."""
     if live.interface:
         return f"another capture would replace {live.save}" if live.save else ""
-    if all(map(_can_be_read_twice, wish.inputs)):
+    if all(map(_can_be_read_twice, options.inputs)):
         return ""
     return "what comes through a pipe cannot be read again"
 
 
-def _title(wish: ReadOptions, live: Live) -> str:
+def _title(options: ReadOptions, live: Live) -> str:
     if live.interface:
         return f"live on {live.interface}"
-    if len(wish.inputs) != 1:
-        return f"{len(wish.inputs)} inputs"
-    name = wish.inputs[0]
+    if len(options.inputs) != 1:
+        return f"{len(options.inputs)} inputs"
+    name = options.inputs[0]
     return "stdin" if name == "-" else Path(name).name or name
 
 
 def _show(
-    feed: Feed, wish: ReadOptions, live: Live, *, tour: bool, hello: str, tab: bool
+    feed: Feed, options: ReadOptions, live: Live, *, tour: bool, hello: str, tab: bool
 ) -> Outcome:
     from kafkascope.analyzer.transform.marks import notes_path
     from kafkascope.tui.data.numbers import ProcessNumbers
@@ -257,24 +257,24 @@ def _show(
     from kafkascope.tui.settings.notes import Notes
     from kafkascope.tui.showing import show
 
-    remember(wish.inputs)
-    legs = "both" if wish.both_legs else "client"
+    remember(options.inputs)
+    legs = "both" if options.both_legs else "client"
 
     def counted(text: str) -> ProcessNumbers:
-        return ProcessNumbers(wish.inputs, ports=wish.ports, legs=legs, filter_text=text)
+        return ProcessNumbers(options.inputs, ports=options.ports, legs=legs, filter_text=text)
 
-    again = bool(wish.inputs) and all(map(_can_be_read_twice, wish.inputs))
-    single = wish.inputs[0] if len(wish.inputs) == 1 and again else ""
+    again = bool(options.inputs) and all(map(_can_be_read_twice, options.inputs))
+    single = options.inputs[0] if len(options.inputs) == 1 and again else ""
     return show(
         feed,
-        _title(wish, live),
-        filter_text=wish.filter_text,
-        plain=wish.plain,
-        times=wish.time_format,
+        _title(options, live),
+        filter_text=options.filter_text,
+        plain=options.plain,
+        times=options.time_format,
         counted=counted if again else None,
-        notes=Notes(notes_path(list(wish.inputs)), single),
+        notes=Notes(notes_path(list(options.inputs)), single),
         tour=tour,
         hello=hello,
-        once=_once(wish, live),
+        once=_once(options, live),
         tab=tab,
     )

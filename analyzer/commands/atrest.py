@@ -79,15 +79,15 @@ def _none_of(found: list[AtRest], name: str) -> list[AtRest]:
     return []
 
 
-def _refuse_capture_options(wish: ReadOptions, *, choosing: bool = False) -> None:
+def _refuse_capture_options(options: ReadOptions, *, choosing: bool = False) -> None:
     """`choosing`: whether -Y, --from and --to have a meaning here."""
     given = {
-        "-Y": bool(wish.filter_text) and not choosing,
-        "--from": wish.begin is not None and not choosing,
-        "--to": wish.end is not None and not choosing,
-        "-T fields": bool(wish.fields),
-        "--columns": bool(wish.columns),
-        "--sort": wish.sort is not None,
+        "-Y": bool(options.filter_text) and not choosing,
+        "--from": options.begin is not None and not choosing,
+        "--to": options.end is not None and not choosing,
+        "-T fields": bool(options.fields),
+        "--columns": bool(options.columns),
+        "--sort": options.sort is not None,
     }
     names = [name for name, there in given.items() if there]
     if names:
@@ -97,14 +97,14 @@ def _refuse_capture_options(wish: ReadOptions, *, choosing: bool = False) -> Non
 class _Report:
     """What is said on stderr about files, and the exit code that follows."""
 
-    def __init__(self, wish: ReadOptions) -> None:
-        self.wish = wish
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
         self.code = 0
 
     def verdict(self, verdict: RecoveryVerdict) -> None:
         if not verdict.sound:
             self.code = PARTIAL
-        if not self.wish.quiet or not verdict.sound:
+        if not self.options.quiet or not verdict.sound:
             for line in verdict.lines():
                 say(f"{safe(line)}")
 
@@ -112,15 +112,15 @@ class _Report:
 # --- ls
 
 
-def list_files(files: Iterable[AtRest], wish: ReadOptions) -> int:
+def list_files(files: Iterable[AtRest], options: ReadOptions) -> int:
     """Batches of logs, entries of other files; the verdict on stderr, or as an object in JSON."""
-    _refuse_capture_options(wish, choosing=True)
+    _refuse_capture_options(options, choosing=True)
     files = list(files)
-    choice = BatchChoice(wish, files)
-    report = _Report(wish)
-    with Output(wish) as output:
+    choice = BatchChoice(options, files)
+    report = _Report(options)
+    with Output(options) as output:
         try:
-            rows = _ListRows(output, wish)
+            rows = _ListRows(output, options)
             for file in files:
                 for each in _listed(file, choice):
                     rows.add(each)
@@ -157,10 +157,10 @@ def _listed(
 class _ListRows:
     """Prints what is listed in the wanted form."""
 
-    def __init__(self, output: Output, wish: ReadOptions) -> None:
+    def __init__(self, output: Output, options: ReadOptions) -> None:
         self.output = output
-        self.form = wish.form
-        self.limit = wish.top if wish.top is not None else wish.count
+        self.form = options.form
+        self.limit = options.top if options.top is not None else options.count
         self.shown = 0
         self.verdicts: list[RecoveryVerdict] = []
         self.header: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ def _cells(batch: LogBatch) -> list[str]:
 
 
 def print_records(
-    files: Iterable[AtRest], wish: ReadOptions, printer: Callable[[bytes], None]
+    files: Iterable[AtRest], options: ReadOptions, printer: Callable[[bytes], None]
 ) -> int:
     """Every record of the files; what is damaged on stderr."""
     from kafkascope.analyzer.logdir.model import RecoveryVerdict
@@ -266,8 +266,8 @@ def print_records(
     for file in files:
         if not file.holds_batches:
             raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
-    choice = BatchChoice(wish, files)
-    report = _Report(wish)
+    choice = BatchChoice(options, files)
+    report = _Report(options)
     problems: list[str] = []
     verdicts: list[RecoveryVerdict] = []
     shown = 0
@@ -278,13 +278,13 @@ def print_records(
                 continue
             wanted = choice.records(*each, file.place)
             for lines in lines_of(*each, file.place, problems, wanted):
-                if wish.top is None:
+                if options.top is None:
                     printer(lines)
                     continue
-                kept = lines.splitlines(keepends=True)[: wish.top - shown]
+                kept = lines.splitlines(keepends=True)[: options.top - shown]
                 shown += len(kept)
                 printer(b"".join(kept))
-                if shown >= wish.top:
+                if shown >= options.top:
                     return 0
     for problem in problems[:SHOWN_PROBLEMS]:
         say(f"{safe(problem)}")
@@ -299,22 +299,22 @@ def print_records(
 
 
 def show_files(
-    files: Sequence[AtRest], numbers: set[int], wish: ReadOptions, show_hex: bool
+    files: Sequence[AtRest], numbers: set[int], options: ReadOptions, show_hex: bool
 ) -> int:
     """Batches by their number in `ls`, opened."""
-    _refuse_capture_options(wish)
+    _refuse_capture_options(options)
     if not files[0].holds_batches:
-        return list_files(files, wish)
+        return list_files(files, options)
     if not numbers:
         raise click.UsageError("which batch? give its number (see kafkascope ls)")
     missing = set(numbers)
-    with Output(wish) as output:
+    with Output(options) as output:
         for file in files:
             for batch, data in file.batches():
                 if batch.number not in missing:
                     continue
                 missing.discard(batch.number)
-                for line in _shown(file, batch, data, wish, show_hex):
+                for line in _shown(file, batch, data, options, show_hex):
                     output.json_line(line) if isinstance(line, bytes) else output.line(line)
                 if not missing:
                     return 0
@@ -324,13 +324,13 @@ def show_files(
 
 
 def _shown(
-    file: AtRest, batch: LogBatch, data: bytes, wish: ReadOptions, show_hex: bool
+    file: AtRest, batch: LogBatch, data: bytes, options: ReadOptions, show_hex: bool
 ) -> Iterator[str | bytes]:
     from kafkascope.analyzer.logdir.records import records_of
     from kafkascope.dissectors.codec.jsonform import dumps
 
     records = list(records_of(batch, data, file.place))
-    if wish.form in ("json", "jsonl"):
+    if options.form in ("json", "jsonl"):
         yield dumps(batch.to_json() | {"content": records})
         return
     from kafkascope.analyzer.exchanges.records import shareable

@@ -20,8 +20,8 @@ NS_PER_MS: Final = 1_000_000
 class BatchChoice:
     """Batches and records that are wanted. `FilterError` for a filter that is wrong here."""
 
-    def __init__(self, wish: ReadOptions, files: Sequence[AtRest]) -> None:
-        self.active = bool(wish.filter_text.strip() or wish.begin or wish.end)
+    def __init__(self, options: ReadOptions, files: Sequence[AtRest]) -> None:
+        self.active = bool(options.filter_text.strip() or options.begin or options.end)
         """Whether anything is left out at all."""
         if not self.active:
             return
@@ -31,10 +31,10 @@ class BatchChoice:
                 raise click.UsageError(f'-Y, --from and --to choose batches; "{name}" has none')
         from kafkascope.analyzer.filter.backends.logdir import compile_at_rest
 
-        self._predicate = compile_at_rest(wish.filter_text)
-        first, last = _span(files, whole="end" in _kinds(wish))
-        self._begin = None if wish.begin is None else wish.begin.of(first, last)
-        self._end = None if wish.end is None else wish.end.of(first, last)
+        self._predicate = compile_at_rest(options.filter_text)
+        first, last = _span(files, whole="end" in _kinds(options))
+        self._begin = None if options.begin is None else options.begin.of(first, last)
+        self._end = None if options.end is None else options.end.of(first, last)
 
     def batch(self, batch: LogBatch, data: bytes, place: Place) -> bool:
         """Whether a batch is wanted: part of it lies in the range, and the filter holds."""
@@ -71,8 +71,8 @@ class BatchChoice:
         return wanted
 
 
-def _kinds(wish: ReadOptions) -> set[str]:
-    return {mark.kind for mark in (wish.begin, wish.end) if mark is not None}
+def _kinds(options: ReadOptions) -> set[str]:
+    return {mark.kind for mark in (options.begin, options.end) if mark is not None}
 
 
 def _span(files: Sequence[AtRest], *, whole: bool) -> tuple[int, int]:

@@ -85,7 +85,7 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
 @hosts_option
 @input_options
 def check(
-    wish: ReadOptions,
+    options: ReadOptions,
     fail_on: str,
     only: set[str],
     ignore: set[str],
@@ -105,25 +105,25 @@ def check(
       kafkascope check prod.pcapng --for 4.1
       kafkascope check prod.pcapng --json | jq -r 'select(.severity=="error") | .text'
     """
-    with Reading(wish) as reading:
+    with Reading(options) as reading:
         findings = Findings(only or None, ignore, release=release or "")
-        count(reading, findings, watch=not wish.filter_text, hosts=hosts)
-        times = Times(wish.time_format)
+        count(reading, findings, watch=not options.filter_text, hosts=hosts)
+        times = Times(options.time_format)
         times.saw(reading.first_ns)
         causes = findings.causes(reading.capture.context.names)
         found = flat(causes)
-        with Output(wish) as output:
-            if wish.form == "table" and not (wish.columns or wish.sort):
+        with Output(options) as output:
+            if options.form == "table" and not (options.columns or options.sort):
                 told = list(map(Cause, found)) if unfolded else causes
-                _print_blocks(told[: wish.top], times, output, unfolded)
+                _print_blocks(told[: options.top], times, output, unfolded)
             else:
                 lines = [finding.line() for finding in found]
-                print_lines(lines, Findings.COLUMNS, "finding/1", wish, output, times)
+                print_lines(lines, Findings.COLUMNS, "finding/1", options, output, times)
         code = reading.finish(tls=all(each.name != "tls-opaque" for each in found))
-        if not wish.quiet:
+        if not options.quiet:
             for sentence in findings.beyond():
                 say(sentence)
-        if not wish.quiet and reading.told:
+        if not options.quiet and reading.told:
             say(f"{_summary(causes)}")
         if fail_on != NEVER and any(RANK[f.severity] <= RANK[fail_on] for f in found):  # type: ignore[index]
             return code if code not in (0, 4) else FOUND

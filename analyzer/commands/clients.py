@@ -33,7 +33,9 @@ from kafkascope.dissectors.reference.releases import RELEASES, release_key
 @click.option("--apis", is_flag=True, help="One line per client and API, with its versions.")
 @hosts_option
 @input_options
-def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Resolved, ...]) -> int:
+def clients(
+    options: ReadOptions, release: str | None, apis: bool, hosts: tuple[Resolved, ...]
+) -> int:
     """Clients: id, address, library, user, roles, what became of them, and where their API versions
     end.
 
@@ -51,21 +53,21 @@ def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Res
     """
     if apis and release is not None:
         raise click.UsageError("--apis and --for are two tables: choose one")
-    with Reading(wish) as reading:
+    with Reading(options) as reading:
         chosen = "" if reading.stored is None else reading.stored.filter
-        findings = None if apis or wish.count or chosen else Findings()
-        selects = bool(wish.filter_text or wish.begin or wish.end)
+        findings = None if apis or options.count or chosen else Findings()
+        selects = bool(options.filter_text or options.begin or options.end)
         if findings is None or selects:
             found = Clients()
             count(reading, found, watch=findings is not None, hosts=hosts, whole=findings)
         else:
             found = findings.base.clients
             count(reading, findings, watch=True, hosts=hosts)
-        times = Times(wish.time_format)
+        times = Times(options.time_format)
         times.saw(reading.first_ns)
-        if release is not None and not wish.quiet:
+        if release is not None and not options.quiet:
             _remark(release)
-        with Output(wish) as output:
+        with Output(options) as output:
             if apis:
                 columns, lines, name = Clients.API_COLUMNS, found.apis(), "client-api"
             else:
@@ -76,13 +78,13 @@ def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Res
                     ends = of_selection(found, ends, findings.base.clients)
                 columns, name = (*Clients.COLUMNS, *extra, *OUTCOME), "client"
                 lines = judged(found, release, ends)
-                if wish.count:
+                if options.count:
                     reason = "not told: -c stops before the end"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
                 elif chosen:
                     reason = f"not told: the tables hold what -Y {chosen!r} wants"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
-            print_lines(lines, columns, f"{name}/1", wish, output, times)
+            print_lines(lines, columns, f"{name}/1", options, output, times)
         return reading.finish()
 
 

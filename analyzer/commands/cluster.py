@@ -23,7 +23,7 @@ PARTS = ("nodes", "coordinators", "leaders")
 @click.option("--only", type=click.Choice(PARTS), help="One of the three tables.")
 @hosts_option
 @input_options
-def cluster(wish: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
+def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
     """The cluster as clients were told: nodes with their addresses, and whether those who were
     told reached them; coordinators of groups and transactions; leaders of partitions.
 
@@ -33,13 +33,13 @@ def cluster(wish: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) ->
       kafkascope cluster prod.pcapng --hosts names.txt
       kafkascope cluster prod.pcapng --only leaders --sort errors -n 10
     """
-    if wish.form in ("csv", "tsv", "json") or wish.columns or wish.sort:
+    if options.form in ("csv", "tsv", "json") or options.columns or options.sort:
         # One table of one shape.
         only = only or "nodes"
-    with Reading(wish) as reading:
+    with Reading(options) as reading:
         found = Cluster()
-        count(reading, found, watch=not wish.filter_text, hosts=hosts)
-        times = Times(wish.time_format)
+        count(reading, found, watch=not options.filter_text, hosts=hosts)
+        times = Times(options.time_format)
         times.saw(reading.first_ns)
         names = reading.capture.context.names
         tables = (
@@ -47,17 +47,17 @@ def cluster(wish: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) ->
             ("coordinators", "coordinator/1", Cluster.COORDINATOR_COLUMNS, found.coordinators()),
             ("leaders", "leader/1", Cluster.LEADER_COLUMNS, found.leaders(names)),
         )
-        with Output(wish) as output:
-            if wish.form == "table" and only is None:
+        with Output(options) as output:
+            if options.form == "table" and only is None:
                 _print_whole(found, output)
-            blank = only is None and wish.form == "table"
+            blank = only is None and options.form == "table"
             for what, schema, columns, lines in tables:
                 if only in (None, what) and lines:
                     if blank:
                         output.line("")
-                    print_lines(lines, columns, schema, wish, output, times)
+                    print_lines(lines, columns, schema, options, output, times)
                 elif only == what:
-                    print_lines(lines, columns, schema, wish, output, times)
+                    print_lines(lines, columns, schema, options, output, times)
         return reading.finish()
 
 

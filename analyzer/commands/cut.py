@@ -39,7 +39,7 @@ from kafkascope.captures.inputs.private import PrivateFile
     metavar="BYTES",
     help="Payload of a packet at most.",
 )
-def cut(wish: ReadOptions, anonymize: bool, mss: int) -> int:
+def cut(options: ReadOptions, anonymize: bool, mss: int) -> int:
     """Write the exchanges that -Y, --from, --to and -c choose as a pcapng of their own: TCP
     handshakes kept, streams complete, secrets hidden. Marks and comments of `kafkascope open`
     can be asked for; comments go along.
@@ -50,17 +50,17 @@ def cut(wish: ReadOptions, anonymize: bool, mss: int) -> int:
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
     """
-    path = _target(wish)
+    path = _target(options)
     try:
-        known = marks_of(wish.inputs)
+        known = marks_of(options.inputs)
     except BadMarks as error:
         raise click.UsageError(str(error)) from None
-    if known is None and fields_of(compile_filter(wish.filter_text, Known()).bound) & MARKS:
+    if known is None and fields_of(compile_filter(options.filter_text, Known()).bound) & MARKS:
         raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
     cutting = Cutting()
-    with Reading(wish, spool=True, known=known) as reading:
+    with Reading(options, spool=True, known=known) as reading:
         reading.capture.listener = cutting
-        refuse_inputs(str(path), wish.inputs)
+        refuse_inputs(str(path), options.inputs)
         try:
             for _, exchange in reading.rows():
                 cutting.add(exchange)
@@ -75,7 +75,7 @@ def cut(wish: ReadOptions, anonymize: bool, mss: int) -> int:
             comments = known.comments if known is not None and not anonymize else None
             read = reading.capture.source.read
             cutting.write(file, read, rewrite=rewrite, comments=comments, mss=mss)
-        if not wish.quiet:
+        if not options.quiet:
             for line in _said(cutting, others, path):
                 say(line)
         return reading.finish(tls=False)
@@ -98,8 +98,8 @@ def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
         yield f"written once, though it was sent again: {plural(cutting.resent, 'segment')}"
 
 
-def _target(wish: ReadOptions) -> Path:
-    if wish.output in (None, "-"):
+def _target(options: ReadOptions) -> Path:
+    if options.output in (None, "-"):
         raise click.UsageError("where to? -o FILE.pcapng")
-    assert wish.output is not None
-    return Path(wish.output)
+    assert options.output is not None
+    return Path(options.output)

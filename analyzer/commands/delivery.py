@@ -39,7 +39,7 @@ TABLES: Final = ("partitions", "events", "plans", "lag")
 @click.option("--lag", "only", flag_value="lag", help="Fetched, committed, end and lag over time.")
 @click.option("--partitions", "only", flag_value="partitions", help="Only the partitions.")
 @input_options
-def delivery(wish: ReadOptions, only: str | None) -> int:
+def delivery(options: ReadOptions, only: str | None) -> int:
     """The delivery audit of groups: lag, records skipped or read again, pauses, owners.
 
     With a GROUP behind INPUT only that one. What was before the capture is unknown and stays empty.
@@ -50,16 +50,16 @@ def delivery(wish: ReadOptions, only: str | None) -> int:
       kafkascope delivery prod.pcapng orders-app --events
       kafkascope delivery prod.pcapng orders-app --lag --format csv
     """
-    inputs, named = split_names(wish.inputs)
-    wish = replace(wish, inputs=inputs)
-    with Reading(wish) as reading:
+    inputs, named = split_names(options.inputs)
+    options = replace(options, inputs=inputs)
+    with Reading(options) as reading:
         found, groups, cluster = Delivery(), Groups(), Cluster()
         count(reading, found, groups, cluster)
-        times = Times(wish.time_format)
+        times = Times(options.time_format)
         times.saw(reading.first_ns)
         known = found.groups()
         shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
-        for name in shared if not wish.quiet else ():
+        for name in shared if not options.quiet else ():
             if name in named or not named:
                 say(f"{safe(unaudited(name))}")
         for name in named:
@@ -67,8 +67,8 @@ def delivery(wish: ReadOptions, only: str | None) -> int:
                 say(f'no traffic of a group "{name}"')
         chosen = [name for name in named if name in known] if named else known
         audit = Audit(found, groups, cluster, reading.capture.context.names)
-        with Output(wish) as output:
-            _print(audit, chosen, only, wish, output, times)
+        with Output(options) as output:
+            _print(audit, chosen, only, options, output, times)
         return reading.finish()
 
 
@@ -76,7 +76,7 @@ def _print(
     audit: Audit,
     chosen: list[str],
     only: str | None,
-    wish: ReadOptions,
+    options: ReadOptions,
     output: Output,
     times: Times,
 ) -> None:
@@ -103,7 +103,7 @@ def _print(
         ),
     }
     shown = [only] if only else ["partitions", "events", "plans"]
-    if wish.form in ("csv", "tsv", "json"):
+    if options.form in ("csv", "tsv", "json"):
         # One table of one shape.
         shown = shown[:1]
     first = True
@@ -111,7 +111,7 @@ def _print(
         schema, columns, lines = tables[name]
         if not lines:
             continue
-        if not first and wish.form == "table":
+        if not first and options.form == "table":
             output.line("")
         first = False
-        print_lines(lines, columns, schema, wish, output, times)
+        print_lines(lines, columns, schema, options, output, times)

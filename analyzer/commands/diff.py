@@ -51,7 +51,9 @@ class Side(NamedTuple):
 )
 @click.option("--strict", is_flag=True, help="Times, ids and other volatile values count, too.")
 @click.option("--hex", "show_hex", is_flag=True, help="With the bytes of each field (exchanges).")
-def diff(wish: ReadOptions, api: str | None, side: str | None, strict: bool, show_hex: bool) -> int:
+def diff(
+    options: ReadOptions, api: str | None, side: str | None, strict: bool, show_hex: bool
+) -> int:
     """Compare A and B: two captures API by API, or two exchanges (FILE#NUMBER) field by field.
     Ends with 1 when they differ.
 
@@ -60,20 +62,20 @@ def diff(wish: ReadOptions, api: str | None, side: str | None, strict: bool, sho
       kafkascope diff java.pcapng#12 librdkafka.pcapng#31 --hex
       kafkascope diff before.pcapng after.pcapng -Y 'client == orders-svc' --side both
     """
-    if len(wish.inputs) != 2:
+    if len(options.inputs) != 2:
         raise click.UsageError("two captures, or two exchanges as FILE#NUMBER")
-    if wish.form in ("tsv", "csv"):
+    if options.form in ("tsv", "csv"):
         raise click.UsageError("diff prints text or JSON")
-    left, right = (_side(text) for text in wish.inputs)
+    left, right = (_side(text) for text in options.inputs)
     if (left.number is None) != (right.number is None):
         raise click.UsageError("one of them is an exchange and one a capture")
     if left.number is None:
         sides = ("request", "response") if side == "both" else (side or "request",)
-        return _captures(wish, left, right, api, sides, strict)
+        return _captures(options, left, right, api, sides, strict)
     if api:
         raise click.UsageError("--api belongs to captures")
     sides = (side,) if side in ("request", "response") else ("request", "response")
-    return _exchanges(wish, left, right, sides, strict, show_hex)
+    return _exchanges(options, left, right, sides, strict, show_hex)
 
 
 def _side(text: str) -> Side:
@@ -87,7 +89,7 @@ def _side(text: str) -> Side:
 
 
 def _captures(
-    wish: ReadOptions,
+    options: ReadOptions,
     left: Side,
     right: Side,
     api: str | None,
@@ -95,24 +97,24 @@ def _captures(
     strict: bool,
 ) -> int:
     wanted = api_named(api).name if api else ""
-    (one, bad), (two, worse) = (_profile(wish, side, sides, wanted) for side in (left, right))
+    (one, bad), (two, worse) = (_profile(options, side, sides, wanted) for side in (left, right))
     found = list(contrasts(one, two, strict=strict))
-    with Output(wish) as output:
-        if wish.form in ("json", "jsonl"):
+    with Output(options) as output:
+        if options.form in ("json", "jsonl"):
             for each in found:
                 output.json_line({"schema": "contrast/1", **each._asdict()})
         elif found:
             _print_contrasts(output, left, right, found)
-    if not wish.quiet and not found and wish.form == "table":
+    if not options.quiet and not found and options.form == "table":
         say("no difference")
     return bad or worse or (DIFFERENT if found else 0)
 
 
 def _profile(
-    wish: ReadOptions, side: Side, sides: tuple[str, ...], api: str
+    options: ReadOptions, side: Side, sides: tuple[str, ...], api: str
 ) -> tuple[Profile, int]:
     profile = Profile(sides)
-    with Reading(replace(wish, inputs=(side.path,))) as reading:
+    with Reading(replace(options, inputs=(side.path,))) as reading:
         for _, exchange in reading.rows():
             if not api or exchange.api == api:
                 profile.add(exchange)
@@ -153,31 +155,36 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
 
 
 def _exchanges(
-    wish: ReadOptions, left: Side, right: Side, sides: tuple[str, ...], strict: bool, show_hex: bool
+    options: ReadOptions,
+    left: Side,
+    right: Side,
+    sides: tuple[str, ...],
+    strict: bool,
+    show_hex: bool,
 ) -> int:
-    (one, bad), (two, worse) = (_told(wish, side) for side in (left, right))
+    (one, bad), (two, worse) = (_told(options, side) for side in (left, right))
     if one is None or two is None:
         missing = left if one is None else right
         say(f"there is no exchange {missing.number} in {missing.path}")
         return bad or worse or 2
     different = False
-    with Output(wish) as output:
+    with Output(options) as output:
         for line in compared(one[1], two[1], sides, strict, show_hex):
             different = True
-            if wish.form in ("json", "jsonl"):
+            if options.form in ("json", "jsonl"):
                 output.json_line({"schema": "difference/1", **line})
                 continue
             output.line(safe(f"{line['side']}.{line['path']}"))
             for mark, name, title in (("-", "left", left.title), ("+", "right", right.title)):
                 octets = f"   {line[name + '_bytes']}" if line.get(name + "_bytes") else ""
                 output.line(f"  {mark} {title}: {safe(text_of(line[name]))}{octets}")
-    if not different and not wish.quiet and wish.form == "table":
+    if not different and not options.quiet and options.form == "table":
         say("no difference")
     return bad or worse or int(different)
 
 
-def _told(wish: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int]:
-    with Reading(replace(wish, inputs=(side.path,))) as reading:
+def _told(options: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int]:
+    with Reading(replace(options, inputs=(side.path,))) as reading:
         for row, exchange in reading.rows():
             if row.number == side.number:
                 return (row, exchange), 0

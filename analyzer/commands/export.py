@@ -26,7 +26,7 @@ from kafkascope.captures.inputs.private import PrivateFile
     default="exchanges",
     help="What a line is.",
 )
-def export(wish: ReadOptions, full: bool, table: TableName) -> int:
+def export(options: ReadOptions, full: bool, table: TableName) -> int:
     """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv, parquet).
 
     \b
@@ -34,61 +34,61 @@ def export(wish: ReadOptions, full: bool, table: TableName) -> int:
       kafkascope export capture.pcapng -o records.csv --table records -Y 'topic == orders'
       kafkascope export capture.pcapng -o - --format jsonl | jq .
     """
-    form = _form(wish)
+    form = _form(options)
     if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
         raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")
-    with Reading(wish) as reading:
-        shown = write_all(reading, wish, form, table=table, full=full)
-        if wish.output not in (None, "-") and not wish.quiet:
+    with Reading(options) as reading:
+        shown = write_all(reading, options, form, table=table, full=full)
+        if options.output not in (None, "-") and not options.quiet:
             what = "records of " if table == "records" else ""
-            said = f"{what}{shown} exchanges written to {wish.output}"
+            said = f"{what}{shown} exchanges written to {options.output}"
             say(said)
         return reading.finish()
 
 
-def _form(wish: ReadOptions) -> str:
+def _form(options: ReadOptions) -> str:
     """The format that --format or the suffix asks for."""
-    if wish.form in FORMATS:
-        return wish.form
+    if options.form in FORMATS:
+        return options.form
     known = ", ".join(FORMATS)
-    if wish.output in (None, "-"):
+    if options.output in (None, "-"):
         raise click.UsageError(f"-o FILE is missing (or -o - with --format: {known})")
-    assert wish.output is not None
-    form = format_of(wish.output) if wish.form == "table" else None
+    assert options.output is not None
+    form = format_of(options.output) if options.form == "table" else None
     if form is None:
-        wanted = wish.form if wish.form != "table" else f'the suffix of "{wish.output}"'
+        wanted = options.form if options.form != "table" else f'the suffix of "{options.output}"'
         raise click.UsageError(f"{wanted} is no export format; known are {known}")
     return form
 
 
 def write_all(
     reading: Reading,
-    wish: ReadOptions,
+    options: ReadOptions,
     form: str,
     *,
     table: TableName = "exchanges",
     full: bool = False,
 ) -> int:
-    """Write all wanted exchanges to `wish.output` or stdout; the number of them."""
+    """Write all wanted exchanges to `options.output` or stdout; the number of them."""
     names = reading.capture.context.names
-    if wish.output in (None, "-"):
+    if options.output in (None, "-"):
         out = stdout_bytes()
         return _write(
-            reading, wish, open_writer(form, out, names, table=table, full=full, raw=wish.raw)
+            reading, options, open_writer(form, out, names, table=table, full=full, raw=options.raw)
         )
-    assert wish.output is not None
-    path = Path(wish.output)
-    refuse_inputs(wish.output, wish.inputs)
+    assert options.output is not None
+    path = Path(options.output)
+    refuse_inputs(options.output, options.inputs)
     file = PrivateFile(path)
     # Whoever follows a live capture reads the file while it grows.
     with file.published() if reading.live else file as out:
         return _write(
-            reading, wish, open_writer(form, out, names, table=table, full=full, raw=wish.raw)
+            reading, options, open_writer(form, out, names, table=table, full=full, raw=options.raw)
         )
 
 
-def _write(reading: Reading, wish: ReadOptions, writer: Writer) -> int:
+def _write(reading: Reading, options: ReadOptions, writer: Writer) -> int:
     shown = 0
     try:
         for row, exchange in reading.rows():
@@ -97,5 +97,5 @@ def _write(reading: Reading, wish: ReadOptions, writer: Writer) -> int:
     except KeyboardInterrupt:
         reading.code = INTERRUPTED
     writer.finish()
-    problems_said(writer.problems, wish)
+    problems_said(writer.problems, options)
     return shown

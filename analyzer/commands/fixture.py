@@ -55,16 +55,16 @@ def fixture() -> None:
     show_default=True,
     help="What becomes asterisks; all: names, too. Secrets always.",
 )
-def from_captures(wish: ReadOptions, per_version: int | None, redact: Any) -> int:
+def from_captures(options: ReadOptions, per_version: int | None, redact: Any) -> int:
     """Write the messages of a capture as fixtures: -o DIR, or -o FILE.jsonl."""
     from kafkascope.analyzer.fixtures.make import Making
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
     from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
     from kafkascope.analyzer.transform.redaction import Redaction
 
-    target = _target(wish.output)
+    target = _target(options.output)
     redaction = Redaction(redact, Pseudonyms(same_length=True))
-    with Reading(wish) as reading:
+    with Reading(options) as reading:
         names = reading.capture.source.names
         making = Making(redaction, per_version=per_version, captures=names)
         try:
@@ -74,7 +74,7 @@ def from_captures(wish: ReadOptions, per_version: int | None, redact: Any) -> in
             reading.code = INTERRUPTED
         made = making.fixtures()
         _write(made, target, redact)
-        if not wish.quiet:
+        if not options.quiet:
             say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
             for reason, count in sorted(making.left_out.items()):
                 say(f"{count} messages left out: {reason}")

@@ -25,33 +25,33 @@ def print_lines(
     lines: Iterable[Line],
     columns: Sequence[Column],
     schema: str,
-    wish: ReadOptions,
+    options: ReadOptions,
     output: Output,
     times: Times | None = None,
 ) -> int:
-    """Print lines as `wish` says, sorted, the first ones; the number of those printed. JSON has
+    """Print lines as `options` says, sorted, the first ones; the number of those printed. JSON has
     all columns and the word `schema`."""
-    chosen = chosen_columns(columns, wish)
-    found = ordered(list(lines), columns, wish)[: wish.top]
-    if wish.form in ("json", "jsonl"):
+    chosen = chosen_columns(columns, options)
+    found = ordered(list(lines), columns, options)[: options.top]
+    if options.form in ("json", "jsonl"):
         for line in found:
-            output.element(json_line(chosen if wish.columns else columns, line, schema))
+            output.element(json_line(chosen if options.columns else columns, line, schema))
         output.end()
-    elif wish.form in ("csv", "tsv"):
+    elif options.form in ("csv", "tsv"):
         output.cells([told_name(column) for column in chosen])
         for line in found:
             output.cells([raw(column, line) for column in chosen])
     elif found:
-        _print_table(found, chosen, times or Times(wish.time_format), output)
+        _print_table(found, chosen, times or Times(options.time_format), output)
     return len(found)
 
 
-def chosen_columns(columns: Sequence[Column], wish: ReadOptions) -> list[Column]:
+def chosen_columns(columns: Sequence[Column], options: ReadOptions) -> list[Column]:
     """The columns of `--columns`, or the usual ones; wide ones only in csv, tsv and JSON."""
-    if not wish.columns:
-        people = wish.form == "table"
+    if not options.columns:
+        people = options.form == "table"
         return [column for column in columns if not (people and column.wide)]
-    return [_named(columns, name, "--columns") for name in wish.columns]
+    return [_named(columns, name, "--columns") for name in options.columns]
 
 
 def _named(columns: Sequence[Column], name: str, option: str) -> Column:
@@ -66,12 +66,12 @@ def _named(columns: Sequence[Column], name: str, option: str) -> Column:
     raise click.BadParameter(f'no column "{name}"; {hint}', param_hint=option)
 
 
-def ordered(lines: list[Line], columns: Sequence[Column], wish: ReadOptions) -> list[Line]:
+def ordered(lines: list[Line], columns: Sequence[Column], options: ReadOptions) -> list[Line]:
     """The lines as `--sort` wants them; those without a value are last."""
-    if wish.sort is None:
+    if options.sort is None:
         return lines
-    down = {"-": True, "+": False}.get(wish.sort[:1])
-    column = _named(columns, wish.sort if down is None else wish.sort[1:], "--sort")
+    down = {"-": True, "+": False}.get(options.sort[:1])
+    column = _named(columns, options.sort if down is None else options.sort[1:], "--sort")
     if down is None:
         down = column.kind in DOWNWARDS
     return sorted_by(lines, column, down=down)

@@ -38,7 +38,7 @@ NOTE: Final = 30
 @click.option("--members", "only", flag_value="members", help="Only the members.")
 @click.option("--rebalances", "only", flag_value="rebalances", help="Only the rebalances.")
 @input_options
-def groups(wish: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | None) -> int:
+def groups(options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | None) -> int:
     """Groups: how often they rebalance, why, and how long it takes.
 
     With a GROUP behind INPUT (or --group) its rebalances and members; without, one line per group.
@@ -49,12 +49,12 @@ def groups(wish: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | 
       kafkascope groups prod.pcapng orders-app --timeline
       kafkascope groups prod.pcapng --rebalances --json | jq -r 'select(.cause=="expired") | .text'
     """
-    inputs, named = split_names(wish.inputs)
-    wish, wanted = replace(wish, inputs=inputs), (*wanted, *named)
-    with Reading(wish) as reading:
+    inputs, named = split_names(options.inputs)
+    options, wanted = replace(options, inputs=inputs), (*wanted, *named)
+    with Reading(options) as reading:
         found = Groups()
         count(reading, found)
-        times = Times(wish.time_format)
+        times = Times(options.time_format)
         times.saw(reading.first_ns)
         missing = [name for name in wanted if name not in found.names()]
         for name in missing:
@@ -69,13 +69,13 @@ def groups(wish: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | 
                 f" ({', '.join(map(safe, short[:3]))}{', ...' if len(short) > 3 else ''})"
             )
         names = reading.capture.context.names
-        with Output(wish) as output:
+        with Output(options) as output:
             if lanes:
-                _print_lanes(found, chosen, times, output, wish)
+                _print_lanes(found, chosen, times, output, options)
             elif not wanted and only is None:
-                print_lines(found.rows(names), Groups.COLUMNS, "group/1", wish, output, times)
+                print_lines(found.rows(names), Groups.COLUMNS, "group/1", options, output, times)
             else:
-                _print_details(found, chosen, only, wish, output, times, names)
+                _print_details(found, chosen, only, options, output, times, names)
         return reading.finish()
 
 
@@ -96,9 +96,9 @@ def _nearest(name: str, found: Groups) -> str:
 
 
 def _print_lanes(
-    found: Groups, names: list[str], times: Times, output: Output, wish: ReadOptions
+    found: Groups, names: list[str], times: Times, output: Output, options: ReadOptions
 ) -> None:
-    if wish.form not in ("table", "tsv"):
+    if options.form not in ("table", "tsv"):
         raise click.UsageError("--timeline is text; --rebalances and --members have other formats")
     width = LANE_WIDTH if output.width is None else output.width - MARGIN - NOTE
 
@@ -127,7 +127,7 @@ def _print_details(
     found: Groups,
     chosen: list[str],
     only: str | None,
-    wish: ReadOptions,
+    options: ReadOptions,
     output: Output,
     times: Times,
     names: object,
@@ -144,7 +144,7 @@ def _print_details(
         ("members", "group-member/1", Groups.MEMBER_COLUMNS, members),
     )
     both = only is None
-    if both and wish.form in ("csv", "tsv", "json"):
+    if both and options.form in ("csv", "tsv", "json"):
         # One table of one shape: the rebalances, unless the members are asked for.
         both, only = False, "rebalances"
     for what, schema, columns, lines in tables:
@@ -154,6 +154,6 @@ def _print_details(
             columns = tuple(
                 each._replace(wide=False) if each.name == "group" else each for each in columns
             )
-        if both and what == "members" and wish.form == "table" and lines:
+        if both and what == "members" and options.form == "table" and lines:
             output.line("")
-        print_lines(lines, columns, schema, wish, output, times)
+        print_lines(lines, columns, schema, options, output, times)

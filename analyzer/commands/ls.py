@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     help="Also connects that were refused or not answered: lines without a number.",
 )
 @input_options
-def ls(wish: ReadOptions, connects: bool) -> int:
+def ls(options: ReadOptions, connects: bool) -> int:
     """List the exchanges of captures: a request with its response, or why there is none.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
@@ -54,29 +54,29 @@ def ls(wish: ReadOptions, connects: bool) -> int:
       kafkascope ls prod.pcapng -T fields -e kafka.api_key -e kafka.topic_name
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope ls -
     """
-    if connects and (wish.begin or wish.end or wish.count):
+    if connects and (options.begin or options.end or options.count):
         raise click.UsageError("--connects lists those of a whole capture: no --from, --to, -c")
-    if files := kafka_files(wish.inputs):
-        return list_files(files, wish)
-    times = Times(wish.time_format)
-    columns = _columns("--columns", wish.columns, times)
-    sorting = None if wish.sort is None else _sorting(wish.sort, times)
-    fields = _fields(wish)
+    if files := kafka_files(options.inputs):
+        return list_files(files, options)
+    times = Times(options.time_format)
+    columns = _columns("--columns", options.columns, times)
+    sorting = None if options.sort is None else _sorting(options.sort, times)
+    fields = _fields(options)
     # Files get names that came late; csv has the columns of `export`.
-    saved = wish.form == "jsonl" and wish.output not in (None, "-")
-    plain = not wish.columns and not fields and sorting is None and wish.top is None
-    if plain and not connects and (saved or wish.form == "csv"):
+    saved = options.form == "jsonl" and options.output not in (None, "-")
+    plain = not options.columns and not fields and sorting is None and options.top is None
+    if plain and not connects and (saved or options.form == "csv"):
         from kafkascope.analyzer.commands.export import write_all
 
-        with Reading(wish) as reading:
+        with Reading(options) as reading:
             reading.rows_suffice = True
-            write_all(reading, wish, wish.form)
+            write_all(reading, options, options.form)
             return reading.finish()
-    with Reading(wish) as reading, Output(wish, live=reading.live) as output:
+    with Reading(options) as reading, Output(options, live=reading.live) as output:
         if reading.stored is not None:
             if connects:
                 raise click.UsageError("tables list connects by `kafkascope stats connections`")
-            _of_tables((*wish.columns, *wish.fields, (wish.sort or "").strip("+-")))
+            _of_tables((*options.columns, *options.fields, (options.sort or "").strip("+-")))
         reading.rows_suffice = True
         found: Iterable[Pair] = reading.rows()
         if connects:
@@ -85,20 +85,20 @@ def ls(wish: ReadOptions, connects: bool) -> int:
             watcher = Connects(reading.wanted)
             reading.capture.watch = watcher.saw
             found = watcher.merged(reading.rows())
-        pairs = _ordered(found, sorting, wish)
+        pairs = _ordered(found, sorting, options)
         if fields is not None:
             fields.print(pairs, output)
-        elif wish.form in ("json", "jsonl") and not wish.columns:
+        elif options.form in ("json", "jsonl") and not options.columns:
             for row, _ in pairs:
                 output.element(_object(row))
             output.end()
-        elif wish.form == "table":
+        elif options.form == "table":
             _print_table(pairs, columns, times, output, reading)
         else:
-            _print_plain(pairs, columns, wish.form, output)
+            _print_plain(pairs, columns, options.form, output)
         code = reading.finish()
         if connects:
-            _left_out(watcher, quiet=wish.quiet)
+            _left_out(watcher, quiet=options.quiet)
         return code
 
 
@@ -128,13 +128,13 @@ def _left_out(connects: Connects, *, quiet: bool) -> None:
         )
 
 
-def _fields(wish: ReadOptions) -> FieldsPrinter | None:
+def _fields(options: ReadOptions) -> FieldsPrinter | None:
     """What `-T fields` prints."""
-    if not wish.fields:
+    if not options.fields:
         return None
     from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
 
-    return FieldsPrinter(wish.fields, wish.field_options)
+    return FieldsPrinter(options.fields, options.field_options)
 
 
 def _columns(option: str, names: tuple[str, ...], times: Times) -> list[ListColumn]:
@@ -162,11 +162,13 @@ def _sorting(text: str, times: Times) -> Callable[[Iterable[Pair]], list[Pair]]:
 
 
 def _ordered(
-    pairs: Iterable[Pair], sorting: Callable[[Iterable[Pair]], list[Pair]] | None, wish: ReadOptions
+    pairs: Iterable[Pair],
+    sorting: Callable[[Iterable[Pair]], list[Pair]] | None,
+    options: ReadOptions,
 ) -> Iterator[Pair]:
     source: Iterable[Pair] = pairs if sorting is None else sorting(pairs)
     for index, pair in enumerate(source):
-        if wish.top is not None and index >= wish.top:
+        if options.top is not None and index >= options.top:
             return
         yield pair
 

@@ -35,7 +35,7 @@ def known_release(ctx: click.Context, parameter: click.Parameter, value: str | N
 
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
-    """INPUT... and all common options, given to the command as `wish`."""
+    """INPUT... and all common options, given to the command as `options`."""
     return _with(function, frozenset(_OPTIONS))
 
 
@@ -51,9 +51,9 @@ def reading_options(
 
 def _with(function: Callable[..., int], chosen: frozenset[str]) -> Callable[..., int]:
     @functools.wraps(function)
-    def command(**options: Any) -> int:
-        common = {name: options.pop(name) for name in chosen}
-        return function(wish=_wish(**_ABSENT | common), **options)
+    def command(**given: Any) -> int:
+        common = {name: given.pop(name) for name in chosen}
+        return function(options=_read_options(**_ABSENT | common), **given)
 
     for name in reversed(_OPTIONS):
         if name in chosen:
@@ -61,7 +61,7 @@ def _with(function: Callable[..., int], chosen: frozenset[str]) -> Callable[...,
     return command
 
 
-def _wish(
+def _read_options(
     *,
     inputs: tuple[str, ...],
     filter_text: str | None,

@@ -24,21 +24,21 @@ STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x
 class Output:
     """A context manager; `line` and `octets` write, `width` is the terminal's or None."""
 
-    def __init__(self, wish: ReadOptions, *, live: bool = False) -> None:
+    def __init__(self, options: ReadOptions, *, live: bool = False) -> None:
         self._live = live
-        self._wish = wish
+        self._options = options
         self._before = b"["
         """What the next element begins with."""
         self._file: PrivateFile | None = None
-        if wish.output not in (None, "-"):
-            assert wish.output is not None
-            refuse_inputs(wish.output, wish.inputs)
-            self._file = PrivateFile(wish.output)
+        if options.output not in (None, "-"):
+            assert options.output is not None
+            refuse_inputs(options.output, options.inputs)
+            self._file = PrivateFile(options.output)
             if live:
                 self._file.publish()  # a live capture is to be read while it grows
         self.width = None if self._file else terminal_width()
-        self._ascii = wish.plain or (self._file is None and not _is_utf8(sys.stdout))
-        self._color = self._file is None and _colors(wish)
+        self._ascii = options.plain or (self._file is None and not _is_utf8(sys.stdout))
+        self._color = self._file is None and _colors(options)
         out = self._file.file if self._file else stdout_bytes()
         self._binary = out
 
@@ -79,20 +79,20 @@ class Output:
 
     def element(self, value: Any) -> None:
         """The same; in the format `json` all values are one array, which `end` closes."""
-        if self._wish.form == "json":
+        if self._options.form == "json":
             self._write(self._before)
             self._before = b","
         self.json_line(value)
 
     def end(self) -> None:
         """No more elements follow."""
-        if self._wish.form == "json":
+        if self._options.form == "json":
             self.json_line(b"[]" if self._before == b"[" else b"]")
 
     def cells(self, cells: Sequence[str], style: str = "") -> None:
         """Write a line of csv, or cells between tabs."""
-        if self._wish.form == "csv":
-            self.line(csv_line(cells, raw=self._wish.raw)[:-1])
+        if self._options.form == "csv":
+            self.line(csv_line(cells, raw=self._options.raw)[:-1])
         else:
             self.line(between_tabs(cells), style)
 
@@ -106,9 +106,9 @@ def _is_utf8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def _colors(wish: ReadOptions) -> bool:
-    if wish.color != "auto":
-        return wish.color == "always"
+def _colors(options: ReadOptions) -> bool:
+    if options.color != "auto":
+        return options.color == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return sys.stdout.isatty()

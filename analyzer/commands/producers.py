@@ -14,7 +14,7 @@ from kafkascope.analyzer.statistics.producers.producers import Producers
 @click.option("--partitions", "what", flag_value="lanes", help="Sequences by partition.")
 @click.option("--transactions", "what", flag_value="transactions", help="Transactions by time.")
 @input_options
-def producers(wish: ReadOptions, what: str | None) -> int:
+def producers(options: ReadOptions, what: str | None) -> int:
     """Idempotent and transactional producers: what they sent, sent again, or left out; how their
     transactions ended.
 
@@ -25,8 +25,8 @@ def producers(wish: ReadOptions, what: str | None) -> int:
     """
     found = Producers()
     if what == "lanes":
-        return shown(wish, found, "producer-partition", Producers.LANE_COLUMNS, found.lanes)
+        return shown(options, found, "producer-partition", Producers.LANE_COLUMNS, found.lanes)
     if what == "transactions":
         columns = Producers.TRANSACTION_COLUMNS
-        return shown(wish, found, "transaction", columns, found.transactions)
-    return shown(wish, found, "producer", Producers.COLUMNS, found.rows)
+        return shown(options, found, "transaction", columns, found.transactions)
+    return shown(options, found, "producer", Producers.COLUMNS, found.rows)

@@ -46,7 +46,7 @@ PARTS: Final = ("key", "value", "headers")
 @click.option("--key", "parts", flag_value="key", multiple=True, help="Show keys.")
 @click.option("--value", "parts", flag_value="value", multiple=True, help="Show values.")
 @click.option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers.")
-def records(wish: ReadOptions, parts: tuple[str, ...]) -> int:
+def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     """List records: of Produce requests and of Fetch responses, or of Kafka's own log segments.
 
     Without --key, --value, --headers: keys and values. -Y chooses exchanges; --json gives record/1
@@ -55,11 +55,11 @@ def records(wish: ReadOptions, parts: tuple[str, ...]) -> int:
     \b
       kafkascope records capture.pcapng -Y 'topic == orders' --json
     """
-    if files := kafka_files(wish.inputs):
-        with Output(wish) as output:
-            printer = _printer(wish, parts or ("key", "value"), output)
-            code = print_records(files, wish, printer)
-            if not wish.columns:
+    if files := kafka_files(options.inputs):
+        with Output(options) as output:
+            printer = _printer(options, parts or ("key", "value"), output)
+            code = print_records(files, options, printer)
+            if not options.columns:
                 output.end()
             return code
     from kafkascope.analyzer.exchanges.records import Problem, record_lines
@@ -67,25 +67,25 @@ def records(wish: ReadOptions, parts: tuple[str, ...]) -> int:
 
     problems: list[Problem] = []
     shown = 0
-    with Reading(wish) as reading, Output(wish, live=reading.live) as output:
+    with Reading(options) as reading, Output(options, live=reading.live) as output:
         names = reading.capture.context.names
-        printer = _printer(wish, parts or ("key", "value"), output)
+        printer = _printer(options, parts or ("key", "value"), output)
         try:
             for _, exchange in reading.rows():
                 for piece in record_lines(exchange, names, problems):
-                    if wish.top is None:
+                    if options.top is None:
                         printer(piece)
                         continue
-                    lines = piece.splitlines(keepends=True)[: wish.top - shown]
+                    lines = piece.splitlines(keepends=True)[: options.top - shown]
                     shown += len(lines)
                     printer(b"".join(lines))
-                if wish.top is not None and shown >= wish.top:
+                if options.top is not None and shown >= options.top:
                     break
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
-        if not wish.columns:
+        if not options.columns:
             output.end()
-        problems_said(problems, wish)
+        problems_said(problems, options)
         return reading.finish()
 
 
@@ -94,35 +94,35 @@ def _print_elements(output: Output, lines: bytes) -> None:
         output.element(each)
 
 
-def _printer(wish: ReadOptions, parts: tuple[str, ...], output: Output) -> Any:
-    if wish.form == "jsonl" and not wish.columns:
+def _printer(options: ReadOptions, parts: tuple[str, ...], output: Output) -> Any:
+    if options.form == "jsonl" and not options.columns:
         return output.json_lines
-    if wish.form == "json" and not wish.columns:
+    if options.form == "json" and not options.columns:
         return partial(_print_elements, output)
     known = {column.name for column in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
     known |= {"producer_epoch", "sequence", "transactional", "control"}
-    wanted = wish.columns or [
+    wanted = options.columns or [
         column.name for column in COLUMNS if column.name not in PARTS or column.name in parts
     ]
     for name in wanted:
         if name not in known:
             raise click.UsageError(f'records have no column "{name}": {", ".join(sorted(known))}')
-    return _Lines(wish, list(wanted), output)
+    return _Lines(options, list(wanted), output)
 
 
 class _Lines:
     """Tables, tsv and csv."""
 
-    def __init__(self, wish: ReadOptions, names: list[str], output: Output) -> None:
+    def __init__(self, options: ReadOptions, names: list[str], output: Output) -> None:
         self._names = names
         self._output = output
-        self._form = wish.form
+        self._form = options.form
         self._started = False
         usual = {column.name: column for column in COLUMNS}
         columns = [usual.get(name) or RecordColumn(name, 12) for name in names]
         if not any(column.name == "value" for column in columns):
             columns[-1] = replace(columns[-1], width=0)
-        if wish.form == "table" and output.width is not None:
+        if options.form == "table" and output.width is not None:
             columns = fitted(columns, output.width, DROPPED)
             self._names = [column.name for column in columns]
         self._columns = columns

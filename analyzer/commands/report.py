@@ -47,7 +47,7 @@ REDACTED: Final = {
 )
 @hosts_option
 @reading_options("output")
-def report(wish: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, ...]) -> int:
+def report(options: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, ...]) -> int:
     """A report in one file: findings, clients and what breaks, latency, errors, groups, topics.
 
     -o FILE.html is a page without scripts and without anything from the network; -o FILE.md is
@@ -58,9 +58,9 @@ def report(wish: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, 
       kafkascope report prod.pcapng -o upgrade.md --for 4.1
       kafkascope report prod.pcapng -Y 'client == "billing"' -o billing.html --redact all
     """
-    path = _target(wish)
-    with Reading(wish) as reading:
-        refuse_inputs(str(path), wish.inputs)
+    path = _target(options)
+    with Reading(options) as reading:
+        refuse_inputs(str(path), options.inputs)
         if redact == "all" and reading.stored is not None:
             raise click.UsageError("--redact all needs captures: stored sums hold names already")
         hides = redact == "all"
@@ -73,16 +73,16 @@ def report(wish: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, 
             text = page(facts, parts, release, REDACTED[redact])
         with PrivateFile(path) as file:
             file.write(text.encode("utf-8", "replace"))
-        if not wish.quiet:
+        if not options.quiet:
             say(f"{facts.span.exchanges:,} exchanges, report in {path}")
         return reading.finish(tls=False)
 
 
-def _target(wish: ReadOptions) -> Path:
-    if wish.output in (None, "-"):
+def _target(options: ReadOptions) -> Path:
+    if options.output in (None, "-"):
         raise click.UsageError("where to? -o FILE.html or -o FILE.md")
-    assert wish.output is not None
-    path = Path(wish.output)
+    assert options.output is not None
+    path = Path(options.output)
     if path.suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"{path.name}: a report is .html or .md")
     return path

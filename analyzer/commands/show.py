@@ -29,7 +29,7 @@ MAX_NUMBERS: Final = 1_000_000
 @click.option("--tree", is_flag=True, help="The tree alone (the default).")
 @click.option("--all", "whole", is_flag=True, help="Also what else takes one line (ApiVersions).")
 @click.option("--packets", is_flag=True, help="The packets that carried it, dissected down to TCP.")
-def show(wish: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bool) -> int:
+def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bool) -> int:
     """Decode exchanges: INPUT, then their numbers (N, N,M or N-M), or all that -Y finds.
 
     \b
@@ -37,18 +37,18 @@ def show(wish: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bo
       kafkascope show capture.pcapng 12,15-17 --hex
       kafkascope show capture.pcapng -Y 'error == NOT_COORDINATOR' --json
     """
-    inputs, numbers = _split(wish.inputs)
+    inputs, numbers = _split(options.inputs)
     if files := kafka_files(inputs):
-        return show_files(files, numbers, wish, show_hex)
-    if not numbers and not wish.filter_text:
+        return show_files(files, numbers, options, show_hex)
+    if not numbers and not options.filter_text:
         raise click.UsageError("which exchange? give its number (see kafkascope ls), or -Y FILTER")
-    if wish.form in ("tsv", "csv"):
+    if options.form in ("tsv", "csv"):
         raise click.UsageError("show prints a tree or JSON")
     missing = set(numbers)
     # Only compressed files and pipes are spooled, and only when their packets are wanted again.
     with (
-        Reading(replace(wish, inputs=inputs), spool=packets) as reading,
-        Output(wish) as output,
+        Reading(replace(options, inputs=inputs), spool=packets) as reading,
+        Output(options) as output,
     ):
         first = True
         for pair in reading.rows():
@@ -56,7 +56,7 @@ def show(wish: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bo
             if numbers and number not in missing:
                 continue
             missing.discard(number)
-            if wish.form in ("json", "jsonl"):
+            if options.form in ("json", "jsonl"):
                 _print_json(pair, reading, output)
             else:
                 if not first:
@@ -68,7 +68,7 @@ def show(wish: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bo
             first = False
             if numbers and not missing:
                 break
-        if missing and not wish.quiet:
+        if missing and not options.quiet:
             some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
             told = reading.told
             say(f"there is no exchange {some} ({told} in all)")

@@ -83,13 +83,13 @@ class _LeftOut:
 
 
 def _show(
-    wish: ReadOptions, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any
+    options: ReadOptions, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any
 ) -> int:
-    return shown(wish, statistic, name, columns, lambda names: statistic.rows(names, **how))
+    return shown(options, statistic, name, columns, lambda names: statistic.rows(names, **how))
 
 
 def shown(
-    wish: ReadOptions,
+    options: ReadOptions,
     statistic: Any,
     name: str,
     columns: tuple[Column, ...],
@@ -98,17 +98,17 @@ def shown(
     watcher: _LeftOut | None = None,
 ) -> int:
     """Count, print the lines, say what there is to remark on them, and end as reading ended."""
-    with Reading(wish) as reading:
+    with Reading(options) as reading:
         if watcher is not None and watcher.on and reading.stored is None:
             reading.capture.watch = watcher.saw
-        count(reading, statistic, watch=hasattr(statistic, "saw") and not wish.filter_text)
-        times = Times(wish.time_format)
+        count(reading, statistic, watch=hasattr(statistic, "saw") and not options.filter_text)
+        times = Times(options.time_format)
         times.saw(reading.first_ns)
-        with Output(wish) as output:
+        with Output(options) as output:
             found = lines(reading.capture.context.names)
-            print_lines(found, columns, f"{name}/1", wish, output, times)
+            print_lines(found, columns, f"{name}/1", options, output, times)
         code = reading.finish()
-        if not wish.quiet:
+        if not options.quiet:
             for remark in remarks():
                 say(remark)
         return code
@@ -117,66 +117,66 @@ def shown(
 @stats.command()
 @by_option(throughput.BY, "api")
 @input_options
-def apis(wish: ReadOptions, by: tuple[str, ...]) -> int:
+def apis(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Requests, bytes, records, errors and throttling by API, version, client and broker."""
     columns = (*(throughput.BY[part] for part in by), *Throughput.COLUMNS)
-    return _show(wish, Throughput(), "apis", columns, by=by)
+    return _show(options, Throughput(), "apis", columns, by=by)
 
 
 @stats.command()
 @by_option(latencies.BY, "api")
 @input_options
-def latency(wish: ReadOptions, by: tuple[str, ...]) -> int:
+def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Latency and excess: excess is latency without the wait that the client asked for."""
     columns = (*(latencies.BY[part] for part in by), *Latency.COLUMNS)
     found = Latency()
     return shown(
-        wish, found, "latency", columns, lambda names: found.rows(names, by=by), found.remarks
+        options, found, "latency", columns, lambda names: found.rows(names, by=by), found.remarks
     )
 
 
 @stats.command()
 @by_option(ERRORS_BY, "code,api,client,topic")
 @input_options
-def errors(wish: ReadOptions, by: tuple[str, ...]) -> int:
+def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Error codes, how often, for whom, about what."""
     key = tuple(ERRORS_BY[part] for part in by)
     named = (Column("error", "Error"),) if "code" in by else ()
-    return _show(wish, Errors(), "errors", (*named, *key, *Errors.COLUMNS), by=by)
+    return _show(options, Errors(), "errors", (*named, *key, *Errors.COLUMNS), by=by)
 
 
 @stats.command()
 @input_options
-def topics(wish: ReadOptions) -> int:
+def topics(options: ReadOptions) -> int:
     """Who writes to and reads from which topic, and how much."""
-    return _show(wish, Topics(), "topics", Topics.COLUMNS)
+    return _show(options, Topics(), "topics", Topics.COLUMNS)
 
 
 @stats.command()
 @input_options
-def partitions(wish: ReadOptions) -> int:
+def partitions(options: ReadOptions) -> int:
     """The same by partition, with its share of the topic and the offsets that went by."""
     statistic = Topics()
-    return shown(wish, statistic, "partitions", Topics.PARTITION_COLUMNS, statistic.partitions)
+    return shown(options, statistic, "partitions", Topics.PARTITION_COLUMNS, statistic.partitions)
 
 
 @stats.command()
 @click.option("--by", type=click.Choice(["connection", "client"]), default="connection")
 @input_options
-def connections(wish: ReadOptions, by: str) -> int:
+def connections(options: ReadOptions, by: str) -> int:
     """Connections: who, how long, what became of them, how far they came, how they ended, how the
     network was. Connects that were refused or not answered have a line as well.
 
     A filter of conn, client.ip, client.port, broker, broker.ip, broker.port, ip and port selects
     connections. Any other one selects exchanges: connections without any are left out then.
     """
-    bound = compile_filter(wish.filter_text).bound
-    parts = wish.begin or wish.end or wish.count
+    bound = compile_filter(options.filter_text).bound
+    parts = options.begin or options.end or options.count
     if bound is not None and asks_connections(bound) and not parts:
-        wish = replace(wish, filter_text="")
+        options = replace(options, filter_text="")
     else:
         bound = None
-    found, left = Connections(), _LeftOut(on=bool(wish.filter_text))
+    found, left = Connections(), _LeftOut(on=bool(options.filter_text))
 
     def lines(names: TopicNames | None) -> list[Line]:
         chosen = selected(found.rows(names), bound)
@@ -184,16 +184,16 @@ def connections(wish: ReadOptions, by: str) -> int:
 
     columns = Connections.CLIENT_COLUMNS if by == "client" else Connections.COLUMNS
     name = "client-connections" if by == "client" else "connections"
-    return shown(wish, found, name, columns, lines, left.remarks, left)
+    return shown(options, found, name, columns, lines, left.remarks, left)
 
 
 @stats.command()
 @by_option(sizes_of.BY, "what,api,client,topic")
 @input_options
-def sizes(wish: ReadOptions, by: tuple[str, ...]) -> int:
+def sizes(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Sizes of requests, answers and record batches, and how many records batches hold."""
     columns = (*(sizes_of.BY[part] for part in by), *SizesOf.COLUMNS)
-    return _show(wish, SizesOf(), "sizes", columns, by=by)
+    return _show(options, SizesOf(), "sizes", columns, by=by)
 
 
 LEAST_WIDTH: Final = 1_000_000
@@ -213,6 +213,6 @@ def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
 @stats.command()
 @click.option("--every", default="1s", show_default=True, callback=_every, help="Width of a line.")
 @input_options
-def rates(wish: ReadOptions, every: int = SECOND) -> int:
+def rates(options: ReadOptions, every: int = SECOND) -> int:
     """How much went through over time."""
-    return _show(wish, Rates(every), "rates", Rates.COLUMNS)
+    return _show(options, Rates(every), "rates", Rates.COLUMNS)

@@ -46,7 +46,7 @@ def count(
     for host in hosts if through is None else ():
         named(host)
     if reading.stored is not None:
-        if not reading.wish.selects:
+        if not reading.options.selects:
             for each in statistics:
                 reading.stored.merge_into(each)
             reading.told = reading.stored.exchanges_told

@@ -49,17 +49,17 @@ class Reading:
     """One pass over the inputs; a context manager. `code` is the exit code of the command."""
 
     def __init__(
-        self, wish: ReadOptions, *, spool: bool = False, known: Known | None = None
+        self, options: ReadOptions, *, spool: bool = False, known: Known | None = None
     ) -> None:
         """`known`: marks and comments, if any."""
-        self.wish = wish
+        self.options = options
         # A wrong filter is reported before anything is opened.
         self._known = known or Known()
-        self._filter, asked = _filter_of(wish.filter_text, self._known)
+        self._filter, asked = _filter_of(options.filter_text, self._known)
         word = min(asked.notes, default="")
         if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
-        self.stored = _stored(wish)
+        self.stored = _stored(options)
         """Tables in place of captures: see `counting.count`."""
         self.rows_suffice = False
         """Set by callers that need no messages: rows can then come from tables."""
@@ -67,7 +67,7 @@ class Reading:
         """Called with all exchanges, whether they match or not."""
         self._evidence: Evidence | None = None
         if asked.findings:
-            self._evidence = _found(wish)
+            self._evidence = _found(options)
         self.capture: Capture
         if self.stored is not None:
             self.capture = cast("Capture", self.stored)
@@ -75,16 +75,16 @@ class Reading:
             kept = Spool() if spool else None
             try:
                 self.capture = open_capture(
-                    wish.inputs,
-                    decode_as=wish.ports,
-                    legs="both" if wish.both_legs else "client",
+                    options.inputs,
+                    decode_as=options.ports,
+                    legs="both" if options.both_legs else "client",
                     spool=kept,
                 )
             except BaseException:
                 if kept is not None:
                     kept.close()
                 raise
-        self.live = any(map(_is_live, wish.inputs))
+        self.live = any(map(_is_live, options.inputs))
         """Whether packets arrive during the reading, so that lines are shown at once."""
         # Live lines are shown at once, and `time.delta` depends on the order of all exchanges.
         late = asked.late and self.stored is None and not self.live
@@ -101,7 +101,7 @@ class Reading:
         """The sides of Kafka connections of which bytes were captured."""
         self._holes = False
         """Whether bytes of an exchange are missing."""
-        self._progress = Progress(wish, self)
+        self._progress = Progress(options, self)
 
     def __enter__(self) -> Self:
         return self
@@ -118,13 +118,13 @@ class Reading:
     def rows(self) -> Iterator[RowAndExchange]:
         """Yield the matching exchanges in the order of completion. Ends at ctrl+c, too."""
         pairs: Iterable[RowAndExchange] = self._all()
-        if self.wish.begin is not None or self.wish.end is not None:
+        if self.options.begin is not None or self.options.end is not None:
             pairs = self._within(pairs)
         if self._needs_end():
             pairs = self._within_end(list(pairs))
         if self._filter is not None:
             pairs = self._wanted(pairs, self._filter)
-        count = self.wish.count
+        count = self.options.count
         try:
             for row, exchange in pairs:
                 self._shown += 1
@@ -215,7 +215,7 @@ class Reading:
 
     def span(self) -> tuple[int | None, int | None]:
         """Return the requested time range, once the exchanges are read; None for no limit."""
-        begin, end = self.wish.begin, self.wish.end
+        begin, end = self.options.begin, self.options.end
         if not self.told:
             # There is nothing to be relative to.
             return None, None
@@ -226,11 +226,11 @@ class Reading:
         )
 
     def _needs_end(self) -> bool:
-        marks = (self.wish.begin, self.wish.end)
+        marks = (self.options.begin, self.options.end)
         return any(mark is not None and mark.kind == "end" for mark in marks)
 
     def _within(self, pairs: Iterable[RowAndExchange]) -> Iterator[RowAndExchange]:
-        begin, end = self.wish.begin, self.wish.end
+        begin, end = self.options.begin, self.options.end
         for row, exchange in pairs:
             after = (
                 begin is None or begin.kind == "end" or row.time_ns >= begin.of(self.first_ns, 0)
@@ -241,7 +241,7 @@ class Reading:
 
     def _within_end(self, pairs: list[RowAndExchange]) -> Iterator[RowAndExchange]:
         last_ns = self._last_ns = max((row.time_ns for row, _ in pairs), default=0)
-        begin, end = self.wish.begin, self.wish.end
+        begin, end = self.options.begin, self.options.end
         for row, exchange in pairs:
             if begin is not None and row.time_ns < begin.of(self.first_ns, last_ns):
                 continue
@@ -261,15 +261,15 @@ class Reading:
         cut = self._is_cut()
         if (damage or cut) and not self.code:
             self.code = PARTIAL
-        if self.wish.quiet and cut:
+        if self.options.quiet and cut:
             say(f"{snaplen(self.capture)}")
-        if not self.wish.quiet:
+        if not self.options.quiet:
             if not self.told and self.code != INTERRUPTED:
                 say(f"{nothing_found(self.capture)}")
-            if len(self._sides) == 1 and self.wish.count is None:
+            if len(self._sides) == 1 and self.options.count is None:
                 say(f"{one_way(*self._sides)}")
-            tls &= not (self._shown and (self.wish.filter_text or self.wish.count))
-            for line in remarks(self.capture, verbose=self.wish.verbose, tls=tls):
+            tls &= not (self._shown and (self.options.filter_text or self.options.count))
+            for line in remarks(self.capture, verbose=self.options.verbose, tls=tls):
                 say(f"{line}")
         return self.code
 
@@ -313,34 +313,34 @@ def _bytes_of(row: Row) -> int:
     return (row.request_bytes or 0) + (row.response_bytes or 0)
 
 
-def _stored(wish: ReadOptions) -> Stored | None:
+def _stored(options: ReadOptions) -> Stored | None:
     """Return the tables of the pipeline, when they are the input."""
-    if len(wish.inputs) != 1 or not (Path(wish.inputs[0]) / "_manifest").is_dir():
+    if len(options.inputs) != 1 or not (Path(options.inputs[0]) / "_manifest").is_dir():
         return None
-    if wish.ports:
-        raise click.UsageError(f"{wish.inputs[0]} holds tables: -d is for those who make them")
+    if options.ports:
+        raise click.UsageError(f"{options.inputs[0]} holds tables: -d is for those who make them")
     from kafkascope.analyzer.pipeline.stored import Stored
 
-    if text := wish.filter_text:
+    if text := options.filter_text:
         from kafkascope.analyzer.filter.language import bind
         from kafkascope.analyzer.filter.places import IN_TABLES, demand
 
         hint = "filter the captures, or make tables of a selection: kafkascope spark -Y ..."
         demand(bind(text), text, IN_TABLES, "{} is not in tables", hint)
-    return Stored(wish.inputs[0])
+    return Stored(options.inputs[0])
 
 
-def _found(wish: ReadOptions) -> Evidence:
+def _found(options: ReadOptions) -> Evidence:
     """Return the evidence of the inputs' findings, from a separate pass: findings are known only at
     the end."""
     from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.findings.evidence import Evidence
 
-    if any(name == "-" or _is_live(name) for name in wish.inputs):
+    if any(name == "-" or _is_live(name) for name in options.inputs):
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
     findings = Findings()
-    legs: Legs = "both" if wish.both_legs else "client"
-    with open_capture(wish.inputs, decode_as=wish.ports, legs=legs) as capture:
+    legs: Legs = "both" if options.both_legs else "client"
+    with open_capture(options.inputs, decode_as=options.ports, legs=legs) as capture:
         capture.watch = findings.saw
         capture.named = findings.named
         names = capture.context.names
@@ -349,10 +349,10 @@ def _found(wish: ReadOptions) -> Evidence:
         return Evidence(findings.told(names))
 
 
-def problems_said(problems: list[Problem], wish: ReadOptions) -> None:
+def problems_said(problems: list[Problem], options: ReadOptions) -> None:
     """Report which records could not be read or are damaged: the first few, and the number of
     others."""
-    if wish.quiet:
+    if options.quiet:
         return
     for problem in problems[:SHOWN_PROBLEMS]:
         say(f"{safe(str(problem))}")
@@ -372,13 +372,13 @@ class Progress:
     """A progress line on a terminal's stderr, shown after the first second, at most ten times per
     second."""
 
-    def __init__(self, wish: ReadOptions, reading: Reading) -> None:
+    def __init__(self, options: ReadOptions, reading: Reading) -> None:
         self._reading = reading
         self._begun = time.monotonic()
         self._next = self._begun + 1.0
         self._shown = False
         # A table that scrolls on the same terminal shows progress by itself.
-        self._on = wish.progress and not wish.quiet and sys.stderr.isatty()
+        self._on = options.progress and not options.quiet and sys.stderr.isatty()
         self._on = self._on and not sys.stdout.isatty()
 
     def tick(self) -> None:

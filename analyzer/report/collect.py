@@ -76,17 +76,19 @@ def collect(
     """Read it all and count; with a disguise what is told has other names throughout. `hosts`:
     what names of brokers stand for."""
     findings, errors, rates = Findings(), Errors(), Rates(SECOND, SLICES)
-    wish = reading.wish
-    watch = not wish.filter_text
+    options = reading.options
+    watch = not options.filter_text
     count(reading, findings, errors, rates, watch=watch, through=disguise, hosts=hosts)
     source = reading.capture.source.statistics
     names = reading.capture.context.names
-    inputs = tuple("stdin" if name == "-" else PurePath(name).name or name for name in wish.inputs)
+    inputs = tuple(
+        "stdin" if name == "-" else PurePath(name).name or name for name in options.inputs
+    )
     said = list(remarks(reading.capture, verbose=True))
     if not reading.told:
         said.insert(0, nothing_found(reading.capture))
     damage = [str(each) for each in source.damage]
-    filter_text = wish.filter_text
+    filter_text = options.filter_text
     if disguise is not None:
         disguise.learn()
         names = disguise.names

@@ -70,7 +70,7 @@ class ReplayOptions(NamedTuple):
 @click.option("--sasl", metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
 @click.option("--user", metavar="NAME", help=f"For --sasl; the password is read from ${PASSWORD}.")
 def replay(
-    wish: ReadOptions,
+    options: ReadOptions,
     to: str,
     speed: str,
     allow_writes: bool,
@@ -94,13 +94,13 @@ def replay(
       kafkascope replay prod.pcapng --to test-broker:9092 -Y 'client == billing'
       kafkascope replay 2x.pcapng --to new:9092 --speed max --allow-writes --group-prefix test-
     """
-    if wish.form in ("tsv", "csv"):
+    if options.form in ("tsv", "csv"):
         raise click.UsageError("replay prints text or JSON")
     if group_prefix and same_groups:
         raise click.UsageError("--group-prefix or --same-groups, not both")
     if bool(sasl) != bool(user):
         raise click.UsageError("--sasl and --user belong together")
-    options = ReplayOptions(
+    settings = ReplayOptions(
         [_address(text.strip()) for text in to.split(",")],
         _speed(speed),
         allow_writes,
@@ -112,7 +112,7 @@ def replay(
         _tls(cafile) if tls or cafile else None,
         (sasl, user) if sasl and user else None,
     )
-    return _replay(wish, options)
+    return _replay(options, settings)
 
 
 def _address(text: str) -> Address:
@@ -147,32 +147,32 @@ def _tls(cafile: str | None) -> ssl.SSLContext:
     return context
 
 
-def _reach(options: ReplayOptions) -> Reach:
+def _reach(settings: ReplayOptions) -> Reach:
     from kafkascope.proxy.replay.peer import Reach
     from kafkascope.proxy.sasl import MECHANISMS, Credentials
 
     credentials = None
-    if options.user is not None:
-        mechanism = options.user[0].upper()
+    if settings.user is not None:
+        mechanism = settings.user[0].upper()
         if mechanism not in MECHANISMS:
             known = ", ".join(MECHANISMS)
             raise click.BadParameter(f"{mechanism}: known are {known}", param_hint="--sasl")
         if PASSWORD not in os.environ:
-            raise click.UsageError(f"the password of {options.user[1]} is expected in ${PASSWORD}")
-        credentials = Credentials(mechanism, options.user[1], os.environ[PASSWORD])
-    return Reach(options.tls, credentials, options.timeout)
+            raise click.UsageError(f"the password of {settings.user[1]} is expected in ${PASSWORD}")
+        credentials = Credentials(mechanism, settings.user[1], os.environ[PASSWORD])
+    return Reach(settings.tls, credentials, settings.timeout)
 
 
-def _replay(wish: ReadOptions, options: ReplayOptions) -> int:
+def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.replay.peer import PeerError
     from kafkascope.proxy.replay.plan import Plan
     from kafkascope.proxy.replay.policy import Permit
 
-    reach = _reach(options)
-    permit = Permit(options.writes, bool(options.prefix) or options.same_groups)
-    with Reading(wish, spool=True) as reading, Output(wish) as output:
+    reach = _reach(settings)
+    permit = Permit(settings.writes, bool(settings.prefix) or settings.same_groups)
+    with Reading(options, spool=True) as reading, Output(options) as output:
         context = reading.capture.context
         session = Session(context, reading.capture.source.read)
         plan = Plan(permit)
@@ -180,14 +180,14 @@ def _replay(wish: ReadOptions, options: ReplayOptions) -> int:
             plan.add(exchange, session.add(exchange, row))
         damaged = reading.finish(tls=False)
         try:
-            outcome = asyncio.run(_run(reading, session, plan, options, reach, wish, output))
+            outcome = asyncio.run(_run(reading, session, plan, settings, reach, options, output))
         except PeerError as error:
             say(f"{error}")
             return UNREACHABLE
         except Missing as error:
             say(f"{error}")
             return 2
-        found = _print(outcome, plan, wish, output)
+        found = _print(outcome, plan, options, output)
     return damaged or (DIFFERENT if found or outcome.unanswered else 0)
 
 
@@ -199,9 +199,9 @@ async def _run(
     reading: Reading,
     session: Session,
     plan: Plan,
-    options: ReplayOptions,
+    settings: ReplayOptions,
     reach: Reach,
-    wish: ReadOptions,
+    options: ReadOptions,
     output: Output,
 ) -> Outcome:
     from kafkascope.proxy.replay.cluster import LiveCluster, known_versions
@@ -209,25 +209,25 @@ async def _run(
     from kafkascope.proxy.replay.run import Replay
 
     context = reading.capture.context
-    cluster = LiveCluster(options.to, reach)
+    cluster = LiveCluster(settings.to, reach)
     try:
         await cluster.open()
         topics = plan.topics(session, context.names, plan.steps()) - plan.created
         if topics:
             await cluster.refresh(sorted(topics))
-        await _have_topics(cluster, plan, topics, options)
-        remap = Remap(prefix=options.prefix, writes=options.writes)
+        await _have_topics(cluster, plan, topics, settings)
+        remap = Remap(prefix=settings.prefix, writes=settings.writes)
         remap.cluster_id, remap.captured_cluster_id = cluster.cluster_id, plan.cluster_id
         for captured, live in zip(sorted(plan.nodes), sorted(cluster.nodes), strict=False):
             remap.nodes.learn(captured, live)
-        if not wish.quiet:
+        if not options.quiet:
             address = f"{cluster.bootstrap[0]}:{cluster.bootstrap[1]}"
             nodes = len(cluster.nodes)
             peer = f"{nodes} node{'s' * (nodes != 1)}, {known_versions(cluster.versions)}"
             say(f"replaying to {address} ({peer})")
 
         def report(exchange: Any, text: str) -> None:
-            if wish.verbose:
+            if options.verbose:
                 name = f"{exchange.api} v{exchange.api_version}"
                 say(f"{exchange.number:>6}  {name:<28} {text}", bare=True)
 
@@ -238,8 +238,8 @@ async def _run(
             cluster,
             remap,
             reach,
-            speed=options.speed,
-            strict=options.strict,
+            speed=settings.speed,
+            strict=settings.strict,
             report=report,
         )
         return await replaying.run()
@@ -249,11 +249,11 @@ async def _run(
         await cluster.close()
 
 
-async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: ReplayOptions) -> None:
+async def _have_topics(cluster: Any, plan: Plan, topics: set[str], settings: ReplayOptions) -> None:
     missing = {name for name in topics - cluster.topics if not name.startswith("__")}
     if not missing:
         return
-    if not options.create:
+    if not settings.create:
         shown = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
         raise Missing(f"the target has no topic {shown}: create it, or give --create-topics")
     wanted = {name: plan.partitions.get(name, 1) for name in sorted(missing)}
@@ -265,7 +265,7 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Repl
 # --- what came of it
 
 
-def _print(outcome: Outcome, plan: Plan, wish: ReadOptions, output: Output) -> int:
+def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -> int:
     """Print differences, latency and what was left out; the number of differences."""
     from kafkascope.proxy.replay.summary import lines_of, not_answered
 
@@ -274,7 +274,7 @@ def _print(outcome: Outcome, plan: Plan, wish: ReadOptions, output: Output) -> i
     unanswered = not_answered(findings)
     if unanswered:
         say(f"the target does not answer {unanswered}")
-    if wish.form in ("json", "jsonl"):
+    if options.form in ("json", "jsonl"):
         _print_json(outcome, findings, skipped, output)
         return len(findings)
     for line, role in lines_of(findings):

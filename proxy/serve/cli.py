@@ -75,7 +75,7 @@ class ServeOptions(NamedTuple):
 )
 @click.option("--until-eof", is_flag=True, hidden=True)
 def serve(
-    wish: ReadOptions,
+    options: ReadOptions,
     listen: str,
     advertise: str | None,
     pace: str,
@@ -98,7 +98,7 @@ def serve(
     if address is None:
         raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
     host, port = address
-    options = ServeOptions(
+    settings = ServeOptions(
         host,
         port,
         advertise,
@@ -107,7 +107,7 @@ def serve(
         _users(users, file),
         _tls(advertise or host, tls_cert, tls_key, confdir) if tls or tls_cert else None,
     )
-    return _read_and_serve(wish, options)
+    return _read_and_serve(options, settings)
 
 
 def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
@@ -150,13 +150,13 @@ def _tls(
     return context
 
 
-def _read_and_serve(wish: ReadOptions, options: ServeOptions) -> int:
+def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.serve.captured_cluster import CapturedCluster
     from kafkascope.proxy.serve.library import Library
 
-    with Reading(wish, spool=True) as reading:
+    with Reading(options, spool=True) as reading:
         context = reading.capture.context
         session = Session(context, reading.capture.source.read)
         model, library = CapturedCluster(context.names), Library(session)
@@ -169,39 +169,39 @@ def _read_and_serve(wish: ReadOptions, options: ServeOptions) -> int:
         if not model.asked:
             say("there is nothing to serve")
             return damaged or BUSY
-        code = asyncio.run(_serve(model, library, wish, options))
+        code = asyncio.run(_serve(model, library, options, settings))
     return code or damaged
 
 
 async def _serve(
-    model: CapturedCluster, library: Library, wish: ReadOptions, options: ServeOptions
+    model: CapturedCluster, library: Library, options: ReadOptions, settings: ServeOptions
 ) -> int:
     from kafkascope.proxy.serve.broker import Broker
     from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server
 
     def tell(text: str) -> None:
-        if not wish.quiet:
+        if not options.quiet:
             say(f"{text}")
 
-    accounts = Accounts(options.users)
-    server = Server(tell, accounts=accounts, tls=options.tls)
+    accounts = Accounts(settings.users)
+    server = Server(tell, accounts=accounts, tls=settings.tls)
     places: dict[int, tuple[str, int]] = {}
-    port = options.port
+    port = settings.port
     try:
         for place, node in enumerate(sorted(model.nodes)):
-            port = options.port + place if options.port else 0
-            host, taken = await server.listen(options.host, port)
-            places[node] = options.advertise or host, taken
+            port = settings.port + place if settings.port else 0
+            host, taken = await server.listen(settings.host, port)
+            places[node] = settings.advertise or host, taken
     except OSError as error:
         # Of names that nobody knows the number is below 0, and not the system's.
         known = error.errno is not None and error.errno > 0
         why = os.strerror(error.errno or 0) if known else error.strerror or error
-        say(f"{options.host}:{port}: {why}")
+        say(f"{settings.host}:{port}: {why}")
         await server.stop()
         return BUSY
     server.broker = Broker(
-        model, library, places, original_pace=options.original_pace, login=accounts.required
+        model, library, places, original_pace=settings.original_pace, login=accounts.required
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -212,7 +212,7 @@ async def _serve(
     topics = sum(1 for topic in model.topics.values() if topic.partitions)
     out(first)
     tell(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
-    if options.until_eof:
+    if settings.until_eof:
         # Whoever started us holds our stdin: when it is gone, we go.
         try:
             loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)

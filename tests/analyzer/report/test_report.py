@@ -231,15 +231,15 @@ def test_all_names_can_be_hidden(tmp_path: Path) -> None:
 
 
 def counted(path: Path, *, hides: bool) -> ReportFacts:
-    wishes: list[ReadOptions] = []
+    given: list[ReadOptions] = []
 
     @click.command()
     @reading_options()
-    def probe(wish: ReadOptions) -> None:
-        wishes.append(wish)
+    def probe(options: ReadOptions) -> None:
+        given.append(options)
 
     assert CliRunner().invoke(probe, [str(path)]).exit_code == 0
-    with Reading(wishes[0]) as reading:
+    with Reading(given[0]) as reading:
         return collect(reading, Disguise(reading.capture.context.names) if hides else None)
 
 
