@@ -8,11 +8,13 @@ goes to addresses that nobody has leaves for the bridge and is never answered.
 import ctypes
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-__all__ = ["BRIDGE", "network"]
+from tests.interop.link import Link, joined, whole_frames
+
+__all__ = ["BRIDGE", "inside", "network"]
 
 BRIDGE = "br0"
 HOME = "kafkascope-demo"
@@ -21,10 +23,17 @@ GATEWAY = "10.0.0.254"
 
 
 @contextmanager
-def network(brokers: tuple[str, ...], clients: dict[str, str]) -> Iterator[dict[str, list[str]]]:
-    """Name of a client -> the words before its command. `clients`: name -> address."""
+def network(
+    brokers: tuple[str, ...],
+    clients: Mapping[str, str],
+    gateway: str = GATEWAY,
+    links: Mapping[str, Link] = {},
+) -> Iterator[dict[str, list[str]]]:
+    """Name of a client -> the words before its command. `clients`: name -> address. `links`: name
+    of a client -> how poor its link is."""
     made: list[str] = []
     before = os.open("/proc/self/ns/net", os.O_RDONLY)
+    carried = ExitStack()
     try:
         _ip("netns", "add", HOME)
         made.append(HOME)
@@ -34,7 +43,7 @@ def network(brokers: tuple[str, ...], clients: dict[str, str]) -> Iterator[dict[
         # Off: what clients send to strange addresses has to get lost, not to be refused.
         for name in ("ip_forward", "conf/all/forwarding"):
             Path(f"/proc/sys/net/ipv4/{name}").write_text("0")
-        for address in (*brokers, GATEWAY):
+        for address in (*brokers, gateway):
             _ip("address", "add", f"{address}/16", "dev", BRIDGE)
         _ip("link", "set", BRIDGE, "up")
         prefixes = {}
@@ -44,21 +53,43 @@ def network(brokers: tuple[str, ...], clients: dict[str, str]) -> Iterator[dict[
             made.append(space)
             plug = ("type", "veth", "peer", "name", "eth0", "netns", space)
             _ip("link", "add", f"veth{number}", *plug)
-            _ip("link", "set", f"veth{number}", "master", BRIDGE, "up")
+            _ip("link", "set", f"veth{number}", "up")
+            if name in links:
+                _ip("link", "add", f"far{number}", "up", "type", "veth", "peer", f"near{number}")
+                carried.enter_context(joined(f"veth{number}", f"far{number}", links[name]))
+            near = f"near{number}" if name in links else f"veth{number}"
+            _ip("link", "set", near, "master", BRIDGE, "up")
             for words in (
                 ("link", "set", "lo", "up"),
                 ("link", "set", "eth0", "up"),
                 ("address", "add", f"{address}/16", "dev", "eth0"),
-                ("route", "add", "default", "via", GATEWAY),
+                ("route", "add", "default", "via", gateway),
             ):
                 _ip("-netns", space, *words)
+            if name in links:
+                whole_frames(BRIDGE)
+                with inside(space):
+                    whole_frames("eth0")
             prefixes[name] = ["ip", "netns", "exec", space]
         yield prefixes
     finally:
+        carried.close()
         _setns(before)
         os.close(before)
         for space in reversed(made):
             _ip("netns", "delete", space)
+
+
+@contextmanager
+def inside(space: str) -> Iterator[None]:
+    """This thread, and all that it starts, is in a namespace for a while."""
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        _enter(f"/run/netns/{space}")
+        yield
+    finally:
+        _setns(before)
+        os.close(before)
 
 
 def _ip(*words: str) -> None:
