@@ -22,6 +22,11 @@ MENDED: Final = (
 MOST_CLIENTS: Final = 20
 """With one producer id: a transactional id goes from one instance to the next."""
 FORGOTTEN: Final = ": the broker has forgotten it, as it does when it expired"
+UNSEEN: Final = ", and a broker took what is behind them"
+ELSEWHERE: Final = (
+    "Brokers take no batch out of order: those between went to a broker, or over an interface, "
+    "that is not captured; or the broker had forgotten the producer meanwhile."
+)
 RULE_OF: Final = {
     45: "sequence-refused",
     46: "sequence-repeated",
@@ -48,7 +53,8 @@ class Sequences(Detector):
             "sequence-gap",
             "warning",
             "sequence numbers of an idempotent producer are missing",
-            "Batches between were lost, refused, or sent where the capture does not look.",
+            "Batches between were never sent or got lost, and no broker says that it took what "
+            "came behind: with acks=0 it can only close the connection.",
             "OUT_OF_ORDER_SEQUENCE_NUMBER",
             brief="sequence numbers of {client} are missing",
         ),
@@ -146,12 +152,15 @@ class Sequences(Detector):
                     f"{plural(lane['missing'], 'sequence number')} of producer {lane['producer']} "
                     f"(epoch {lane['epoch']}) for {place} "
                     f"{'is' if lane['missing'] == 1 else 'are'} missing between "
-                    f"{lane['first_sequence']} and {lane['last_sequence']}",
+                    f"{lane['first_sequence']} and {lane['last_sequence']}"
+                    + (UNSEEN if lane["unseen"] else ""),
                     f"{_sent_by(lane['producer'])} and number >= {lane['gap']}",
                     count=lane["missing"],
                     first_ns=lane["gap_first"],
                     last_ns=lane["gap_first"],
                     number=lane["gap"],
+                    severity="note" if lane["unseen"] else None,
+                    advice=ELSEWHERE if lane["unseen"] else "",
                     about=[
                         *_sender(lane["producer"], senders),
                         ("partition", place),

@@ -255,6 +255,7 @@ class Producers(Accumulator):
                 "errors": [error_name(code) for code in sorted(lane.errors)],
                 "repeated": lane.repeated,
                 "gap": lane.gap,
+                "unseen": lane.unseen,
                 "repeated_first": lane.repeated_ns,
                 "repeated_last": lane.repeated_last_ns,
                 "gap_first": lane.gap_ns,

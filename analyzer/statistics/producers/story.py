@@ -54,6 +54,9 @@ class SequenceLane:
     """Number of the first exchange behind a gap."""
     gap_ns: int | None = None
     """Its time."""
+    unseen: bool = False
+    """Whether a broker acknowledged a batch behind all gaps: it takes none out of order, so it had
+    what is missing here."""
 
 
 def lanes_of(events: Sequence[Event]) -> list[SequenceLane]:
@@ -78,6 +81,8 @@ def _follow(lane: SequenceLane, events: list[Event]) -> None:
     out_of_order: set[int] = set()
     taken: list[tuple[int, int, int, int]] = []
     """(place, records, number of the exchange, time) of what was not refused"""
+    acknowledged = -SEQUENCES
+    """The last place of those that were answered."""
     base = events[0].about["sequence"]
     for event in events:
         about = event.about
@@ -101,6 +106,8 @@ def _follow(lane: SequenceLane, events: list[Event]) -> None:
             # Counted from the first one, so that the wrap at 2^31 is none.
             place = (sequence - base + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
             taken.append((place, count, event.number, event.time_ns))
+            if about["answered"]:
+                acknowledged = max(acknowledged, place)
     lane.refused = len(out_of_order)
     if not taken:
         lane.first = lane.last = base
@@ -110,6 +117,7 @@ def _follow(lane: SequenceLane, events: list[Event]) -> None:
     for place, count, number, time_ns in taken:
         if place > end:
             lane.missing += place - end
+            lane.unseen = acknowledged >= place
             if lane.gap is None:
                 lane.gap, lane.gap_ns = number, time_ns
         end = max(end, place + count)
