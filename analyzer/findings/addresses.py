@@ -60,8 +60,8 @@ class Addresses(Detector):
         ),
         Rule(
             "address-private",
-            "warning",
-            "a client with a public address was told a private one",
+            "error",
+            "a client with a public address was told a private one, and does not get there",
             ADVERTISED,
         ),
         Rule(
@@ -112,7 +112,7 @@ class Addresses(Detector):
         if remark.startswith("private, told to"):
             return "address-private", (
                 f"node {node} is advertised with the private address {address} to {clients} at "
-                f"{remark.rpartition(' ')[2]}"
+                f"{remark.rpartition(' ')[2]}, which does not get there"
             )
         if remark == "no address that can be reached":
             return "address-unspecified", f"node {node} is advertised as {address} to {clients}"

@@ -62,6 +62,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         after_ns=PATIENT,
     ),
     Explanation(
+        ("address-private",),
+        ("address-unreachable", "address-unanswered"),
+        ("broker",),
+        "a private address leads nowhere from outside, or to another machine there",
+        after_ns=PATIENT,
+    ),
+    Explanation(
         ("address-unresolved",),
         AGAIN,
         ("client",),
@@ -279,6 +286,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("group",),
         "a member whose application does not poll leaves its group; the others take over, and "
         "what it had not committed is read again",
+    ),
+    Explanation(
+        ("owned-twice",),
+        ("redelivered", "commit-back"),
+        ("group",),
+        "two members read and commit the same partition, each for itself",
+        after_ns=PATIENT,
     ),
     Explanation(
         ("rebalance-expired", "rebalance-restarts", "static-conflict"),

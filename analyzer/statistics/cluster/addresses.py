@@ -59,6 +59,16 @@ def is_loopback(host: str) -> bool:
     )
 
 
+def is_private(host: str) -> bool:
+    """An address of a network of one's own, as of RFC 1918."""
+    return is_address(host) and ip_address(host.partition("%")[0]).is_private
+
+
+def is_public(host: str) -> bool:
+    """An address that is the same everywhere."""
+    return is_address(host) and ip_address(host.partition("%")[0]).is_global
+
+
 @lru_cache(maxsize=4096)
 def plain(host: str) -> str:
     """An address as it is compared: without a zone, in its usual spelling, IPv4 out of IPv6."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback
+from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback, is_private
 from kafkascope.analyzer.statistics.cluster.model import Node
 from kafkascope.analyzer.statistics.cluster.reach import Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
@@ -25,7 +25,7 @@ class Contacted(NamedTuple):
 def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Contacted:
     """Whether those who were told a node's address reached it, and what anybody did there."""
     word, host = judged.best(key), key[2]
-    remarks = _remarks(host, node)
+    remarks = _remarks(key, node, judged)
     found = [sums[place] for place in judged.places(key) if place in sums]
     attempts = sum(each.count for _, each in found)
     exchanges = sum(contact.exchanges for contact, _ in found)
@@ -47,14 +47,15 @@ def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Con
     return Contacted(word, attempts or None, exchanges, remarks)
 
 
-def _remarks(host: str, node: Node) -> list[str]:
+def _remarks(key: NodeKey, node: Node, judged: JudgedReach) -> list[str]:
     """What may be wrong with an address for those who were told it."""
+    host = key[2]
     strangers = sorted({place for _, place in node.clients if not is_loopback(place)})
     if is_loopback(host) and strangers:
         return [f"loopback, told to {strangers[0]}"]
     if is_address(host) and ip_address(host).is_unspecified:
         return ["no address that can be reached"]
-    public = [place for place in strangers if is_address(place) and ip_address(place).is_global]
-    if is_address(host) and ip_address(host).is_private and public:
-        return [f"private, told to {public[0]}"]
+    if is_private(host):
+        outside = sorted({each[1] for each in judged.told[key] if judged.is_outside(key, each)})
+        return [f"private, told to {outside[0]}"] if outside else []
     return []

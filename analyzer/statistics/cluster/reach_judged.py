@@ -14,7 +14,13 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.identity import ClientKey
-from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback, plain
+from kafkascope.analyzer.statistics.cluster.addresses import (
+    is_address,
+    is_loopback,
+    is_private,
+    is_public,
+    plain,
+)
 from kafkascope.analyzer.statistics.cluster.reach_model import Advertised, Attempts, Contact
 from kafkascope.analyzer.statistics.limits import limit
 
@@ -69,6 +75,8 @@ class JudgedReach:
             if contact.answered
         }
         """(client host, host, port) where anybody on a host was answered."""
+        self._inside = {client for client, host, _ in self._answered if is_private(host)}
+        """Hosts of clients that private addresses answer: these lead there, whatever their own."""
         self._literals: dict[tuple[str, int, int], set[str]] = {}
         """(role, node, port) -> addresses that stand for it."""
         for role, number, host, port in self.told if one_cluster else ():
@@ -235,6 +243,15 @@ class JudgedReach:
         last = max(each.last_look_ns or 0 for each in looks)
         least, pace_ns = limit("addresses.looks"), limit("addresses.pace")
         return count >= least and last - first <= pace_ns * (count - 1)
+
+    def is_outside(self, node: NodeKey, client: ClientKey) -> bool:
+        """Whether a client has a public address and did not get to a private one that it was told,
+        although it tried, or has nowhere else to go."""
+        return (
+            is_public(client[1])
+            and client[1] not in self._inside
+            and (self.word(node, client) == "failed" or self.is_waiting(client))
+        )
 
     def stuck(self) -> Iterator[StuckClient]:
         """Clients that reached nothing of what they were told, and go on asking."""
