@@ -48,9 +48,8 @@ touched names the rule: it is a note then, without advice for the broker, when a
 
 A rule's severity is the usual one; a single occurrence, or one among brokers, may be a note.
 What a rule is shown by is a capture of real traffic in `tests/analyzer/captures` or
-`captures/samples`; "synthetic" is traffic that a test makes by hand, and the reason why. Its limits
-are the thresholds that decide whether a rule is told, how severe it is, or what it says; tests hold
-each one from both sides.
+`captures/samples`. Its limits are the thresholds that decide whether a rule is told, how severe it
+is, or what it says; tests hold each one from both sides.
 
 With `-Y` only the exchanges that pass are judged, and connections without any are not.
 
@@ -108,11 +107,11 @@ def lines() -> Iterator[str]:
 def _proof(rule: str) -> str:
     """The capture of real traffic that shows it, of those that tests hold us to."""
     from tests.analyzer.findings.test_captures import TROUBLE
-    from tests.analyzer.findings.test_rules import MADE, SAMPLED
+    from tests.analyzer.findings.test_rules import SAMPLED
 
     shown = [capture for capture, rules in TROUBLE.items() if rule in rules]
     shown += [SAMPLED[rule]] if rule in SAMPLED else []
-    return f"`{shown[0]}`" if shown else f"synthetic: {MADE[rule].why}"
+    return f"`{shown[0]}`"
 
 
 def _effects(rule: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Makes the captures in `tests/analyzer/captures/`: traffic that shows one trouble each.
 
-    python -m tests.interop.make_findings [NAME...]
+    python -m tests.interop.make_findings [NAME...]      (as root, those of `make_networks`)
 
 Real brokers and clients; faults by the proxy where a cluster would not fail by itself, hand-made
 requests where no client of today makes the mistake. Ports and folders are fixed, so that the bytes
@@ -14,11 +14,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
 from tests.interop.brokers import KRaftCluster
-from tests.interop.make_findings_kit import HOME, PORT, SASL, SCENARIOS, TARGET, UNTIL_LATER
+from tests.interop.demo.network import BRIDGE, network
+from tests.interop.make_findings_kit import (
+    HOME,
+    NETWORKS,
+    PORT,
+    SASL,
+    SCENARIOS,
+    TARGET,
+    UNTIL_LATER,
+    Network,
+)
 from tests.interop.sniff import sniff
 
 ADVERTISED = ",".join(
@@ -40,11 +51,14 @@ SETTINGS: dict[str, dict[str, str]] = {
     "tls-only": TLS,
 }
 """Scenarios that need a broker of their own."""
+NODES = {"seen-by-one": 3}
+"""Scenarios that need several."""
 MODULES = (
     "make_findings_brokers",
     "make_findings_consumers",
     "make_findings_producers",
     "make_findings_security",
+    "make_networks",
     "make_records",
 )
 """Where scenarios are registered; `make_groups` is another one."""
@@ -57,7 +71,7 @@ def make(name: str, cluster: KRaftCluster, folder: Path) -> None:
     """One capture."""
     function, ports = SCENARIOS[name]
     raw = folder / f"{name}.pcap"
-    with sniff(raw, ports):
+    with sniff(raw, ports, BRIDGE if name in NETWORKS else "lo"):
         function(cluster)
     UNTIL_LATER.close()
     data = raw.read_bytes()
@@ -85,15 +99,21 @@ def keystore() -> None:
     (HOME / "key.pem").write_bytes(key.read_bytes() + cert.read_bytes())
 
 
-def run(names: list[str], settings: dict[str, str]) -> None:
-    """Make captures with one broker."""
+def run(
+    names: list[str], settings: dict[str, str], nodes: int = 1, where: Network | None = None
+) -> None:
+    """Make captures with one cluster, in a network of its own or on loopback."""
     shutil.rmtree(HOME, ignore_errors=True)
     keystore()
     settings = {**COMMON, **settings}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        KRaftCluster("4.4.0", 1, HOME, base_port=PORT, settings=settings) as cluster,
-    ):
+    with ExitStack() as stack:
+        if where is not None:
+            spaces = stack.enter_context(network(*where.addresses))
+            where.spaces.update({name: words[-1] for name, words in spaces.items()})
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        cluster = stack.enter_context(
+            KRaftCluster("4.4.0", nodes, HOME, base_port=PORT, settings=settings)
+        )
         for name in names:
             try:
                 make(name, cluster, Path(folder))
@@ -110,12 +130,14 @@ def main(names: list[str]) -> None:
     COMMON.update(make_groups.FAST)
     TARGET.mkdir(exist_ok=True)
     wanted = names or list(SCENARIOS)
-    common = [name for name in wanted if name not in SETTINGS]
+    common = [name for name in wanted if name not in {*SETTINGS, *NODES, *NETWORKS}]
     if common:
         run(common, {})
     for name in wanted:
-        if name in SETTINGS:
-            run([name], SETTINGS[name])
+        if name not in common:
+            where = NETWORKS.get(name)
+            settings = where.settings if where else SETTINGS.get(name, {})
+            run([name], settings, NODES.get(name, 1), where)
 
 
 if __name__ == "__main__":

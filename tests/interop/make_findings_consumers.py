@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
+from typing import Any
 
 from confluent_kafka import TopicPartition
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from tests.interop.brokers import KRaftCluster
-from tests.interop.make_findings_kit import PORT, Raw, consumer, fill, read, scenario, topics
+from tests.interop.make_findings_kit import (
+    BROKER,
+    PORT,
+    Raw,
+    consumer,
+    fill,
+    read,
+    scenario,
+    topics,
+)
 from tests.interop.maven import ROOT
 
 
@@ -21,6 +34,51 @@ def eager_fetches(cluster: KRaftCluster) -> None:
     client = consumer("eager", "eager-group", fetch_wait_max_ms=1, fetch_error_backoff_ms=0)
     client.assign([TopicPartition("empty", 0, 0)])
     read(client, 1, 1.8)
+    client.close()
+
+
+class Overlapping(RangePartitionAssignor):
+    """An assignor that somebody wrote: it counts the last partition of each member again."""
+
+    name = "ours"
+
+    @classmethod
+    def assign(cls, cluster: Any, members: Any) -> Any:
+        """As its parent, with one more partition for each member but the last."""
+        found = super().assign(cluster, members)
+        last = max(cluster.partitions_for_topic("doubled"))
+        for member, each in found.items():
+            ((topic, mine),) = each.assigned_partitions
+            mine = [*mine, mine[-1] + 1] if mine[-1] < last else mine
+            found[member] = type(each)(cls.version, [(topic, mine)], b"")
+        return found
+
+
+@scenario()
+def owned_twice(cluster: KRaftCluster) -> None:
+    """Two members of a group whose assignor gives a partition to both: each reads its records."""
+    topics("doubled", partitions=4)
+    for partition in range(4):
+        fill("doubled", 5, partition)
+    threads = [threading.Thread(target=_share, args=(name,)) for name in ("left", "right")]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+def _share(name: str) -> None:
+    client = KafkaConsumer(
+        "doubled",
+        bootstrap_servers=BROKER,
+        client_id=name,
+        group_id="doubled-group",
+        auto_offset_reset="earliest",
+        partition_assignment_strategy=[Overlapping],
+    )
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        client.poll(500)
     client.close()
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -32,6 +32,21 @@ Scenario = Callable[[KRaftCluster], None]
 SCENARIOS: dict[str, tuple[Scenario, tuple[int, ...]]] = {}
 UNTIL_LATER = ExitStack()
 """What is to be closed when nobody captures any longer."""
+
+
+class Network(NamedTuple):
+    """Where a scenario runs that needs machines of its own."""
+
+    addresses: tuple[Any, ...]
+    """What `network` takes."""
+    settings: dict[str, str]
+    """Of the broker."""
+    spaces: dict[str, str]
+    """Name of a client -> its namespace, while the network is there."""
+
+
+NETWORKS: dict[str, Network] = {}
+"""Scenario -> its network; it is captured on the bridge."""
 
 
 def scenario(*ports: int) -> Callable[[Scenario], Scenario]:
@@ -76,9 +91,13 @@ class Raw:
 
     def ask(self, api: str, version: int, **fields: Any) -> bytes:
         """Send a request; the frame of its answer, empty when the connection ends."""
+        self.tell(api, version, **fields)
+        return self.answer()
+
+    def tell(self, api: str, version: int, **fields: Any) -> None:
+        """Send a request, and wait for nothing."""
         self.ids += 1
         self.socket.sendall(request(api, version, self.ids, self.name, **fields))
-        return self.answer()
 
     def answer(self) -> bytes:
         head = self._read(4)

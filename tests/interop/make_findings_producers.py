@@ -63,6 +63,47 @@ def sequences(cluster: KRaftCluster) -> None:
 
 
 @scenario()
+def sequence_gap(cluster: KRaftCluster) -> None:
+    """A producer that leaves batches out and asks for no answers: the broker refuses what is behind
+    the gap, and has no way to say so but to close the connection."""
+    topics("gaps")
+    with closing(Raw(PORT, "careless")) as raw:
+        asked = {"transactional_id": None, "transaction_timeout_ms": 60000}
+        number, epoch = -1, 0
+        while number < 0:  # COORDINATOR_LOAD_IN_PROGRESS at first
+            time.sleep(0.2)
+            number, epoch = struct.unpack_from(">qh", raw.ask("InitProducerId", 1, **asked), 10)
+        for sequence in (0, 2, 10):
+            data = batch(2, (number, epoch, sequence))
+            sent = [{"name": "gaps", "partition_data": [{"index": 0, "records": data}]}]
+            raw.tell("Produce", 7, acks=0, timeout_ms=5000, topic_data=sent)
+            time.sleep(0.2)
+        raw.answer()
+
+
+@scenario()
+def seen_by_one(cluster: KRaftCluster) -> None:
+    """One of three brokers is captured; the leader of a partition goes to another one and comes
+    back, and with it an idempotent producer: what it sent there is missing here."""
+    topics("wandering")
+    out = producer("wanderer", enable_idempotence=True)
+    for leader in (1, 2, 1):
+        move("wandering", leader)
+        for number in range(10):
+            out.produce("wandering", b"%d" % number)
+            out.flush(20)
+
+
+def move(topic: str, node: int) -> None:
+    """Make a node the only replica of the first partition of a topic."""
+    with closing(Raw(PORT + 2, "mover")) as raw:
+        place = {"partition_index": 0, "replicas": [node]}
+        wanted = [{"name": topic, "partitions": [place]}]
+        raw.ask("AlterPartitionReassignments", 0, timeout_ms=10000, topics=wanted)
+        time.sleep(3)
+
+
+@scenario()
 def fenced_producer(cluster: KRaftCluster) -> None:
     """Two producers with one transactional id; an aborted transaction."""
     topics("tx")

@@ -61,10 +61,19 @@ def test_no_address_at_all() -> None:
     assert "address-unspecified" in found([asking((1, "0.0.0.0", 9092))])
 
 
-def test_a_private_address_for_a_public_client() -> None:
-    wire = asking((1, "10.9.9.9", 9092))
+@pytest.mark.parametrize(
+    ("broker", "times", "tells"),
+    [
+        ("8.8.8.8", 4, True),
+        ("8.8.8.8", 1, False),  # it may get there yet
+        ("10.0.1.2", 4, False),  # it is inside, whatever its own address is
+    ],
+)
+def test_a_private_address_for_a_public_client(broker: str, times: int, tells: bool) -> None:
+    wire = asking((1, "10.9.9.9", 9092), times=times)
     wire.connection.a = CLIENT._replace(host="8.8.4.4")
-    assert "address-private" in found([wire])
+    wire.connection.b = wire.connection.b._replace(host=broker)
+    assert ("address-private" in found([wire])) == tells
 
 
 def test_addresses_that_a_client_never_used() -> None:
@@ -344,7 +353,7 @@ def test_a_consumer_that_falls_silent_in_its_group() -> None:
 # --- producers ----------------------------------------------------------------------------------
 
 
-def producing(sequences: list[int], seconds: float = 0) -> list[Wire]:
+def producing(sequences: list[int], seconds: float = 0, answers: int = 99) -> list[Wire]:
     wire = Wire()
     for place, sequence in enumerate(sequences, 1):
         data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
@@ -358,7 +367,8 @@ def producing(sequences: list[int], seconds: float = 0) -> list[Wire]:
             "log_start_offset": 0,
         }
         answer = [{"name": "t", "partition_responses": [part]}]
-        wire.broker(response("Produce", 7, place, responses=answer))
+        if place <= answers:
+            wire.broker(response("Produce", 7, place, responses=answer))
         wire.time_ns += int(seconds * SECOND)
     return [wire]
 
@@ -366,6 +376,13 @@ def producing(sequences: list[int], seconds: float = 0) -> list[Wire]:
 def test_sequences_that_are_missing() -> None:
     finding = found(producing([0, 2, 6]))["sequence-gap"]
     assert finding.text.startswith("2 sequence numbers of producer 7")
+
+
+def test_sequences_that_are_missing_where_a_broker_took_what_is_behind_them() -> None:
+    (wire,) = producing([0, 2, 6])
+    assert found([wire])["sequence-gap"].severity == "note"
+    (wire,) = producing([0, 2, 6], answers=2)
+    assert found([wire])["sequence-gap"].severity == "warning"
 
 
 def test_sequences_without_a_gap() -> None:

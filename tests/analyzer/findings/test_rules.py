@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import pytest
 
 from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import RULES
 from kafkascope.analyzer.findings.view import among
-from tests.analyzer.findings import test_handmade as handmade
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, capture_of, judged
 
 SAMPLED = {
@@ -21,38 +17,6 @@ SAMPLED = {
     "surplus": "librdkafka",
 }
 """Rule -> a capture that shows it, among much else."""
-
-
-class Made(NamedTuple):
-    """Traffic made by hand."""
-
-    test: Callable[[], None]
-    why: str
-    """Why no capture of a real cluster shows the trouble."""
-
-
-MADE = {
-    "address-private": Made(
-        handmade.test_a_private_address_for_a_public_client,
-        "one machine has no public addresses",
-    ),
-    "address-unspecified": Made(
-        handmade.test_no_address_at_all,
-        "brokers refuse to start with 0.0.0.0 in advertised.listeners; gateways tell it",
-    ),
-    "network-far": Made(handmade.test_a_network_that_is_far_away, "one machine has no far network"),
-    "network-loss": Made(
-        handmade.test_segments_that_were_sent_again, "one machine loses no packets"
-    ),
-    "owned-twice": Made(
-        handmade.test_partitions_that_two_members_hold,
-        "the assignors of Kafka and of its clients give a partition to one member",
-    ),
-    "sequence-gap": Made(
-        handmade.test_sequences_that_are_missing, "the clients that are known skip no sequence"
-    ),
-}
-"""Rule -> the test that makes its trouble by hand."""
 
 CALM = {
     "address-loopback": "healthy",
@@ -96,8 +60,8 @@ CALM = {
     "stale-leader": "leader-moved",
     "lookup-storm": "short-connections",
     "message-too-large": "large-batches",
-    "network-far": "stopped-broker",
-    "network-loss": "healthy",
+    "network-far": "lossy-network",
+    "network-loss": "far-network",
     "no-answer-yet": "lost-answers",
     "no-api-versions": "java-old",
     "not-kafka": "tls-only",
@@ -155,7 +119,7 @@ def found_in(name: str) -> set[str]:
 
 
 def test_every_rule_has_both_kinds_of_traffic() -> None:
-    shown = set().union(*TROUBLE.values(), SAMPLED, MADE)
+    shown = set().union(*TROUBLE.values(), SAMPLED)
     assert shown == set(RULES)
     assert CALM.keys() == set(RULES)
 
