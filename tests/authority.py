@@ -25,7 +25,14 @@ class Authority:
         self.certificate = folder / "ca.pem"
         self.certificate.write_bytes(self._sign(self.name, self.key.public_key(), True))
 
-    def _sign(self, name: x509.Name, key: Any, ca: bool, *alternatives: str) -> bytes:
+    def _sign(
+        self,
+        name: x509.Name,
+        key: Any,
+        ca: bool,
+        *alternatives: str,
+        until: timedelta = timedelta(days=2),
+    ) -> bytes:
         now = datetime.now(UTC)
         builder = (
             x509.CertificateBuilder()
@@ -33,8 +40,8 @@ class Authority:
             .issuer_name(self.name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=2))
+            .not_valid_before(now - timedelta(days=10))
+            .not_valid_after(now + until)
             .add_extension(x509.BasicConstraints(ca, None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(
@@ -54,13 +61,13 @@ class Authority:
         signed = builder.sign(self.key, hashes.SHA256())
         return signed.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, name: str, *alternatives: str) -> Path:
-        """A PEM with certificate and key."""
+    def issue(self, name: str, *alternatives: str, until: timedelta = timedelta(days=2)) -> Path:
+        """A PEM with certificate and key; expired when `until` is negative."""
         key = rsa.generate_private_key(65537, 2048)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         path = self.folder / f"{name}.pem"
         path.write_bytes(
-            self._sign(subject, key.public_key(), False, *alternatives)
+            self._sign(subject, key.public_key(), False, *alternatives, until=until)
             + key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.PKCS8,

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import os
 import queue
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,13 @@ def java_classes(version: str) -> JavaClasses:
 class Driver:
     """A running client program; a context manager."""
 
-    def __init__(self, client: Client, log: Path, common: dict[str, str]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        log: Path,
+        common: dict[str, str],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.client = client
         self.common = common
         self.log = log
@@ -151,6 +158,7 @@ class Driver:
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
+            env=os.environ | (environment or {}),
         )
         threading.Thread(target=self._read, daemon=True).start()
 

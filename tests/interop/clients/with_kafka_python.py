@@ -1,5 +1,6 @@
 """The steps with kafka-python. It writes no record without key and value, and no null header."""
 
+import ssl
 import threading
 import time
 from typing import Any
@@ -25,12 +26,14 @@ def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
             "sasl_plain_password": a["password"],
         }
     if "ca" in a:
+        # A context of Python's own heeds SSLKEYLOGFILE; the one that kafka-python makes does not.
+        context = ssl.create_default_context(cafile=a["ca"])
+        if "cert" in a:
+            context.load_cert_chain(a["cert"])
         conf |= {
             "security_protocol": "SASL_SSL" if "user" in a else "SSL",
-            "ssl_cafile": a["ca"],
+            "ssl_context": context,
         }
-        if "cert" in a:
-            conf |= {"ssl_certfile": a["cert"], "ssl_keyfile": a["cert"]}
     if "timeout" in a:
         conf["request_timeout_ms"] = int(a["timeout"])
     return conf

@@ -21,6 +21,9 @@ var codecs = map[string]kgo.CompressionCodec{
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 }
 
+// What earlier connections of this process left for abbreviated handshakes.
+var sessions = tls.NewLRUClientSessionCache(0)
+
 // Settings every client has: where, who, TLS.
 func settings(a arguments, suffix string) []kgo.Opt {
 	opts := []kgo.Opt{
@@ -50,6 +53,19 @@ func settings(a arguments, suffix string) []kgo.Opt {
 				panic(err)
 			}
 			config.Certificates = []tls.Certificate{pair}
+		}
+		if _, ok := a["resume"]; ok {
+			config.ClientSessionCache = sessions
+		}
+		if _, ok := a["renegotiate"]; ok {
+			config.Renegotiation = tls.RenegotiateFreelyAsClient
+		}
+		if path := os.Getenv("SSLKEYLOGFILE"); path != "" {
+			keys, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				panic(err)
+			}
+			config.KeyLogWriter = keys
 		}
 		opts = append(opts, kgo.DialTLSConfig(config))
 	}
