@@ -27,6 +27,11 @@ class Identity(NamedTuple):
     user: str
 
 
+def client_of(row: Row) -> tuple[str | None, str]:
+    """Return the client id and the host of an exchange's client."""
+    return row.client_id, host_of(row.client_address)
+
+
 @lru_cache(4096)
 def host_of(address: str) -> str:
     """An address without its port."""

@@ -157,6 +157,16 @@ class Exchange:
     """The part of the latency that the client asked for (`analyzer.waits`)."""
 
     @property
+    def request_body(self) -> dict[str, Any] | None:
+        """The decoded body of the request."""
+        return None if self.request is None else self.request.body
+
+    @property
+    def response_body(self) -> dict[str, Any] | None:
+        """The decoded body of the response."""
+        return None if self.response is None else self.response.body
+
+    @property
     def time_ns(self) -> int:
         """First byte of the request; of the response when there is no request."""
         side = self.request or self.response

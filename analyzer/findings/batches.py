@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.findings.codecs import one_topic
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
 from kafkascope.dissectors.layout import MAGICS, magic_of
 
@@ -57,13 +57,13 @@ class Batches(Detector):
         """Notes, versions and errors."""
         for note in row.notes:
             if note.severity == "error" and ("checksum" in note.text or "records:" in note.text):
-                noted = self.seen[("damaged", row.api, one_topic(row), *_who(row))]
+                noted = self.seen[("damaged", row.api, one_topic(row), *client_of(row))]
                 noted.see(row)
                 noted.numbers.add(row.number)
                 break
         version, carrier = row.api_version, CARRIES.get(row.api)
         if carrier and row.batches and version is not None and magic_of(carrier, version) < BATCHES:
-            self.seen[("old", row.api, "", *_who(row))].see(row)
+            self.seen[("old", row.api, "", *client_of(row))].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client."""
@@ -84,7 +84,3 @@ class Batches(Detector):
                 where = all_of(mine, f"api == {api} and version < {new} and batches > 0")
             named = [("topic", view.topic(topic))] if topic else []
             yield view.finding(self.rule(name), text, where, seen, about=[("client", who), *named])
-
-
-def _who(row: Row) -> tuple[str | None, str]:
-    return row.client_id, host_of(row.client_address)

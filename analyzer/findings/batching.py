@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, ShortLog
 from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table
 
 PRODUCE: Final = 0
@@ -60,8 +60,7 @@ class Batching(Detector):
                 "end_ns": row.time_ns + row.latency_ns,
                 "connection": [row.client_address, row.broker_address],
             }
-            singles = self.singles[(row.client_id, host_of(row.client_address))]
-            singles.events.add(Event(row.time_ns, row.id, 0, row.number, "single", about))
+            self.singles[client_of(row)].events.note(row, "single", about)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
     Names,
@@ -76,14 +76,11 @@ class Clocks(Detector):
                     newest = batch.max_timestamp
         if newest <= 0 and not refused:
             return
-        stamps = self.clients[(row.client_id, host_of(row.client_address))]
+        stamps = self.clients[client_of(row)]
         stamps.see(row)
         if newest > 0:
             ahead = newest * MS - row.time_ns
-            if stamps.ahead_ns is None or ahead > stamps.ahead_ns:
-                stamps.ahead_ns = ahead
-            if stamps.least_ns is None or ahead < stamps.least_ns:
-                stamps.least_ns = ahead
+            stamps.take(ahead_ns=ahead, least_ns=ahead)
         if refused:
             stamps.refused += 1
             for topic in refused:

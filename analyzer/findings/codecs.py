@@ -17,7 +17,7 @@ from kafkascope.analyzer.findings.view import (
     listed,
     plural,
 )
-from kafkascope.analyzer.identity import ClientKey, host_of
+from kafkascope.analyzer.identity import ClientKey, client_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
@@ -92,14 +92,13 @@ class Codecs(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Errors, and versions with codecs."""
         if row.errors and any(error.code == UNSUPPORTED for error in row.errors):
-            who = (row.client_id, host_of(row.client_address))
-            self.refused[(row.api, one_topic(row), *who)].see(row)
+            self.refused[(row.api, one_topic(row), *client_of(row))].see(row)
         version = row.api_version
         old = row.api_key == FETCH and version is not None and version not in ZSTD_FETCHES
         if old and "zstd" in row.codecs:
-            seen = self.old[(row.client_id, host_of(row.client_address))]
+            seen = self.old[client_of(row)]
             seen.see(row)
-            seen.version = max(version or 0, seen.version or 0)
+            seen.take(version=version)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client: refused, not read, read by an old version."""
@@ -175,8 +174,8 @@ def unread_of(view: View, old: Mapping[ClientKey, Old]) -> dict[ClientKey, list[
     found: dict[ClientKey, list[Unread]] = {}
     for (topic, number, client, host), reads in view.base.delivery.reads.items():
         who = str(client or ""), str(host)
-        named, partition = str(topic_label(topic, view.names) or "?"), int(str(number))
-        committed = commits.get((f"{who[0]}@{who[1]}", named, partition), -1)
+        named = topic_label(topic, view.names) or "?"
+        committed = commits.get((f"{who[0]}@{who[1]}", named, number), -1)
         for codec, fetches in _by_codec(reads).items():
             if max(committed, reads.asked or -1) > min(each.about["from"] for each in fetches):
                 able.add((*who, codec))

@@ -10,7 +10,6 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import (
-    Event,
     Keyed,
     Measures,
     Names,
@@ -105,14 +104,13 @@ class Deleted(Detector):
         for part, (key, code) in enumerate(sorted(keys.items(), key=str)):
             if key is not None:
                 about = {"client": list(who), "code": code}
-                event = Event(row.time_ns, row.id, part, row.number, "gone", about)
-                self.refused[(key,)].events.add(event)
+                self.refused[(key,)].events.note(row, "gone", about, part)
 
     def _told(self, row: Row, exchange: Exchange, end_ns: int) -> None:
         """What Metadata and DeleteTopics say of topics."""
-        response = exchange.response.body if exchange.response is not None else None
         asked = row.api_key == METADATA
-        for each in (response or {}).get("topics" if asked else "responses", ()):
+        response = exchange.response_body or {}
+        for each in response.get("topics" if asked else "responses", ()):
             key = topic_key(each["name"], each.get("topic_id"))
             if each["error_code"] or key is None:
                 continue
@@ -120,8 +118,7 @@ class Deleted(Detector):
             if asked:
                 life.works(end_ns)
             else:
-                here = (end_ns, row.client_id or "")
-                life.deleted = min(life.deleted or here, here)
+                life.take(deleted=(end_ns, row.client_id or ""))
 
     def told(self, view: View) -> Iterator[Finding]:
         """By topic."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural, size
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, total, whole
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.reference.codes import error_name
@@ -88,7 +88,7 @@ class Denials(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Denials, and pushes of metrics."""
         if row.api_key == PUSH:
-            pushed = self.pushed[(row.client_id, host_of(row.client_address))]
+            pushed = self.pushed[client_of(row)]
             pushed.see(row)
             pushed.bytes += row.request_bytes or 0
             pushed.failed += any(error.code != NEW_SUBSCRIPTION for error in row.errors)
@@ -96,11 +96,10 @@ class Denials(Detector):
         if not row.errors:
             return
         codes = {error.code for error in row.errors if error.code in DENIALS}
-        host = host_of(row.client_address)
         if codes:
-            self.clients[(row.client_id, host)].see(row)
+            self.clients[client_of(row)].see(row)
         for code in codes:
-            denied = self.denied[(code, row.api, row.client_id, host)]
+            denied = self.denied[(code, row.api, *client_of(row))]
             denied.see(row)
             denied.users.add(row.user or "unknown")
             for error in row.errors:
@@ -113,7 +112,7 @@ class Denials(Detector):
         """By client: all that it was denied is one trouble."""
         by_client: dict[tuple[Any, Any], list[tuple[int, str, Denied]]] = {}
         for (code, api, client_id, host), denied in self.denied.items():
-            by_client.setdefault((client_id, host), []).append((int(str(code)), str(api), denied))
+            by_client.setdefault((client_id, host), []).append((code, api, denied))
         for client, parts in by_client.items():
             seen = self.clients.get(client)
             if seen is not None:

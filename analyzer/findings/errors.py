@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
@@ -72,15 +72,13 @@ class ErrorCodes(Detector):
         """Each code of an answer once for each topic."""
         if not row.errors or row.api_key == API_VERSIONS:
             return
-        host = host_of(row.client_address)
         for code, topic in {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}:
             if code not in ELSEWHERE and not (row.api_key == METADATA and code in NO_TOPIC):
-                self.seen[(code, row.api, row.client_id, host, topic)].see(row)
+                self.seen[(code, row.api, *client_of(row), topic)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
         """One finding per code, API, client and topic."""
         for (code, api, client_id, host, topic), seen in self.seen.items():
-            assert isinstance(code, int)
             first = seen.first[0] if seen.first else None
             rate = per_second(seen.count, first, seen.last_ns) or 0
             least = limit("errors.storm-busy" if code in BUSY else "errors.storm-rate")

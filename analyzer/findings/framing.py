@@ -15,7 +15,7 @@ from kafkascope.analyzer.findings.detector import (
     Worded,
 )
 from kafkascope.analyzer.findings.view import View, all_of, among, api_is, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 
 WRONG: Final = frozenset({"malformed", "truncated"})
@@ -78,10 +78,8 @@ class Framing(Detector):
             # Whether its bytes are complete is known at the end only.
             orphans = self.orphans[(row.connection, exchange.connection.first_ns)]
             orphans.see(row)
-            orphans.client = max(
-                orphans.client or ("", ""), (row.client_id or "", host_of(row.client_address))
-            )
-            orphans.broker = max(orphans.broker or "", row.broker_address)
+            client = row.client_id or "", host_of(row.client_address)
+            orphans.take(client=client, broker=row.broker_address)
         elif row.undecoded:
             for each in row.undecoded:
                 if each.reason == "surplus":
@@ -93,9 +91,7 @@ class Framing(Detector):
                     self._see("unknown", row, each.reason)
 
     def _see(self, kind: str, row: Row, words: str) -> None:
-        host = host_of(row.client_address)
-        key = (kind, row.client_id, host, row.broker_address, row.api, row.api_version)
-        odd = self.odd[key]
+        odd = self.odd[(kind, *client_of(row), row.broker_address, row.api, row.api_version)]
         odd.see(row)
         if words:
             odd.words.add(words)
@@ -140,11 +136,9 @@ class Framing(Detector):
         found: dict[tuple[str, str, str], tuple[Seen, list[Any]]] = {}
         for (number, first_ns), orphans in self.orphans.items():
             if (number, first_ns) in whole and orphans.client and orphans.broker:
-                key = (*orphans.client, orphans.broker)
-                seen, numbers = found.setdefault(key, (Seen(), []))
-                seen.count += orphans.count
-                seen.first = min(filter(None, (seen.first, orphans.first)), default=None)
-                seen.last_ns = max(seen.last_ns or 0, orphans.last_ns or 0)
+                place = (*orphans.client, orphans.broker)
+                seen, numbers = found.setdefault(place, (Seen(), []))
+                seen.take(count=orphans.count, first=orphans.first, last_ns=orphans.last_ns)
                 numbers.append(number)
         for (client_id, host, broker), (seen, numbers) in sorted(found.items()):
             who = view.client(client_id, host)

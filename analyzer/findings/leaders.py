@@ -70,15 +70,13 @@ class Leaders(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Metadata requests, and errors of leaders."""
-        refused = (
-            () if not row.errors else [e for e in row.errors if e.code in LEADER and not e.top]
-        )
+        refused = [e for e in row.errors if e.code in LEADER and not e.top]
         if row.api_key != METADATA and not refused:
             return
         asking = self.clients[(row.client_id or "", host_of(row.client_address))]
         end = row.time_ns + (row.latency_ns or 0)
         if row.api_key == METADATA:
-            asking.events.add(Event(row.time_ns, row.id, -1, row.number, "metadata", {}))
+            asking.events.note(row, "metadata", {}, -1)
             return
         for part, error in enumerate(refused[:100]):
             about: dict[str, Any] = {
@@ -87,7 +85,7 @@ class Leaders(Detector):
                 "partition": error.partition,
                 "end_ns": end,
             }
-            asking.events.add(Event(row.time_ns, row.id, part, row.number, "refused", about))
+            asking.events.note(row, "refused", about, part)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Clients that do not follow by broker; those that do, together."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, duration, once, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
@@ -80,16 +80,15 @@ class Lookups(Detector):
         """Topics that are not there."""
         for error in row.errors:
             if error.code in NO_TOPIC and not error.top and error.partition is None:
-                host = host_of(row.client_address)
                 named = topic_key(error.topic, error.topic_id)
-                self.topics[(row.client_id, host, named, error.code)].see(row)
+                self.topics[(*client_of(row), named, error.code)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client."""
         for (client_id, host, topic, code), seen in self.topics.items():
             if seen.count < limit("unknown-topic.count"):
                 continue
-            who, told = view.client(client_id, host), error_name(int(str(code)))
+            who, told = view.client(client_id, host), error_name(code)
             rate = per_second(seen.count, seen.first[0] if seen.first else None, seen.last_ns)
             pace = f", {60 * rate:.0f} times a minute" if rate else ""
             made = self._made(topic, seen, view)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, audit_of, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import told_at
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
-from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
+from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
 
@@ -79,11 +79,10 @@ class Resets(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Refused fetches, offsets that were looked up."""
-        asked = exchange.request.body if exchange.request is not None else None
-        response = exchange.response.body if exchange.response is not None else None
+        asked, response = exchange.request_body, exchange.response_body
         if asked is None or response is None:
             return
-        who = (row.client_id, host_of(row.client_address))
+        who = client_of(row)
         if row.api_key == FETCH:
             if any(error.code == OUT_OF_RANGE for error in row.errors):
                 self._refused(who, asked, response, row)
@@ -108,13 +107,14 @@ class Resets(Detector):
                 number = each["partition_index"]
                 outside = self.outside[(*who, named, number)]
                 outside.see(row)
-                here = (
-                    row.time_ns,
-                    offsets.get((named, number), -1),
-                    each.get("log_start_offset", -1),
-                    each.get("high_watermark", -1),
+                outside.take(
+                    asked=(
+                        row.time_ns,
+                        offsets.get((named, number), -1),
+                        each.get("log_start_offset", -1),
+                        each.get("high_watermark", -1),
+                    )
                 )
-                outside.asked = here if outside.asked is None else max(outside.asked, here)
 
     def _looked_up(
         self, who: tuple[str | None, str], asked: dict[str, Any], response: dict[str, Any], row: Row
@@ -131,8 +131,7 @@ class Resets(Detector):
                 if each["error_code"] or offset < 0:
                     continue
                 about = {"timestamp": wanted.get((topic["name"], number), 0), "offset": offset}
-                event = Event(row.time_ns, row.id, part, row.number, "listed", about)
-                self.listed[(*who, topic["name"], number)].events.add(event)
+                self.listed[(*who, topic["name"], number)].events.note(row, "listed", about, part)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client and topic."""
@@ -143,9 +142,8 @@ class Resets(Detector):
             for reader in place.readers
         }
         found: dict[tuple[Any, Any, Any, str], list[Refused]] = {}
-        for (client_id, host, topic, part), outside in self.outside.items():
+        for (client_id, host, topic, number), outside in self.outside.items():
             assert outside.asked is not None
-            number = int(str(part))
             time_ns, offset, begin, end = outside.asked
             named = view.topic(topic)
             known = audit.bounds.get((named, number), ([], []))
@@ -168,8 +166,7 @@ class Resets(Detector):
             name = "retention-overtook" if overtaken else "offset-out-of-range"
             if begin <= offset <= end:
                 begin = end = -1  # As it was before records were deleted.
-            mine = client_id, host
-            stopped = reset is None and self._stopped(reads, outside, mine, view)
+            stopped = reset is None and self._stopped(reads, outside, (client_id, host), view)
             text = _told(f"{named}-{number}", offset, begin, end, reset, stopped=stopped)
             lost = begin - offset if overtaken else 0
             group = place.group if place is not None else ""

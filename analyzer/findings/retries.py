@@ -26,9 +26,8 @@ from kafkascope.analyzer.findings.detector import (
 from kafkascope.analyzer.findings.offers import offered
 from kafkascope.analyzer.findings.sessions import expired_at
 from kafkascope.analyzer.findings.view import View, once, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import (
-    Event,
     Keyed,
     Names,
     measured,
@@ -91,7 +90,7 @@ class Retries(Detector):
             self._produced(row, exchange)
 
     def _produced(self, row: Row, exchange: Exchange) -> None:
-        who = (row.client_id, host_of(row.client_address))
+        who = client_of(row)
         end_ns = row.time_ns + (row.latency_ns or 0)
         for part, each in enumerate(moved(exchange)):
             _, topic, number, error, answered, _, base, batches, counts = each
@@ -99,8 +98,7 @@ class Retries(Detector):
             for batch, records in zip(batches, counts, strict=True):
                 if not row.producer_ids:
                     # Codec, size and checksum: a retry sends the same bytes.
-                    key = (*who, topic, number, batch.crc, batch.size)
-                    tries = self.batches[key]
+                    tries = self.batches[(*who, topic, number, batch.crc, batch.size)]
                     tries.see(row)
                     held = batch.record_count or 0
                     if tries.records is None or held > tries.records:
@@ -119,8 +117,7 @@ class Retries(Detector):
                 count += records
             if base is not None and not error and count:
                 about = {"base": base, "end": base + count, "end_ns": end_ns}
-                event = Event(row.time_ns, row.id, part, row.number, "appended", about)
-                self.logs[(topic, number)].events.add(event)
+                self.logs[(topic, number)].events.note(row, "appended", about, part)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By batch."""

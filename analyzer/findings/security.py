@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.offers import refused_versions
 from kafkascope.analyzer.findings.tls import failed_connections
 from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
@@ -107,10 +107,9 @@ class Security(Detector):
             odd.see(row)
             odd.words.add((host_of(row.client_address), row.broker_address))
         elif key == HANDSHAKE and any(e.code in (33, 34) for e in row.errors):
-            asked = exchange.request.body if exchange.request is not None else None
-            response = exchange.response.body if exchange.response is not None else None
-            here = self._sasl("mechanism", row, (asked or {}).get("mechanism", ""))
-            for each in (response or {}).get("mechanisms") or ():
+            asked, response = exchange.request_body or {}, exchange.response_body or {}
+            here = self._sasl("mechanism", row, asked.get("mechanism", ""))
+            for each in response.get("mechanisms") or ():
                 here.words.add(each)
         elif key == AUTHENTICATE and row.errors:
             here = self._sasl("failed", row, exchange.mechanism)
@@ -120,8 +119,7 @@ class Security(Detector):
             self._sasl("token", row, exchange.mechanism)
 
     def _sasl(self, what: str, row: Row, mechanism: str) -> Worded:
-        host = host_of(row.client_address)
-        here = self.sasl[(what, row.client_id, host, row.broker_address, mechanism)]
+        here = self.sasl[(what, *client_of(row), row.broker_address, mechanism)]
         here.see(row)
         return here
 

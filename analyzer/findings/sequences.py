@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.producers.story import OUT_OF_ORDER
@@ -95,7 +95,7 @@ class Sequences(Detector):
         """Errors of producers."""
         for code in {error.code for error in row.errors if error.code in RULE_OF}:
             named = row.transactional_ids[0] if row.transactional_ids else ""
-            self.errors[(code, row.client_id, host_of(row.client_address), row.api, named)].see(row)
+            self.errors[(code, *client_of(row), row.api, named)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client; by producer id; by transactional id."""
@@ -103,16 +103,14 @@ class Sequences(Detector):
         lost = {line["producer"] for line in lanes if line["refused"]}
         ids = view.base.producers.of_clients()
         users: dict[str, set[str]] = {}
-        if any(
-            RULE_OF[int(str(code))] == "producer-fenced" for (code, *_), _ in self.errors.items()
-        ):
+        if any(RULE_OF[code] == "producer-fenced" for (code, *_), _ in self.errors.items()):
             for line in view.base.producers.rows(view.names):
                 users.setdefault(line["transactional_id"] or "", set()).update(line["clients"])
         for (code, client_id, host, api, named), seen in self.errors.items():
-            who, told = view.client(client_id, host), error_name(int(str(code)))
+            who, told = view.client(client_id, host), error_name(code)
             txn = f" (transactional id {spelled(named)})" if named else ""
             mine = ids.get((str(client_id or ""), str(host)), set())
-            rule = self.rule(RULE_OF[int(str(code))])
+            rule = self.rule(RULE_OF[code])
             others = sorted(users.get(str(named), set()) - {who}) if named else []
             if others and rule.name == "producer-fenced":
                 txn = f" (transactional id {spelled(named)}, which {listed(others)} has, too)"

@@ -64,7 +64,7 @@ class Shares(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """What was acquired and acknowledged."""
-        asked = exchange.request.body if exchange.request is not None else None
+        asked = exchange.request_body
         if asked is None:
             return
         group = asked.get("group_id") or ""
@@ -74,7 +74,7 @@ class Shares(Detector):
                 if each.get("acknowledgement_batches"):
                     shared = self.shared[(group, topic_key(None, topic["topic_id"]))]
                     _acknowledged(shared, each["acknowledgement_batches"])
-        response = exchange.response.body if exchange.response is not None else None
+        response = exchange.response_body
         if response is None or row.api_key != SHARE_FETCH:
             return
         for topic in response["responses"]:
@@ -143,8 +143,7 @@ def _acquired(shared: Shared, ranges: Any) -> int:
     for each in ranges:
         count = max(0, each["last_offset"] - each["first_offset"] + 1)
         shared.given += count
-        deliveries = each["delivery_count"]
-        shared.deliveries = max(shared.deliveries or 0, deliveries)
-        again += count if deliveries > 1 else 0
+        shared.take(deliveries=each["delivery_count"])
+        again += count if each["delivery_count"] > 1 else 0
     shared.again += again
     return again

@@ -9,7 +9,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, plural, size
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, total
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
@@ -106,18 +106,15 @@ class Sizes(Detector):
             self._see(row, 0, None)
 
     def _see_early(self, row: Row, exchange: Exchange) -> None:
-        asked = exchange.request.body if exchange.request is not None else None
+        asked = exchange.request_body
         wait_ms = 0 if asked is None else asked["max_wait_ms"]
         if wait_ms >= limit("fetches.waits") and (row.latency_ns or 0) * 2 < wait_ms * MS:
-            key = row.client_id, host_of(row.client_address), row.broker_address
-            early = self.early[key]
-            early.count += 1
-            early.wait_ms = max(early.wait_ms or 0, wait_ms)
+            self.early[(*client_of(row), row.broker_address)].take(count=1, wait_ms=wait_ms)
 
     def _see(self, row: Row, code: int, topic: str | None) -> None:
-        large = self.large[(row.client_id, host_of(row.client_address), row.api, code, topic)]
+        large = self.large[(*client_of(row), row.api, code, topic)]
         large.see(row)
-        large.bytes = max(large.bytes or 0, row.request_bytes or 0)
+        large.take(bytes=row.request_bytes or 0)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Refused, nearly refused, empty."""
@@ -125,7 +122,7 @@ class Sizes(Detector):
             who = view.client(client_id, host)
             mine = all_of(view.of_client(client_id, host), api_is(api))
             if code:
-                told = error_name(int(str(code)))
+                told = error_name(code)
                 was = "was" if large.count == 1 else "were"
                 yield view.finding(
                     self.rule("message-too-large"),

@@ -9,7 +9,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, table, total
 from kafkascope.analyzer.text import spelled
 
@@ -51,11 +51,9 @@ class Skew(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Fetches of consumers that say their rack."""
-        asked = exchange.request.body if exchange.request is not None else None
-        rack = (asked or {}).get("rack_id")
+        rack = (exchange.request_body or {}).get("rack_id")
         if rack and row.records:
-            key = (row.client_id, host_of(row.client_address), rack, row.broker_address)
-            read = self.reads[key]
+            read = self.reads[(*client_of(row), rack, row.broker_address)]
             read.see(row)
             read.bytes += row.response_bytes or 0
 

@@ -22,7 +22,7 @@ from kafkascope.analyzer.findings.pauses import (
     together,
 )
 from kafkascope.analyzer.findings.view import View, all_of, among, api_is, duration, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
@@ -129,21 +129,17 @@ class Slowness(Detector):
         connection = [row.connection, exchange.connection.first_ns]
         if row.api_key in FETCHES or row.throttle_ms or touched:
             end = {"end_ns": row.time_ns + latency + (row.throttle_ms or 0) * MS}
-            event = Event(row.time_ns, row.id, 0, row.number, "poll", end)
-            self.polls[tuple(connection)].events.add(event)
+            self.polls[tuple(connection)].events.note(row, "poll", end)
         if excess < limit("slow.excess"):
             return
         if row.api_key in GROUPS or row.throttle_ms:
             return
-        if row.api_key in FETCHES:
-            asked = None if exchange.request is None else exchange.request.body
-            if asked is None or row.errors:
-                return
-        key = (row.api, row.client_id, host_of(row.client_address), row.broker_address)
-        slow = self.slow[key]
+        if row.api_key in FETCHES and (exchange.request_body is None or row.errors):
+            return
+        slow = self.slow[(row.api, *client_of(row), row.broker_address)]
         slow.count += 1
         about = {"latency": latency, "excess": excess, "connection": connection}
-        slow.events.add(Event(row.time_ns, row.id, 0, row.number, "slow", about))
+        slow.events.note(row, "slow", about)
 
     def _give_up(self, row: Row, exchange: Exchange) -> None:
         """Requests whose connection the client closed after a second and more."""
@@ -153,10 +149,9 @@ class Slowness(Detector):
         if row.reason.endswith("by the client") and ended_ns - row.time_ns >= limit("slow.excess"):
             connection = [row.connection, exchange.connection.first_ns]
             about = {"latency": ended_ns - row.time_ns, "connection": connection}
-            who = (row.client_id, host_of(row.client_address), row.broker_address)
-            slow = self.given_up[who]
+            slow = self.given_up[(*client_of(row), row.broker_address)]
             slow.count += 1
-            slow.events.add(Event(row.time_ns, row.id, 0, row.number, GIVEN_UP, about))
+            slow.events.note(row, GIVEN_UP, about)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By API, client and broker."""

@@ -68,8 +68,7 @@ class Starts(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Ends that were looked up."""
-        asked = exchange.request.body if exchange.request is not None else None
-        response = exchange.response.body if exchange.response is not None else None
+        asked, response = exchange.request_body, exchange.response_body
         if asked is None or response is None:
             return
         ends = {
@@ -84,8 +83,7 @@ class Starts(Detector):
                 place = topic["name"], each["partition_index"]
                 if place in ends and not each["error_code"] and each.get("offset", -1) >= 0:
                     lookup = self.lookups[(*who, *place)]
-                    here = row.time_ns, row.number, each["offset"]
-                    lookup.first = here if lookup.first is None else min(lookup.first, here)
+                    lookup.take(first=(row.time_ns, row.number, each["offset"]))
 
     def told(self, view: View) -> Iterator[Finding]:
         """From one audit of all groups, and where its members read first."""
@@ -100,17 +98,17 @@ class Starts(Detector):
             return
         found: dict[str, list[Start]] = {}
         for (key, number, client, host), reads in view.base.delivery.reads.items():
-            topic, partition = str(topic_label(key, view.names) or "?"), int(str(number))
-            group = new.get((f"{client}@{host}", topic, partition))
-            lookup = self.lookups.get((client, host, topic, partition))
+            topic = topic_label(key, view.names) or "?"
+            group = new.get((f"{client}@{host}", topic, number))
+            lookup = self.lookups.get((client, host, topic, number))
             if group is None or lookup is None or lookup.first is None:
                 continue
             time_ns, seen, offset = lookup.first
-            begins = audit.bounds.get((topic, partition), ([], []))[0]
+            begins = audit.bounds.get((topic, number), ([], []))[0]
             records = offset - max(0, told_at(begins, time_ns))
             if records > 0 and _first(reads) == offset:
                 name = view.client(client, host)
-                start = Start(topic, partition, name, records, time_ns, seen)
+                start = Start(topic, number, name, records, time_ns, seen)
                 found.setdefault(group, []).append(start)
         for group, starts in sorted(found.items()):
             yield self._finding(group, starts, view)

@@ -61,8 +61,7 @@ class Tampered(Detector):
             return
         place = [row.connection, exchange.connection.first_ns]
         about = {"deeds": deeds, "row": _packed(row), "connection": place}
-        event = Event(row.time_ns, row.id, 0, row.number, row.state, about)
-        (self.touched if deeds else self.left)[("",)].events.add(event)
+        (self.touched if deeds else self.left)[("",)].events.note(row, row.state, about)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Nothing."""

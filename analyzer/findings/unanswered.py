@@ -9,7 +9,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 from kafkascope.captures.model import Closed, Opened
@@ -98,15 +98,12 @@ class Unanswered(Detector):
             if row.reason.startswith(("closed by", "reset by")) and not (
                 _harmless(row, age) or _goodbye(exchange)
             ):
-                host = host_of(row.client_address)
-                key = (row.client_id, host, row.api, row.broker_address, row.reason)
-                lost = self.lost[key]
+                lost = self.lost[(*client_of(row), row.api, row.broker_address, row.reason)]
                 lost.see(row)
-                lost.oldest = max(lost.oldest or 0, age)
+                lost.take(oldest=age)
         elif row.state == "open":
             if row.api_key not in WAITING:
-                host = host_of(row.client_address)
-                self.open[(row.client_id, host, row.api, row.broker_address)].see(row)
+                self.open[(*client_of(row), row.api, row.broker_address)].see(row)
         elif (
             row.state == "answered"
             and row.latency_ns is not None
@@ -114,20 +111,18 @@ class Unanswered(Detector):
             and row.api_key not in WAITING
         ):
             late = self.late[(row.connection, exchange.connection.first_ns)]
-            late.client = max(
-                late.client or ("", ""), (row.client_id or "", host_of(row.client_address))
+            late.take(
+                client=(row.client_id or "", host_of(row.client_address)),
+                api=row.api,
+                response=(row.time_ns + row.latency_ns, row.number),
             )
-            late.api = max(late.api or "", row.api)
-            here = (row.time_ns + row.latency_ns, row.number)
-            if late.response is None or here > late.response:
-                late.response = here
 
     def saw(self, event: Opened | Closed) -> None:
         """When the client closed: direction 0 is the client's where the SYN was seen."""
         connection = event.connection
         if isinstance(event, Closed) and event.direction == 0 and connection.handshake:
             late = self.late[(connection.number, connection.first_ns)]
-            late.closed_ns = max(late.closed_ns or 0, event.time_ns)
+            late.take(closed_ns=event.time_ns)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client and API."""
@@ -199,5 +194,5 @@ def _goodbye(exchange: Exchange) -> bool:
     JoinGroup, if there is one, that may be held for minutes, and they close without its answer."""
     if exchange.api_key == LEAVE_GROUP:
         return exchange.reason.endswith("by the client")
-    asked = exchange.request.body if exchange.request is not None else None
-    return exchange.api_key == FETCH and (asked or {}).get("session_epoch") == FINAL
+    asked = exchange.request_body or {}
+    return exchange.api_key == FETCH and asked.get("session_epoch") == FINAL

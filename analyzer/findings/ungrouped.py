@@ -42,7 +42,7 @@ def repeated(view: View) -> Iterator[Repeated]:
             who = str(client or ""), str(host)
             offset = found[0].about["from"]
             name = None if topic is None else str(topic)
-            yield Repeated(who, name, int(str(number)), offset, found, end)
+            yield Repeated(who, name, number, offset, found, end)
 
 
 def _last(reads: Reads) -> tuple[Event, ...]:

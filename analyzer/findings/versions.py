@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, offers
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
@@ -65,8 +65,7 @@ class Versions(Detector):
             refused = row.errors and any(e.top and e.code == UNSUPPORTED for e in row.errors)
             how = "told" if refused and row.api_key != API_VERSIONS else ""
         if how and row.api_key is not None:
-            key = (row.client_id, host_of(row.client_address), row.api, row.api_version, how)
-            self.refused[key].see(row)
+            self.refused[(*client_of(row), row.api, row.api_version, how)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
         """One finding per client and rule."""

@@ -159,8 +159,7 @@ class Clients(ByKey[Used]):
         if row.errors:
             for error in row.errors:
                 if (key, error.code) != NEGOTIATED and error.code not in PASSING:
-                    here = (row.time_ns, error.code)
-                    used.last_failed = max(used.last_failed or here, here)
+                    used.take(last_failed=(row.time_ns, error.code))
         elif row.state in ("answered", "no-reply"):
             used.succeeded += 1
             used.succeeded_ns = max(used.succeeded_ns or 0, row.time_ns)
@@ -184,33 +183,30 @@ class Clients(ByKey[Used]):
             used.first_ns = row.time_ns
         if used.last_ns is None or row.time_ns > used.last_ns:
             used.last_ns = row.time_ns
-        if key == API_VERSIONS and exchange.response is not None:
-            self._offers(identity_of(row), exchange.response.body)
+        if key == API_VERSIONS:
+            self._offers(identity_of(row), exchange.response_body or {})
 
-    def _offers(self, identity: Identity, response: dict[str, Any] | None) -> None:
-        for each in (response or {}).get("api_keys") or ():
+    def _offers(self, identity: Identity, response: dict[str, Any]) -> None:
+        for each in response.get("api_keys") or ():
             if each["api_key"] not in APIS:
                 continue
             # Version -1 stands for what was offered, whatever is used of it.
             used = self.values[(*identity, each["api_key"], -1)]
-            here = (each["max_version"], -each["min_version"])
-            used.offered = here if used.offered is None else max(used.offered, here)
+            used.take(offered=(each["max_version"], -each["min_version"]))
 
     def targets(self) -> dict[Identity, Identity]:
         """Each identity that requests showed -> the client that it is part of."""
-        return absorbed(Identity(*key[:4]) for key, _ in self.values.items())  # type: ignore[arg-type]
+        return absorbed(Identity(*key[:4]) for key, _ in self.values.items())
 
     def usages(self) -> list[Usage]:
         """What each client uses, in the order of their requests, most first."""
         items, target = self.values.items(), self.targets()
         found: dict[Identity, Usage] = {}
         for key, used in items:
-            identity = target[Identity(*key[:4])]  # type: ignore[arg-type]
+            *who, number, version = key
+            identity = target[Identity(*who)]
             usage = found.setdefault(identity, Usage(identity))
-            number, version = key[4], key[5]
-            assert isinstance(number, int)
-            assert isinstance(version, int)
-            api = APIS[number].name if number in APIS else f"Api {number}"
+            api = _api_name(number)
             if version < 0:
                 if used.offered is not None:
                     usage.offered[api] = (-used.offered[1], used.offered[0])
@@ -240,13 +236,9 @@ class Clients(ByKey[Used]):
         """One line per client and API."""
         by_api: dict[tuple[Identity, str], Used] = {}
         items, target = self.values.items(), self.targets()
-        for key, used in items:
-            number, version = key[4], key[5]
-            assert isinstance(number, int)
-            assert isinstance(version, int)
-            api = APIS[number].name if number in APIS else f"Api {number}"
+        for (*who, number, version), used in items:
             if version >= 0:
-                place = target[Identity(*key[:4])], api  # type: ignore[arg-type]
+                place = target[Identity(*who)], _api_name(number)
                 by_api.setdefault(place, Used()).merge(used)
         return [
             {
@@ -264,12 +256,15 @@ class Clients(ByKey[Used]):
         ]
 
 
+def _api_name(key: int) -> str:
+    return APIS[key].name if key in APIS else f"Api {key}"
+
+
 def _role(key: int, exchange: Exchange) -> str:
     if key == PRODUCE:
         return "produces"
     if key == FETCH:
-        asked = exchange.request.body if exchange.request is not None else None
-        return "broker" if replica_id(asked) >= 0 else "consumes"
+        return "broker" if replica_id(exchange.request_body) >= 0 else "consumes"
     for role, keys in (
         ("consumes", CONSUMING),
         ("streams", STREAMS),

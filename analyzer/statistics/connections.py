@@ -180,19 +180,18 @@ class Connections(ByKey[Wire]):
             _authenticated(wire, row, exchange)
         wire.work += row.api_key is not None and row.api_key not in IDLE
         if row.client_id != wire.client_id:
-            wire.client_id = max(wire.client_id or "", row.client_id or "") or None
+            wire.take(client_id=row.client_id or None)
         if row.software != wire.software:
-            wire.software = max(wire.software or "", row.software) or None
+            wire.take(software=row.software or None)
         if row.user != wire.user:
-            wire.user = max(wire.user or "", row.user) or None
+            wire.take(user=row.user or None)
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of the beginning or end of a connection."""
         wire = self._wire(event.connection)
         if isinstance(event, Closed) and event.how != "end":
             side = -1 if event.direction is None else event.direction
-            here = (event.time_ns, side, event.how)
-            wire.closed = here if wire.closed is None else min(wire.closed, here)
+            wire.take(closed=(event.time_ns, side, event.how))
 
     def _wire(self, connection: Connection) -> Wire:
         key = _key(connection)
@@ -251,12 +250,11 @@ class Connections(ByKey[Wire]):
 def _authenticated(wire: Wire, row: Row, exchange: Exchange) -> None:
     """Note how long a SASL session lasts. The broker counts from a moment between request and
     response."""
-    response = exchange.response.body if exchange.response is not None else None
+    response = exchange.response_body
     if response is None or response["error_code"]:
         return
     lifetime = response.get("session_lifetime_ms") or 0
-    here = (row.time_ns, row.time_ns + lifetime * MS if lifetime > 0 else 0)
-    wire.session = here if wire.session is None else max(wire.session, here)
+    wire.take(session=(row.time_ns, row.time_ns + lifetime * MS if lifetime > 0 else 0))
 
 
 def _client_line(client: str, lines: list[Line]) -> Line:

@@ -17,6 +17,8 @@ from heapq import heapify, heappop, heappush
 from operator import itemgetter
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
+from kafkascope.analyzer.exchanges.rows import Row
+
 MAX_KEYS: Final = 10_000
 """Of one statistic. More are summed up as others."""
 MAX_NAMES: Final = 64
@@ -27,7 +29,8 @@ FEW: Final = 1_000
 OTHERS: Final = "(others)"
 """Stands for the keys beyond the limit."""
 
-Key: TypeAlias = tuple[str | int | None, ...]
+Key: TypeAlias = tuple[Any, ...]
+"""Of texts, numbers and None."""
 
 
 def rank(key: Any) -> int:
@@ -99,23 +102,15 @@ def _tupled(state: Any) -> Any:
 
 T = TypeVar("T")
 
-_RULES: dict[Any, tuple[tuple[str, MergeRule], ...]] = {}
-
-
-def _rules(kind: Any) -> tuple[tuple[str, MergeRule], ...]:
-    found = _RULES.get(kind)
-    if found is None:
-        found = tuple((each.name, each.metadata["rule"]) for each in fields(kind))
-        _RULES[kind] = found
-    return found
-
 
 @dataclass_transform(field_specifiers=(field,))
 def measured(kind: type[T]) -> type[T]:
     """Make a class of measures: a dataclass with slots. Of the functions that `dataclass` writes it
     gets `__init__` only; each other one costs every start a tenth of a millisecond, for each of
     some seventy classes."""
-    return dataclass(slots=True, repr=False, eq=False)(kind)
+    made: Any = dataclass(slots=True, repr=False, eq=False)(kind)
+    made.RULES = {each.name: each.metadata["rule"] for each in fields(made)}
+    return made  # type: ignore[no-any-return]
 
 
 @measured
@@ -123,22 +118,31 @@ class Measures:
     """Base of a `measured` class, whose fields are made by `total`, `bits`, `least`, `most` or
     `whole`."""
 
+    RULES: ClassVar[dict[str, MergeRule]] = {}
+    """Of the fields, in their order."""
+
     def __repr__(self) -> str:
-        values = (f"{name}={getattr(self, name)!r}" for name, _ in _rules(type(self)))
+        values = (f"{name}={getattr(self, name)!r}" for name in self.RULES)
         return f"{type(self).__name__}({', '.join(values)})"
 
     def merge(self, other: Self) -> None:
         """Add what the other one measured."""
-        for name, rule in _rules(type(self)):
+        for name, rule in self.RULES.items():
             setattr(self, name, rule.combine(getattr(self, name), getattr(other, name)))
+
+    def take(self, **values: Any) -> None:
+        """Combine fields with values, each by its rule: a `least` keeps the smaller one, and so on.
+        What is measured of every exchange is written out instead."""
+        for name, value in values.items():
+            setattr(self, name, self.RULES[name].combine(getattr(self, name), value))
 
     def dump(self) -> list[Any]:
         """The values, in the order of the fields."""
-        return [rule.dump(getattr(self, name)) for name, rule in _rules(type(self))]
+        return [rule.dump(getattr(self, name)) for name, rule in self.RULES.items()]
 
     def load(self, state: list[Any]) -> Self:
         """Take over what `dump` gave."""
-        for (name, rule), value in zip(_rules(type(self)), state, strict=True):
+        for (name, rule), value in zip(self.RULES.items(), state, strict=True):
             setattr(self, name, rule.load(value))
         return self
 
@@ -342,6 +346,10 @@ class Events:
         self._events.append(event)
         if len(self._events) >= self._room:
             self._drop()
+
+    def note(self, row: Row, kind: str, about: dict[str, Any], part: int = 0) -> None:
+        """Take in something that an exchange showed."""
+        self.add(Event(row.time_ns, row.id, part, row.number, kind, about))
 
     def _drop(self) -> None:
         """Drop what is older than the latest ones."""

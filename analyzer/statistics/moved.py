@@ -58,13 +58,11 @@ def _moved(exchange: Exchange) -> list[Moved]:
     key = exchange.api_key
     if key == PRODUCE:
         return _produced(exchange)
-    if key not in (FETCH, SHARE_FETCH) or exchange.response is None:
+    response = exchange.response_body
+    if key not in (FETCH, SHARE_FETCH) or response is None:
         return []
-    response = exchange.response.body
-    if response is None:
-        return []
-    asked = exchange.request.body if exchange.request is not None else None
-    way: Literal["fetch", "replica"] = "replica" if replica_id(asked) >= 0 else "fetch"
+    way: Literal["fetch", "replica"]
+    way = "replica" if replica_id(exchange.request_body) >= 0 else "fetch"
     found: list[Moved] = []
     for topic in response["responses"]:
         named = topic_key(topic.get("topic"), topic.get("topic_id"))
@@ -87,10 +85,10 @@ def replica_id(asked: dict[str, Any] | None) -> int:
 
 
 def _produced(exchange: Exchange) -> list[Moved]:
-    asked = exchange.request.body if exchange.request is not None else None
+    asked = exchange.request_body
     if asked is None:
         return []
-    response = exchange.response.body if exchange.response is not None else None
+    response = exchange.response_body
     results: dict[tuple[str | None, int], dict[str, Any]] = {}
     for topic in response["responses"] if response is not None else ():
         named = topic_key(topic.get("name"), topic.get("topic_id"))

@@ -50,7 +50,7 @@ class ByKey(Accumulator, Generic[M]):
         titles: dict[tuple[Any, ...], str] = {}
         if "client" in by:
             at = [self.KEY.index(part) for part in CLIENT]
-            titles = labels({(key[at[0]], key[at[1]]) for key, _ in items})  # type: ignore[misc]
+            titles = labels({(key[at[0]], key[at[1]]) for key, _ in items})
         sums: dict[tuple[Any, ...], M] = {}
         for key, value in items:
             parts = dict(zip(self.KEY, key, strict=True))

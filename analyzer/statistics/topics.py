@@ -129,7 +129,7 @@ class Topics(ByKey[Flow]):
 
     def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
         """Readers are those who ask, even if nothing comes."""
-        asked = exchange.request.body if exchange.request is not None else None
+        asked = exchange.request_body
         if asked is None or replica_id(asked) >= 0:
             return
         for topic in asked["topics"] or ():
@@ -180,8 +180,7 @@ class Topics(ByKey[Flow]):
 
 
 def _offsets(flow: Flow, first: int, last: int) -> None:
-    flow.least_offset = first if flow.least_offset is None else min(flow.least_offset, first)
-    flow.most_offset = last if flow.most_offset is None else max(flow.most_offset, last)
+    flow.take(least_offset=first, most_offset=last)
 
 
 def _bytes(flow: Flow) -> int:

@@ -68,8 +68,7 @@ class CapturedCluster:
         """Learn from an exchange."""
         if exchange.api_key in APIS and exchange.api_version is not None:
             self.asked.setdefault(exchange.api_key, set()).add(exchange.api_version)
-        request = exchange.request.body if exchange.request is not None else None
-        response = exchange.response.body if exchange.response is not None else None
+        request, response = exchange.request_body, exchange.response_body
         if request is not None and response is None and exchange.api == "Produce":
             self._unanswered(request)
         if request is None or response is None:

@@ -120,11 +120,9 @@ class Cluster(Accumulator):
         key = row.api_key
         for error in row.errors:
             if error.code in LOST_LEADER and error.partition is not None and not error.top:
-                named = topic_key(error.topic, error.topic_id)
-                lost = self._leaders[(named, error.partition)]
-                lost.errors += 1
-                lost.last_error_ns = max(lost.last_error_ns or 0, row.time_ns)
-        response = exchange.response.body if exchange.response is not None else None
+                lost = self._leaders[(topic_key(error.topic, error.topic_id), error.partition)]
+                lost.take(errors=1, last_error_ns=row.time_ns)
+        response = exchange.response_body
         if response is None:
             return
         if key == METADATA:
@@ -132,7 +130,7 @@ class Cluster(Accumulator):
         elif key == DESCRIBE_CLUSTER and response.get("cluster_id"):
             self._whole(response, row)
         elif key == FIND_COORDINATOR and exchange.request is not None:
-            self._coordinator(exchange.request.body or {}, response, row)
+            self._coordinator(exchange.request_body or {}, response, row)
         elif key in LEADING and row.errors:
             self._led(response, row)
         for each in given(key, response):
@@ -142,15 +140,13 @@ class Cluster(Accumulator):
         node = self._nodes[(told.role, told.node, told.host, told.port)]
         node.told += 1
         if row.api_key == METADATA and told.role == "broker":
-            node.listed_ns = max(node.listed_ns or row.time_ns, row.time_ns)
+            node.take(listed_ns=row.time_ns)
         node.sources.add(row.api)
         client = row.client_id or "", host_of(row.client_address)
         node.clients.add(client)
         self.reach.tell(told, client, row.time_ns)
-        node.rack = max(node.rack or "", told.rack or "") or None
+        node.take(rack=told.rack or None, first=(row.time_ns, row.number))
         stretch(node, row.time_ns)
-        here = (row.time_ns, row.number)
-        node.first = here if node.first is None else min(node.first, here)
 
     def _whole(self, response: dict[str, Any], row: Row) -> None:
         if response.get("cluster_id"):
@@ -158,13 +154,12 @@ class Cluster(Accumulator):
         controller = response.get("controller_id", -1)
         if controller >= 0:
             self.whole.controllers.add(controller)
-            here = (row.time_ns, controller)
-            self.whole.controller = max(self.whole.controller or here, here)
+            self.whole.take(controller=(row.time_ns, controller))
 
     def _metadata(self, response: dict[str, Any], row: Row) -> None:
         self._whole(response, row)
         if response["brokers"]:
-            self.whole.listed_ns = max(self.whole.listed_ns or row.time_ns, row.time_ns)
+            self.whole.take(listed_ns=row.time_ns)
         for topic in response["topics"]:
             named = topic_key(topic["name"], topic.get("topic_id"))
             for each in topic["partitions"]:
@@ -189,9 +184,8 @@ class Cluster(Accumulator):
         found = self._leaders[key]
         found.told += 1
         found.leaders.add((epoch, leader))
-        here = (time_ns, leader, epoch, *(others or ((), (), ())))
-        found.latest = here if found.latest is None else max(found.latest, here)
-        found.first_ns = time_ns if found.first_ns is None else min(found.first_ns, time_ns)
+        latest = (time_ns, leader, epoch, *(others or ((), (), ())))
+        found.take(latest=latest, first_ns=time_ns)
 
     def _led(self, response: dict[str, Any], row: Row) -> None:
         """Leaders that an error names (KIP-951)."""
@@ -217,8 +211,7 @@ class Cluster(Accumulator):
                 coordinator.errors += 1
                 continue
             coordinator.nodes.add(each["node_id"])
-            here = (row.time_ns, each["node_id"], each["host"], each["port"])
-            coordinator.latest = max(coordinator.latest or here, here)
+            coordinator.take(latest=(row.time_ns, each["node_id"], each["host"], each["port"]))
 
     # --- telling
 
@@ -231,14 +224,14 @@ class Cluster(Accumulator):
         for (role, number, host, port), _ in told:
             addresses.setdefault((role, number), set()).add((host, port))
         lines = []
-        for (role, number, host, port), node in told:
-            key = str(role), int(str(number)), str(host), int(str(port))
+        for key, node in told:
+            role, number, host, port = key
             contact = contact_of(key, node, judged, sums)
             several = len(addresses[role, number]) > 1
             lines.append(
                 {
                     "node": number,
-                    "address": address_text(str(host), int(str(port))),
+                    "address": address_text(host, port),
                     "role": role,
                     "rack": node.rack,
                     "controller": self.whole.controller is not None
@@ -357,7 +350,7 @@ class Cluster(Accumulator):
                     "kind": kind,
                     "key": key,
                     "node": node,
-                    "address": None if host is None else address_text(str(host), int(str(port))),
+                    "address": None if host is None else address_text(host, port),
                     "told": found.told,
                     "changes": max(0, len(found.nodes) - 1),
                     "errors": found.errors,

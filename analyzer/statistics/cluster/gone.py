@@ -22,7 +22,7 @@ def gone(
     listed: dict[int, int] = {}
     for (role, number, *_), node in nodes:
         if role == "broker" and node.listed_ns is not None:
-            listed[int(str(number))] = max(node.listed_ns, listed.get(int(str(number)), 0))
+            listed[number] = max(node.listed_ns, listed.get(number, 0))
     replicas: set[int] = set()
     in_sync: set[int] = set()
     for _, leader in leaders:

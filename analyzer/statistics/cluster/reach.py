@@ -5,11 +5,11 @@ what only one node can have answered. `reach_judged` tells who reached what.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.statistics.cluster.addresses import Given, plain
-from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.cluster.reach_model import (
     Advertised,
     Attempts,
@@ -78,15 +78,14 @@ class Reach(Compound):
         attempts = self._attempts[(connection.a.host, *connection.b)]
         now = connection.first_ns
         if isinstance(event, Closed):
-            attempts.told_ns = max(attempts.told_ns or event.time_ns, event.time_ns)
+            attempts.take(told_ns=event.time_ns)
         if isinstance(event, Opened):
             attempts.count += 1
             stretch(attempts, now)
         elif not event.used:
             attempts.refused += event.how == "rst"
             if event.how != "rst" and event.direction is None:
-                attempts.silent += 1
-                attempts.silent_ns = min(attempts.silent_ns or now, now)
+                attempts.take(silent=1, silent_ns=now)
 
     def named(self, event: Resolved) -> None:
         """Take note of what a host name stands for."""
@@ -97,8 +96,7 @@ class Reach(Compound):
 
     def tell(self, given: Given, client: ClientKey, time_ns: int) -> None:
         """A client was told an address."""
-        key = (given.role, given.node, given.host, given.port, *client)
-        told = self._told[key]
+        told = self._told[(given.role, given.node, given.host, given.port, *client)]
         told.count += 1
         stretch(told, time_ns)
 
@@ -125,10 +123,7 @@ class Reach(Compound):
             contact.answered += 1
         if row.api in LOOKS or row.api_key is None:
             if answered and not row.errors and _wants(exchange):
-                contact.looks += 1
-                first, last = contact.first_look_ns, contact.last_look_ns
-                contact.first_look_ns = time_ns if first is None else min(first, time_ns)
-                contact.last_look_ns = time_ns if last is None else max(last, time_ns)
+                contact.take(looks=1, first_look_ns=time_ns, last_look_ns=time_ns)
             return
         contact.work += 1
         if answered:
@@ -136,17 +131,16 @@ class Reach(Compound):
                 contact.answered_work_ns = time_ns
             if row.api_key in (PRODUCE, FETCH):
                 self._serves(exchange)
-            elif row.api_key in GROUP_APIS and not row.errors and exchange.request is not None:
-                group = (exchange.request.body or {}).get("group_id")
+            elif row.api_key in GROUP_APIS and not row.errors:
+                group = (exchange.request_body or {}).get("group_id")
                 if group:
                     served = self._served[(broker.host, broker.port)]
-                    served.least_group = min(served.least_group or group, group)
-                    served.most_group = max(served.most_group or group, group)
+                    served.take(least_group=group, most_group=group)
 
     def _serves(self, exchange: Exchange) -> None:
         """Only the leader of a partition takes and gives its records; consumers in a rack may be
         sent to followers (KIP-392)."""
-        asked = exchange.request.body if exchange.request is not None else None
+        asked = exchange.request_body
         if asked is None or asked.get("rack_id"):
             return
         for way, topic, number, error, answered, *_ in moved(exchange)[:MOST_WITNESSES]:
@@ -165,29 +159,21 @@ class Reach(Compound):
         """What all clients did at each address."""
         found: Sums = {}
         for (_, _, host, port), contact in self._contacts.items():
-            here = found.setdefault((plain(str(host)), int(str(port))), (Contact(), Attempts()))
-            here[0].merge(contact)
+            found.setdefault((plain(host), port), (Contact(), Attempts()))[0].merge(contact)
         for (_, host, port), attempts in self._attempts.items():
-            here = found.setdefault((plain(str(host)), int(str(port))), (Contact(), Attempts()))
-            here[1].merge(attempts)
+            found.setdefault((plain(host), port), (Contact(), Attempts()))[1].merge(attempts)
         return found
 
     def judged(self, node_of: NodeOf, *, one_cluster: bool = True) -> JudgedReach:
         """Everything that was told, with whether it was reached. Of several clusters, the number
         of a node stands for nothing."""
         return JudgedReach(
-            [(_told_key(key), told) for key, told in self._told.items()],
+            [((key[:4], key[4:]), told) for key, told in self._told.items()],
+            dict(self._contacts.items()),
+            dict(self._attempts.items()),
+            {name: set(each.hosts) for (name,), each in self._names.items()},
             {
-                (str(key[0]), str(key[1]), str(key[2]), int(str(key[3]))): contact
-                for key, contact in self._contacts.items()
-            },
-            {
-                (str(key[0]), str(key[1]), int(str(key[2]))): attempts
-                for key, attempts in self._attempts.items()
-            },
-            {str(key[0]): {str(host) for host in each.hosts} for key, each in self._names.items()},
-            {
-                (str(key[0]), int(str(key[1]))): node
+                key: node
                 for key, served in self._served.items()
                 if (node := node_of(served)) is not None
             },
@@ -200,10 +186,5 @@ def _wants(exchange: Exchange) -> bool:
     Tools that watch a cluster, and idle clients, ask for all topics or none."""
     if exchange.api_key == FIND_COORDINATOR:
         return True
-    asked = exchange.request.body if exchange.request is not None else None
-    return exchange.api_key == METADATA and bool((asked or {}).get("topics"))
-
-
-def _told_key(key: Any) -> tuple[NodeKey, ClientKey]:
-    role, node, host, port, client_id, client_host = key
-    return (str(role), int(node), str(host), int(port)), (str(client_id), str(client_host))
+    asked = exchange.request_body or {}
+    return exchange.api_key == METADATA and bool(asked.get("topics"))

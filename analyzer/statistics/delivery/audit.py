@@ -66,7 +66,7 @@ class Audit:
             self._belongs.setdefault(str(group), []).append((client_id, host, belongs))
         self._plans: dict[str, list[tuple[int, Planned]]] = {}
         for (group, generation), plan in delivery.plans.items():
-            self._plans.setdefault(str(group), []).append((int(str(generation)), plan))
+            self._plans.setdefault(group, []).append((generation, plan))
         self.bounds = self._bounds()
         """(topic, partition) -> (time, offset) of the log's beginning, and of its end"""
         self.found = self._partitions()
@@ -77,7 +77,7 @@ class Audit:
         found: dict[tuple[str, int], LogBounds] = {}
         # Some messages have the name of a topic, others its id.
         for (topic, number), each in self.delivery.bounds.items():
-            place = str(topic_label(topic, self.names) or "?"), int(str(number))
+            place = topic_label(topic, self.names) or "?", number
             begins, ends = found.setdefault(place, ([], []))
             begins += each.begins
             ends += each.ends
@@ -99,7 +99,7 @@ class Audit:
             if len(groups) != 1 or reads.first_ns is None:
                 continue
             group, topic = next(iter(groups)), str(topic_label(topic_key, self.names) or "?")
-            place = of(group, topic, int(str(number)))
+            place = of(group, topic, number)
             who = f"{client_id}@{host}"
             place.readers.add(who)
             place.records += reads.records
@@ -121,7 +121,7 @@ class Audit:
         commits: dict[tuple[str, str, int], list[Event]] = {}
         for (group_name, topic_key, number), each in self.delivery.commits.items():
             topic = str(topic_label(topic_key, self.names) or "?")
-            place = of(str(group_name), topic, int(str(number)))
+            place = of(group_name, topic, number)
             place.commits += each.count
             place.failed += each.failed
             place.dropped += each.events.dropped

@@ -117,12 +117,11 @@ class Reads(Measures):
         """A request for an offset that brought nothing."""
         self.see(begin_ns, end_ns)
         self.positions.add(offset, begin_ns)
-        here = begin_ns, offset
-        self.position = here if self.position is None else min(self.position, here)
+        self.take(position=(begin_ns, offset))
 
     def leave(self, end_ns: int) -> None:
         """An answer that is an error, or names another broker to ask."""
-        self.away_ns = end_ns if self.away_ns is None else max(self.away_ns, end_ns)
+        self.take(away_ns=end_ns)
 
     def stands(self) -> Iterator[Event]:
         """The positions, and when it was last sent away."""
@@ -212,10 +211,9 @@ class Delivery(Accumulator):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
         key = row.api_key
-        if key not in KEYS or exchange.request is None or exchange.request.body is None:
+        asked, response = exchange.request_body, exchange.response_body
+        if key not in KEYS or asked is None:
             return
-        asked = exchange.request.body
-        response = exchange.response.body if exchange.response is not None else None
         who = row.client_id or "", host_of(row.client_address)
         if key == FETCH:
             if replica_id(asked) < 0:
@@ -259,7 +257,7 @@ class Delivery(Accumulator):
         if kind == "commit":
             commits.count += 1
             commits.failed += bool(about["error"])
-        commits.events.add(Event(row.time_ns, row.id, part, row.number, kind, about))
+        commits.events.note(row, kind, about, part)
 
     def _belongs(self, group: str, who: tuple[str, str], asked: dict[str, Any], row: Row) -> None:
         here = self.belongs[(group, *who)]
@@ -286,7 +284,7 @@ class Delivery(Accumulator):
     ) -> None:
         times = row.time_ns, row.time_ns + (row.latency_ns or 0)
         self.polls[who].periods.add(*times)
-        response = exchange.response.body if exchange.response is not None else None
+        response = exchange.response_body
         wanted = {
             (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
                 "fetch_offset"
@@ -347,8 +345,7 @@ class Delivery(Accumulator):
         if committed and 0 <= stable < high and position == stable:
             # Within a session nothing more is told of the partition until something changes.
             reads.at_stable += not found
-            stuck = stable, -time_ns
-            reads.stuck = stuck if reads.stuck is None else max(reads.stuck, stuck)
+            reads.take(stuck=(stable, -time_ns))
         if not found:
             if asked_for is not None and each.get("preferred_read_replica", -1) < 0:
                 reads.stand(asked_for, row.time_ns, time_ns)
@@ -358,7 +355,7 @@ class Delivery(Accumulator):
         reads.records += max(0, last - first)
         about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
         about |= encoding(carried.records, found)
-        reads.events.add(Event(row.time_ns, row.id, part, row.number, "fetch", about))
+        reads.events.note(row, "fetch", about, part)
 
     # --- telling
 

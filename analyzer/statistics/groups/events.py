@@ -52,10 +52,9 @@ class Observation(NamedTuple):
 def observed(row: Row, exchange: Exchange) -> Observation | None:
     """What an exchange says; None when it is about no group or cannot be read."""
     key = exchange.api_key
-    if key not in KEYS or exchange.request is None or exchange.request.body is None:
+    asked, response = exchange.request_body, exchange.response_body
+    if key not in KEYS or asked is None:
         return None
-    asked = exchange.request.body
-    response = exchange.response.body if exchange.response is not None else None
     group: str = asked.get("group_id") or ""
     if not group:
         return None

@@ -235,7 +235,7 @@ class Groups(Accumulator):
         found: dict[str, dict[tuple[str, int], Presence]] = {}
         for (name, member, generation), presence in self._presences.items():
             here = found.setdefault(str(name), {})
-            here[str(member), int(str(generation))] = presence
+            here[member, generation] = presence
         self._members = found
         return found
 

@@ -146,11 +146,8 @@ class Producers(Accumulator):
         key = row.api_key
         if key == PRODUCE:
             self._produced(row, exchange)
-        elif key in TRANSACTIONS and exchange.request is not None:
-            asked = exchange.request.body
-            response = exchange.response.body if exchange.response is not None else None
-            if asked is not None:
-                self._transaction(row, asked, response)
+        elif key in TRANSACTIONS and exchange.request_body is not None:
+            self._transaction(row, exchange.request_body, exchange.response_body)
 
     def _seen(self, producer_id: int, epoch: int, row: Row, *, itself: bool = True) -> Producer:
         """`itself`: the client has this id, and is no broker that speaks of it."""
@@ -163,8 +160,7 @@ class Producers(Accumulator):
         return producer
 
     def _produced(self, row: Row, exchange: Exchange) -> None:
-        asked = exchange.request.body if exchange.request is not None else None
-        named = (asked or {}).get("transactional_id")
+        named = (exchange.request_body or {}).get("transactional_id")
         part = 0
         for each in moved(exchange):
             for batch, count in zip(each.batches, each.counts, strict=True):
@@ -207,14 +203,12 @@ class Producers(Accumulator):
             if about["producer"] >= 0:
                 producer = self._seen(about["producer"], about["epoch"], row, itself=itself)
                 if named:
-                    producer.transactional_id = max(producer.transactional_id or "", named)
+                    producer.take(transactional_id=named)
                 if about["error"]:
                     producer.failed += 1
                     producer.errors.add(about["error"])
             if named:
-                kind = about.pop("kind")
-                event = Event(row.time_ns, row.id, part, row.number, kind, about)
-                self._transactional[(named,)].events.add(event)
+                self._transactional[(named,)].events.note(row, about.pop("kind"), about, part)
 
     # --- telling
 

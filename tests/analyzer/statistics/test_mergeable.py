@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,13 +14,16 @@ from kafkascope.analyzer.statistics.mergeable import (
     Measures,
     Names,
     bits,
+    least,
+    measured,
+    most,
     total,
 )
 
 TEXTS = st.lists(st.text(max_size=3), max_size=30)
 
 
-@dataclass(slots=True)
+@measured
 class Sum(Measures):
     count: int = total()
 
@@ -104,7 +106,7 @@ def test_events_come_in_order() -> None:
     assert [event.id for event in happened(["bb", "a", "", "cc"])] == ["", "a", "bb", "cc"]
 
 
-@dataclass(slots=True)
+@measured
 class Slots(Measures):
     seen: int = bits()
 
@@ -114,3 +116,18 @@ def test_more_bits_than_a_number_of_json_has_come_back() -> None:
     again = Slots().load(json.loads(json.dumps(one.dump())))
     again.merge(two)
     assert again.seen == 1 << 1_199 | 1 << 70 | 1
+
+
+@measured
+class Ends(Measures):
+    count: int = total()
+    first: tuple[int, str] | None = least()
+    last: int | None = most()
+
+
+def test_measures_take_values_by_the_rules_of_their_fields() -> None:
+    ends = Ends()
+    ends.take(count=1, first=(5, "b"), last=5)
+    ends.take(count=2, first=(3, "c"), last=3)
+    ends.take(first=None, last=None)
+    assert ends.dump() == [3, [3, "c"], 5]
