@@ -59,7 +59,7 @@ class Context:
         """Bytes of Kafka connections in which no frame was found."""
 
     def next_number(self) -> int:
-        """The number of the next exchange."""
+        """Return the number of the next exchange."""
         self.numbers += 1
         return self.numbers
 
@@ -80,19 +80,19 @@ class Context:
         self.opaque[reason] += 1
 
     def is_broker(self, endpoint: Endpoint) -> bool:
-        """Whether Kafka is to be expected there."""
+        """Return whether Kafka is to be expected there."""
         port = endpoint.port
         return port in KAFKA_PORTS or port in self.decode_as or endpoint in self.brokers
 
     def expects(self, connection: Connection) -> bool:
-        """Whether Kafka should be at an end of a connection, also by what brokers told of each
-        other: names cannot be compared with addresses, so the port has to do."""
+        """Return whether Kafka should be at an end of a connection, also by what brokers told of
+        each other: names cannot be compared with addresses, so the port has to do."""
         return self.nodes.has_port(connection.b.port) or any(
             map(self.is_broker, (connection.a, connection.b))
         )
 
     def identify(self, connection: Connection, direction: int, frame: Frame) -> str:
-        """The exchange id: 16 hexadecimal digits, equal for equal input."""
+        """Return the exchange id: 16 hexadecimal digits, equal for equal input."""
         file, at, _, _ = frame.parts[0]
         if 0 <= file < len(self.fingerprints):
             key = self.fingerprints[file]

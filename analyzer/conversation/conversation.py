@@ -82,7 +82,7 @@ KNOWN: Final = frozenset(
 
 @cache
 def _teaches(layout: Layout) -> bool:
-    """Whether a body may hold what the context learns; those of most requests do not."""
+    """Return whether a body may hold what the context learns; those of most requests do not."""
     return facts.teaches(layout) or nodes.teaches(layout)
 
 
@@ -159,7 +159,7 @@ class Conversation(Resumable):
         self._out: list[Exchange] = []
 
     def dump(self) -> Dump:
-        """The state between two events."""
+        """Return the state between two events."""
         return {**super().dump(), "half": None if self._half is None else self._half.dump()}
 
     def load(self, state: Dump) -> Self:
@@ -183,7 +183,7 @@ class Conversation(Resumable):
     # --- events
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
-        """The exchanges that this event completes."""
+        """Return the exchanges that this event completes."""
         if type(event) is Chunk:
             if event.direction == self.client:
                 frame = None if self._early else self._requests.only(event)
@@ -263,7 +263,7 @@ class Conversation(Resumable):
     # --- requests
 
     def _ask(self, event: Chunk) -> None:
-        """Bytes of the client that are not one frame and no more."""
+        """Take in bytes of the client that are not one frame and no more."""
         # Time tells which response waits in vain, so packets count, not how many come at once.
         for chunk in event.by_piece() if self._early else (event,):
             for units in self._requests.each(chunk):
@@ -314,7 +314,8 @@ class Conversation(Resumable):
         self._complete(pending, frame)
 
     def _header_of(self, payload: bytes) -> RequestHeader | None:
-        """The header of a request; None when the bytes are no request of whatever release."""
+        """Return the header of a request; None when the bytes are no request of whatever
+        release."""
         try:
             header = read_request_header(payload)
         except DissectError:
@@ -324,7 +325,7 @@ class Conversation(Resumable):
         return None
 
     def _complete(self, pending: Pending, frame: Frame) -> None:
-        """All of a request was seen that there is to see."""
+        """Take note that all of a request was seen that there is to see."""
         header = pending.header
         if header is None:
             return
@@ -360,7 +361,7 @@ class Conversation(Resumable):
             self._context.waiting += pending.held
 
     def _opaque(self, frame: Frame) -> None:
-        """A frame of the client that is no request."""
+        """Take in a frame of the client that is no request."""
         reason = f"{HEADER_MISSING} ({frame.cut})" if frame.cut else NO_HEADER
         size = frame.size
         undecoded = Undecoded("request", frame.cut or "opaque", 0, size, reason)
@@ -406,7 +407,7 @@ class Conversation(Resumable):
                 self._orphan(self._early.popleft())
 
     def _half_answer(self, frame: Frame) -> None:
-        """An answer that the end cut off is none: its request stays without."""
+        """Drop a response that the end cut off: its request stays without."""
         pending = None
         if len(frame.payload) >= 4:
             pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
@@ -417,7 +418,7 @@ class Conversation(Resumable):
             self._unanswered(pending)
 
     def _partial_request(self, frame: Frame) -> bool:
-        """Whether the answer belongs to the request whose last bytes are still missing."""
+        """Return whether the answer belongs to the request whose last bytes are still missing."""
         if not self._requests.partial or self._half is not None:
             return False
         header = self._header_of(self._requests.head())
@@ -552,7 +553,7 @@ class Conversation(Resumable):
     def _read_answer(
         self, pending: Pending, answer: Frame
     ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-        """The body of an answer, after the state has learned from it."""
+        """Return the body of a response, after the state has learned from it."""
         header = pending.header
         if header is None or not (self._context.bodies or header.api_key in self._context.stateful):
             return None, cut_of(answer, "response") if answer.cut else ()
@@ -566,7 +567,8 @@ class Conversation(Resumable):
         return decoded, undecoded
 
     def _orphan(self, frame: Frame) -> None:
-        """A response whose request was not seen: what it holds cannot be known."""
+        """Make an exchange of a response whose request was not seen: what it holds cannot be
+        known."""
         payload = frame.payload
         correlation_id = _INT.unpack_from(payload)[0] if len(payload) >= 4 else None
         size = len(payload) - 4 if correlation_id is not None else len(payload)

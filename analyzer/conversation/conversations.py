@@ -68,7 +68,7 @@ class Conversations(Resumable):
         """What may wait until it is counted anew."""
 
     def dump(self) -> Dump:
-        """The state of all connections."""
+        """Return the state of all connections."""
         connections = [
             [number, type(each).__name__, each and each.dump()]
             for number, each in self._open.items()
@@ -89,7 +89,7 @@ class Conversations(Resumable):
         return Handshake(state["connection"], 0).load(state) if state else None
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
-        """The exchanges that this event completes."""
+        """Return the exchanges that this event completes."""
         number = event.connection.number
         current = self._open.get(number)
         if type(current) is Conversation:
@@ -124,8 +124,8 @@ class Conversations(Resumable):
         return [each for each in self._open.values() if isinstance(each, Conversation | Undecided)]
 
     def _relieved(self) -> list[Exchange]:
-        """What is given up when all that is held takes too much memory: that of the connections
-        that were silent for the longest time."""
+        """Give up the state of the connections that were silent for the longest time, when all that
+        is held takes too much memory; return the exchanges that this completes."""
         held = self._holders()
         total = self.held
         out: list[Exchange] = []
@@ -191,7 +191,7 @@ class Conversations(Resumable):
         self._open[handshake.connection.number] = None if handshake.over else handshake
 
     def finish(self) -> list[Exchange]:
-        """Nothing more will come: what is in flight is told as open."""
+        """End all conversations: what is in flight is told as open."""
         out: list[Exchange] = []
         for current in list(self._open.values()):
             if current is not None:
@@ -239,7 +239,7 @@ class Undecided(Resumable):
         """Given to the first request, or to the row that stands for the connection."""
 
     def dump(self) -> Dump:
-        """The state, that of searches for a first request included."""
+        """Return the state, that of searches for a first request included."""
         return {**super().dump(), "probes": [each and each.dump() for each in self._probes]}
 
     def load(self, state: Dump) -> Self:
@@ -248,7 +248,8 @@ class Undecided(Resumable):
         return super().load(state)
 
     def feed(self, event: StreamEvent) -> Conversation | str | None:
-        """A conversation, the description of something else, or None while it cannot be told."""
+        """Return a conversation, the description of something else, or None while it cannot be
+        told."""
         self.events.append(event)
         if isinstance(event, Chunk):
             # One by one: how many come at once is a matter of reading.
@@ -271,7 +272,7 @@ class Undecided(Resumable):
         return self._bytes * BYTES_TWICE + self._happened * EVENT_BYTES
 
     def give_up(self) -> Conversation | str:
-        """What is decided when others need the memory."""
+        """Decide when others need the memory."""
         return self._forced() or GIVEN_UP
 
     @property
@@ -280,14 +281,14 @@ class Undecided(Resumable):
         return next((e.direction for e in self.events if isinstance(e, Chunk)), 0)
 
     def _late(self) -> Conversation | str | None:
-        """What is decided when too much has happened without a sign."""
+        """Decide when too much has happened without a sign."""
         self._happened += 1
         if self._bytes <= MAX_UNDECIDED_BYTES and self._happened <= MAX_UNDECIDED_EVENTS:
             return None
         return self._forced() or NOT_KAFKA
 
     def _forced(self) -> Conversation | None:
-        """A conversation where Kafka is to be expected, whatever the bytes are."""
+        """Return a conversation where Kafka is to be expected, whatever the bytes are."""
         for direction in (0, 1):
             if self._expected(direction) and self._bytes:
                 return self._conversation(direction)
@@ -301,7 +302,7 @@ class Undecided(Resumable):
         )
 
     def _expected(self, direction: int) -> bool:
-        """Whether Kafka is to be expected at the far end of a direction."""
+        """Return whether Kafka is to be expected at the far end of a direction."""
         connection = self.connection
         return self._context.is_broker(connection.b if direction == 0 else connection.a)
 
@@ -384,7 +385,7 @@ class Undecided(Resumable):
         return NOT_KAFKA
 
     def row(self, reason: str) -> list[Exchange]:
-        """The one row of a connection that should have been Kafka."""
+        """Return the one row of a connection that should have been Kafka."""
         direction = next((d for d in (0, 1) if self._expected(d)), None)
         first = next((e for e in self.events if isinstance(e, Chunk)), None)
         if direction is None or first is None or reason in (NOT_KAFKA, EMPTY, GIVEN_UP):

@@ -64,7 +64,7 @@ MAX_FRAME: Final = 512 * 1024 * 1024
 
 
 def describe(data: Data) -> str:
-    """What bytes that are not Kafka look like."""
+    """Say what bytes that are not Kafka look like."""
     head = bytes(data[:16])
     for pattern, sentence in _SIGNS:
         if pattern.match(head):
@@ -81,17 +81,17 @@ def describe(data: Data) -> str:
 
 
 def is_other(reason: str) -> bool:
-    """Whether the reason of an opaque row says that its whole connection is not Kafka's."""
+    """Return whether the reason of an opaque row says that its whole connection is not Kafka's."""
     return not reason.startswith((NO_HEADER, HEADER_MISSING))
 
 
 def is_tls(data: Data) -> bool:
-    """Whether a TLS record starts here."""
+    """Return whether a TLS record starts here."""
     return _SIGNS[0][0].match(data[:16]) is not None
 
 
 def sign_of(data: Data) -> bytes:
-    """The first bytes by which another protocol is known: a method of HTTP, say. Empty where
+    """Return the first bytes by which another protocol is known: a method of HTTP, say. Empty where
     nothing but a size can be told."""
     head = bytes(data[:16])
     found = (pattern.match(head) for pattern, _ in _SIGNS)
@@ -99,9 +99,9 @@ def sign_of(data: Data) -> bytes:
 
 
 def stand_in(data: Data) -> bytes:
-    """Bytes that may stand in place of the first ones without their content: with asterisks behind
-    them `describe` calls them the same kind of thing, and `look` takes them for Kafka no more than
-    the original."""
+    """Return bytes that may stand in place of the first ones without their content: with asterisks
+    behind them `describe` calls them the same kind of thing, and `look` takes them for Kafka no
+    more than the original."""
     sign = sign_of(data)
     if sign or len(data) < 4:
         return sign
@@ -113,7 +113,7 @@ def stand_in(data: Data) -> bytes:
 
 
 def look(data: Data, kafka_port: bool) -> Look:
-    """What the side that speaks first says with its first bytes."""
+    """Judge what the side that speaks first says with its first bytes."""
     verdict = judge_request(data, 0, known_versions=not kafka_port)
     if verdict is Plausibility.MORE:
         return "short"
@@ -127,8 +127,8 @@ def look(data: Data, kafka_port: bool) -> Look:
 
 
 def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
-    """Whether a request starts here of which the next `gap` bytes are missing. On ports of which
-    nothing is known a client id is wanted, and a size that agrees with the packet's."""
+    """Return whether a request starts here of which the next `gap` bytes are missing. On ports of
+    which nothing is known a client id is wanted, and a size that agrees with the packet's."""
     if not cut_request(data, 0, known_versions=not kafka_port):
         return False
     size, _, _, _, named = _HEAD.unpack_from(data)
@@ -136,8 +136,8 @@ def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
 
 
 def _odd(data: Data) -> Look:
-    """Of a header that looks wrong on a port where Kafka is expected: a client id need not be text.
-    Then the whole request has to decode."""
+    """Judge a header that looks wrong on a port where Kafka is expected: a client id need not be
+    text. Then the whole request has to decode."""
     if len(data) < 8:
         return "other"
     size, key, version = _START.unpack_from(data)
@@ -174,7 +174,8 @@ def _decodes(data: Data) -> Look:
 
 
 def _has_form(data: Data) -> bool:
-    """Whether the first frame is a token by its form, as in a capture that lacks the handshake."""
+    """Return whether the first frame is a token by its form, as in a capture that lacks the
+    handshake."""
     if len(data) < 8:
         return False
     size: int = _SIZE.unpack_from(data)[0]
@@ -182,7 +183,8 @@ def _has_form(data: Data) -> bool:
 
 
 def is_token(data: Data) -> bool:
-    """Whether a raw GSSAPI token starts here, as 0.9 clients send it without any handshake."""
+    """Return whether a raw GSSAPI token starts here, as 0.9 clients send it without any
+    handshake."""
     if len(data) < 6 or data[4] != 0x60:
         return False
     size: int = _SIZE.unpack_from(data)[0]

@@ -89,7 +89,7 @@ class FrameBuffer(Resumable):
         self._cut: Cut = ""
 
     def dump(self) -> Dump:
-        """The state, of the search too where there is one."""
+        """Return the state, of the search too where there is one."""
         hunt = None if self._hunt is None else self._hunt.dump()
         return {**super().dump(), "hunt": hunt}
 
@@ -122,7 +122,7 @@ class FrameBuffer(Resumable):
             self._cut = "too-large"
 
     def head(self) -> bytes:
-        """The first bytes of the payload of the frame that is not whole yet."""
+        """Return the first bytes of the payload of the frame that is not whole yet."""
         if not self._blocks:
             return b""
         first = self._blocks[0]
@@ -131,13 +131,13 @@ class FrameBuffer(Resumable):
         return first[4:HEAD_KEPT]
 
     def hunt(self) -> None:
-        """The first byte to come may be in the middle of a frame."""
+        """Search for a frame from now on: the first byte to come may be in the middle of one."""
         if self._hunt is None:
             self._hunt = Hunt(self.sense)
 
     def only(self, chunk: Chunk) -> Frame | None:
-        """The frame that these bytes are, when they are one: by far the most packets are one small
-        frame. None else, and then nothing was taken: `each` has to be asked."""
+        """Return the frame that these bytes are, when they are one: by far the most packets are one
+        small frame. None else, and then nothing was taken: `each` has to be asked."""
         data, pieces = chunk.data, chunk.pieces
         size = len(data)
         if size < 4 or self._passed or self._hunt is not None or len(pieces) > 1:
@@ -150,14 +150,14 @@ class FrameBuffer(Resumable):
         return _frame((data[4:], chunk.offset, length, now, now, parts, ""))
 
     def feed(self, chunk: Chunk) -> list[Unit]:
-        """The frames that end with these bytes, for owners whose sense does not change with them:
-        others take them `each` at a time."""
+        """Return the frames that end with these bytes, for owners whose sense does not change with
+        them: others take them `each` at a time."""
         return [unit for units in self.each(chunk) for unit in units]
 
     def each(self, chunk: Chunk) -> Iterator[list[Unit]]:
-        """The frames that end with these bytes, in lists: those up to the first nonsense; then, for
-        each packet, what a search finds. That depends on what is there, and on what the sense knows
-        by then; not on how many packets came at once."""
+        """Yield the frames that end with these bytes, in lists: those up to the first nonsense;
+        then, for each packet, what a search finds. That depends on what is there, and on what the
+        sense knows by then; not on how many packets came at once."""
         read = 0
         if self._hunt is None:
             out: list[Unit] = []
@@ -184,7 +184,7 @@ class FrameBuffer(Resumable):
         return out
 
     def gap(self, gap: Gap) -> list[Unit]:
-        """The frames that end with this hole, or that cannot be whole because of it."""
+        """Return the frames that end with this gap, or that cannot be whole because of it."""
         out: list[Unit] = []
         if self._hunt is not None:
             self._search(out, last=True)
@@ -206,7 +206,7 @@ class FrameBuffer(Resumable):
         return out
 
     def close(self) -> list[Unit]:
-        """What is left when no more bytes come."""
+        """Return what is left when no more bytes come."""
         out: list[Unit] = []
         if self._hunt is not None:
             self._search(out, last=True)
@@ -217,7 +217,7 @@ class FrameBuffer(Resumable):
         return out
 
     def _give_up(self, why: Cut, out: list[Unit]) -> None:
-        """The current frame will not become whole."""
+        """Give up the current frame, which will not become whole."""
         if not self._passed:
             return
         self._cut = self._cut or why
@@ -332,12 +332,12 @@ class FrameBuffer(Resumable):
         return size
 
     def _lost(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
-        """The size at the start of `data` is nonsense."""
+        """Begin a search: the size at the start of `data` is nonsense."""
         self._hunt = Hunt(self.sense)
         self._hunt.add(data, offset, pieces)
 
     def _lost_head(self, head: bytes, rest: bytes, offset: int, pieces: list[Piece]) -> None:
-        """As `_lost`, when the size came in several chunks."""
+        """Begin a search as `_lost` does, when the size came in several chunks."""
         parts, start = self._parts, self._offset
         times = {(piece.file, piece.packet): piece.time_ns for piece in self._sized_by}
         self._reset()
@@ -366,7 +366,7 @@ class FrameBuffer(Resumable):
             self._follow(*hunt.rest(), out)
 
     def _abandon(self, out: list[Unit]) -> None:
-        """Nothing was found in what is held."""
+        """Forget what is held: nothing was found in it."""
         hunt = self._hunt
         if hunt is not None and hunt.held:
             out.append(Skipped(*hunt.drop(len(hunt.held))))
@@ -392,12 +392,12 @@ def _parts(pieces: list[Piece], index: int, start: int, end: int, out: list[Part
 
 
 def _packet_end(pieces: list[Piece], at: int, size: int) -> int:
-    """Where the piece with the byte `at` ends."""
+    """Return where the piece with the byte `at` ends."""
     return next((piece.start for piece in pieces if piece.start > at), size)
 
 
 def _between(pieces: list[Piece], start: int, end: int) -> list[Piece]:
-    """The pieces of the bytes from `start` on and before `end`."""
+    """Return the pieces of the bytes from `start` on and before `end`."""
     out: list[Piece] = []
     for number, piece in enumerate(pieces):
         stop = pieces[number + 1].start if number + 1 < len(pieces) else end

@@ -77,7 +77,7 @@ class Pending(Resumable):
         """Memory that it takes while it waits."""
 
     def dump(self) -> Dump:
-        """The state; the body is decoded anew from the frame."""
+        """Return the state; the body is decoded anew from the frame."""
         return {**super().dump(), "decoded": self.decoded is not None}
 
     def load(self, state: Dump) -> Self:
@@ -89,12 +89,12 @@ class Pending(Resumable):
 
 
 def loaded(state: Dump) -> Pending:
-    """The request whose `dump` this is."""
+    """Return the request that a `dump` describes."""
     return Pending(state["number"], state["header"], state["api"]).load(state)
 
 
 def held_by(pending: Pending) -> int:
-    """Memory that a waiting request takes: its bytes, and the values of its body."""
+    """Return the memory that a waiting request takes: its bytes, and the values of its body."""
     if pending.frame is None:
         return 0
     size = len(pending.frame.payload)
@@ -120,7 +120,7 @@ class InFlight(Resumable):
         """Raw SASL tokens, which have no id."""
 
     def dump(self) -> Dump:
-        """All requests, in their order."""
+        """Return all requests, in their order."""
         waiting = [each.dump() for found in self._by_id.values() for each in found]
         return {"waiting": waiting, "tokens": [each.dump() for each in self.tokens]}
 
@@ -144,7 +144,7 @@ class InFlight(Resumable):
         return self._bytes
 
     def ids(self) -> list[int]:
-        """The ids that are waited for, oldest first."""
+        """Return the ids that are waited for, oldest first."""
         return list(self._by_id)
 
     def add(self, correlation_id: int, pending: Pending) -> list[Pending]:
@@ -172,7 +172,7 @@ class InFlight(Resumable):
         return dropped
 
     def take(self, correlation_id: int) -> Pending | None:
-        """The request that an answer of this id belongs to."""
+        """Return the request that an answer of this id belongs to."""
         waiting = self._by_id.get(correlation_id)
         if waiting is None:
             return None

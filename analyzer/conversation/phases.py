@@ -42,7 +42,7 @@ class Phases(Resumable):
         """The user that the client says it is, until the broker agrees."""
 
     def saw_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
-        """A request went by."""
+        """Take note of a request."""
         self.client_id = header.client_id
         if decoded is None or header.api_key not in STATEFUL:
             return
@@ -59,7 +59,7 @@ class Phases(Resumable):
             self._claimed = user_of(self.mechanism, body["auth_bytes"]) or self._claimed
 
     def saw_response(self, key: int, decoded: Decoded) -> None:
-        """The response to a request of one of the `STATEFUL` APIs went by."""
+        """Take note of the response to a request of one of the `STATEFUL` APIs."""
         failed = decoded.body.get("error_code", 0)
         if key == SASL_HANDSHAKE and failed:
             self.tokens = False
@@ -67,16 +67,17 @@ class Phases(Resumable):
             self.user = self._claimed
 
     def saw_token(self, token: bytes) -> None:
-        """The client sent a raw token."""
+        """Take note that the client sent a raw token."""
         self._claimed = user_of(self.mechanism, token) or self._claimed
 
     def saw_token_answer(self) -> None:
-        """The broker answered a raw token: it closes the connection when it does not like one."""
+        """Take note that the broker answered a raw token: it closes the connection when it does not
+        like one."""
         self.user = self._claimed
 
     def is_token(self, frame: Frame) -> bool:
-        """Whether a frame of the client is a raw token. A request has a header that makes sense; a
-        token, as good as never."""
+        """Return whether a frame of the client is a raw token. A request has a header that makes
+        sense; a token, as good as never."""
         first = frame.offset == 0 and frame.payload[:1] == b"\x60"
         if not self.tokens and not first:
             return False

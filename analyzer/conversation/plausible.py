@@ -54,8 +54,8 @@ _REQUEST = re.compile(
 
 
 def client_id_end(data: Data, at: int) -> int | None:
-    """Offset behind a client id that people could have chosen; -1 when bytes are missing, None when
-    it is nonsense."""
+    """Return the offset behind a client id that people could have chosen; -1 when bytes are
+    missing, None when it is nonsense."""
     if at + 2 > len(data):
         return -1
     length: int = _SHORT.unpack_from(data, at)[0]
@@ -76,7 +76,8 @@ def client_id_end(data: Data, at: int) -> int | None:
 
 
 def judge_request(data: Data, at: int, known_versions: bool = True) -> Plausibility:
-    """Whether a request (size field first) starts at `at`, by its header; never more than MAYBE.
+    """Return whether a request (size field first) starts at `at`, by its header; never more than
+    MAYBE.
 
     Without `known_versions`, keys and versions that no release has pass as well, when they are
     small: what a newer Kafka may send on a port that is known to be Kafka's.
@@ -109,28 +110,29 @@ def judge_request(data: Data, at: int, known_versions: bool = True) -> Plausibil
 
 
 def cut_request(data: Data, at: int, known_versions: bool = True) -> bool:
-    """Whether these bytes may be the first ones of a request of which the capture lacks the rest.
-    Less of a client id is enough, but not nothing of the header."""
+    """Return whether these bytes may be the first ones of a request of which the capture lacks the
+    rest. Less of a client id is enough, but not nothing of the header."""
     if at + HEAD_BYTES > len(data):
         return False
     return judge_request(data, at, known_versions) is not Plausibility.NO
 
 
 def find_request(data: Data, at: int) -> int:
-    """The first position from `at` that may be the start of a request; -1 when there is none."""
+    """Return the first position from `at` that may be the start of a request; -1 when there is
+    none."""
     found = _REQUEST.search(data, at)
     return -1 if found is None else found.start()
 
 
 def same_client(data: Data, at: int, client_id: bytes | None) -> bool:
-    """Whether the request at `at` has this client id, which is not empty."""
+    """Return whether the request at `at` has this client id, which is not empty."""
     if not client_id:
         return False
     return data[at + 12 : at + 14 + len(client_id)] == _SHORT.pack(len(client_id)) + client_id
 
 
 def judge_response(data: Data, at: int, expected: Container[int]) -> Plausibility:
-    """Whether a response may start at `at`: MAYBE for an id in flight, NO for nonsense."""
+    """Return whether a response may start at `at`: MAYBE for an id in flight, NO for nonsense."""
     if at + 8 > len(data):
         return Plausibility.MORE
     size, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
@@ -140,7 +142,7 @@ def judge_response(data: Data, at: int, expected: Container[int]) -> Plausibilit
 
 
 def response_finder(expected: Iterable[int]) -> Callable[[Data, int], int]:
-    """A function as `find_request` for responses to requests in flight."""
+    """Return a function like `find_request` for responses to requests in flight."""
     ids = [re.escape(struct.pack(">i", each)) for each in expected]
     if not ids:
         return lambda data, at: -1

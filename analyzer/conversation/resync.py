@@ -38,17 +38,18 @@ class Sense(Protocol):
     """What frames of one direction look like."""
 
     def finder(self) -> Callable[[Data, int], int]:
-        """A function (bytes, from) -> next position that is worth a look, -1 for none."""
+        """Return a function that takes (bytes, from) and returns the next position that is worth a
+        look, -1 for none."""
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
-        """What is at that position; `fresh`: a packet starts there."""
+        """Judge what is at that position; `fresh`: a packet starts there."""
 
     def starts(self, data: Data, at: int) -> bool:
-        """Whether the bytes from `at` on, which start a packet and are all that the capture has of
-        it, are the first ones of a frame."""
+        """Return whether the bytes from `at` on, which start a packet and are all that the capture
+        has of it, are the first ones of a frame."""
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
-        """Whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
+        """Return whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
 
 
 class RequestSense(Resumable):
@@ -63,22 +64,22 @@ class RequestSense(Resumable):
         """Keys and versions that we do not know pass too: the port is known to be Kafka's."""
 
     def finder(self) -> Callable[[Data, int], int]:
-        """Positions with a plausible size, key and version."""
+        """Return a function that finds positions with a plausible size, key and version."""
         return find_request
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
-        """YES for the known client id or the start of a packet."""
+        """Judge a position: YES for the known client id or the start of a packet."""
         verdict = judge_request(data, at, not (self.lenient and fresh))
         if verdict is Plausibility.MAYBE and (fresh or same_client(data, at, self.client_id)):
             return Plausibility.YES
         return verdict
 
     def starts(self, data: Data, at: int) -> bool:
-        """By the header, whose client id need not be whole."""
+        """Judge by the header, whose client id need not be whole."""
         return cut_request(data, at, not self.lenient)
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
-        """A second plausible request confirms the first."""
+        """Judge whether a second plausible request confirms the first."""
         verdict = judge_request(data, second)
         return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
 
@@ -90,11 +91,12 @@ class ResponseSense:
         self._in_flight = in_flight
 
     def finder(self) -> Callable[[Data, int], int]:
-        """Positions with a plausible size and an id that is in flight."""
+        """Return a function that finds positions with a plausible size and an id that is in
+        flight."""
         return response_finder(self._in_flight())
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
-        """YES for an id in flight at the start of a packet."""
+        """Judge a position: YES for an id in flight at the start of a packet."""
         if at + 8 > len(data):
             return Plausibility.MORE
         verdict = judge_response(data, at, self._in_flight())
@@ -105,11 +107,11 @@ class ResponseSense:
         return Plausibility.NO
 
     def starts(self, data: Data, at: int) -> bool:
-        """Nothing tells: size and id are all there is, and they are judged already."""
+        """Return False: size and id are all there is, and they are judged already."""
         return False
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
-        """The next response's id is a little higher, or in flight too."""
+        """Judge whether the next response's id is a little higher, or in flight too."""
         if second + 8 > len(data):
             return Plausibility.MORE
         (_, before) = _SIZE_AND_ID.unpack_from(data, first)
@@ -162,8 +164,8 @@ class Hunt(Resumable):
         held += data
 
     def search(self, *, last: bool = False) -> int | None:
-        """The position of the next frame; None when it is not there yet. `last`: no more bytes will
-        follow."""
+        """Return the position of the next frame; None when it is not there yet. `last`: no more
+        bytes will follow."""
         held = self.held
         if len(held) < self._wanted and not last:
             return None
@@ -186,7 +188,7 @@ class Hunt(Resumable):
             at += 1
 
     def _candidate(self, find: Callable[[Data, int], int], at: int) -> int:
-        """The next position worth a look: what the sense finds, or the start of a packet."""
+        """Return the next position worth a look: what the sense finds, or the start of a packet."""
         found = find(self.held, at)
         index = bisect_right(self._starts, at - 1)
         start = self._starts[index] if index < len(self._starts) else -1
@@ -239,5 +241,5 @@ class Hunt(Resumable):
         return gone
 
     def rest(self) -> tuple[bytes, int, list[Piece]]:
-        """All that is held: bytes, stream offset, pieces."""
+        """Return all that is held: bytes, stream offset, pieces."""
         return bytes(self.held), self._offset, self._pieces

@@ -20,14 +20,14 @@ _FORMS = re.compile(
 
 
 def is_token(payload: bytes) -> bool:
-    """Whether bytes that are no request of a known API are a token of a client, by their form
-    alone: where the handshake that would announce it was not seen. Encrypted tokens of GSSAPI
+    """Return whether bytes that are no request of a known API are a token of a client, by their
+    form alone: where the handshake that would announce it was not seen. Encrypted tokens of GSSAPI
     have no form that tells."""
     return _FORMS.match(payload) is not None
 
 
 def user_of(mechanism: str, token: bytes) -> str:
-    """The user that the client's first token names; empty when it names none.
+    """Return the user that the client's first token names; empty when it names none.
 
     PLAIN (RFC 4616): authzid NUL user NUL password. SCRAM (RFC 5802): `n,,n=user,r=nonce`.
     OAUTHBEARER (RFC 7628) names a user at most as authzid; GSSAPI tokens are opaque.

@@ -26,7 +26,7 @@ NOTE: Final = "the proxy that recorded this: "
 
 
 def named(client: Endpoint, correlation_id: int) -> str:
-    """How a comment names an exchange at whose own packets it does not stand."""
+    """Return how a comment names an exchange at whose own packets it does not stand."""
     return f"{client} {correlation_id}"
 
 
@@ -37,7 +37,7 @@ def notes_of(
     client: Endpoint,
     correlation_id: int | None,
 ) -> tuple[Note, ...]:
-    """A note for each thing that was done to an exchange."""
+    """Return a note for each thing that was done to an exchange."""
     texts = [remarks.at(*frame.parts[0][:2]) for frame in (asked, response) if frame is not None]
     if asked is not None and correlation_id is not None:
         texts.append(remarks.about(named(client, correlation_id), *asked.parts[0][:2]))
@@ -51,12 +51,12 @@ def notes_of(
 
 
 def deeds_of(notes: Iterable[Note]) -> list[str]:
-    """What the proxy did, among the notes of an exchange."""
+    """Return what the proxy did, among the notes of an exchange."""
     return [each.text.removeprefix(NOTE) for each in notes if each.text.startswith(NOTE)]
 
 
 def comment_of(notes: Iterable[Note]) -> str:
-    """The comment from which these notes are read again."""
+    """Return the comment from which these notes are read again."""
     return BETWEEN.join(
         deed if deed.startswith(RULE) or deed.endswith(BY_HAND) else FAULT + deed
         for deed in deeds_of(notes)

@@ -83,7 +83,7 @@ class Addresses(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """One finding per address, and per client that got stuck."""
+        """Yield one finding per address, and per client that got stuck."""
         gone = gone_addresses(view)
         for line in view.base.cluster.rows(view.names):
             if line["node"] is None:
@@ -136,7 +136,7 @@ class Addresses(Detector):
         )
 
     def _stuck(self, view: View) -> Iterator[Finding]:
-        """Clients that go on asking those who told them addresses, and never go there."""
+        """Yield clients that go on asking those who told them addresses, and never go there."""
         for stuck in view.base.cluster.judged(view.names).stuck():
             client_id, host = stuck.client
             # What is wrong with these is told of the address itself.
@@ -165,13 +165,14 @@ class Addresses(Detector):
 
 
 def _stands_for(address: str, line: Line, view: View) -> bool:
-    """Whether an address of packets is that of a node, which may be told by name."""
+    """Return whether an address of packets is that of a node, which may be told by name."""
     port = line["address"].rpartition(":")[2]
     return address.endswith(f":{port}") and node_at(address, view) == line["node"]
 
 
 def _connects(line: Line) -> str:
-    """The connections to an address, by its port where nothing tells what its name stands for."""
+    """Return the connections to an address, by its port where nothing tells what its name stands
+    for."""
     host, _, port = line["address"].rpartition(":")
     if is_address(host.strip("[]")):
         return f'broker == "{line["address"]}"'
@@ -181,7 +182,7 @@ def _connects(line: Line) -> str:
 
 
 def _clients(name: str, line: Line, view: View) -> list[str]:
-    """Whom an address was told that is of no use to them."""
+    """Return the clients that were told an address that is of no use to them."""
     told = line["told_to"]
     if name == "address-loopback":
         told = [each for each in told if not is_loopback(each[1])]
@@ -189,7 +190,7 @@ def _clients(name: str, line: Line, view: View) -> list[str]:
 
 
 def _is_wrong(told: str, client_host: str) -> bool:
-    """Whether an address can be nobody's but the client's own."""
+    """Return whether an address can be nobody's but the client's own."""
     if is_loopback(told):
         return not is_loopback(client_host)
     return is_address(told) and ip_address(told.partition("%")[0]).is_unspecified

@@ -66,7 +66,7 @@ class Batches(Detector):
             self.seen[("old", row.api, "", *client_of(row))].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client."""
+        """Yield findings by client."""
         for (kind, api, topic, client_id, host), seen in self.seen.items():
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
             what = plural(seen.count, f"{api} exchange")

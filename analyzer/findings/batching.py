@@ -54,7 +54,7 @@ class Batching(Detector):
     """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """When a single record was sent, and answered."""
+        """Take note of when a single record was sent, and answered."""
         if row.records == 1 and row.latency_ns is not None:
             about = {
                 "end_ns": row.time_ns + row.latency_ns,
@@ -63,7 +63,7 @@ class Batching(Detector):
             self.singles[client_of(row)].events.note(row, "single", about)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client."""
+        """Yield findings by client."""
         for key, sizes in view.base.sizes.grouped(("what", "api", "client_id", "host")):
             if key["what"] != "batch" or key["api"] != "Produce":
                 continue
@@ -94,9 +94,9 @@ class Batching(Detector):
 
 
 def _sequences(events: Events) -> list[list[Event]]:
-    """The requests of each producer. One with a connection to each broker waits for any of them; of
-    several with one client id, which have several connections to a broker, each connection is
-    judged alone."""
+    """Return the requests of each producer. One with a connection to each broker waits for any of
+    them; of several with one client id, which have several connections to a broker, each connection
+    is judged alone."""
     connections: dict[tuple[Any, ...], list[Event]] = {}
     for event in events:
         connections.setdefault(tuple(event.about["connection"]), []).append(event)
@@ -105,7 +105,7 @@ def _sequences(events: Events) -> list[list[Event]]:
 
 
 def _pace(events: list[Event]) -> Pace:
-    """How requests follow each other in the busy seconds of a sequence."""
+    """Measure how requests follow each other in the busy seconds of a sequence."""
     each_second = Counter(event.time_ns // SECOND for event in events)
     busy = {when for when, count in each_second.items() if count >= limit("batches.busy")}
     end = waiting = 0

@@ -50,7 +50,7 @@ class Cause:
         return min((each.severity for each in every), key=RANK.__getitem__)
 
     def therefore(self) -> str:
-        """The consequences in a line: `33 lookups, 4 requests without response`."""
+        """Return the consequences in a line: `33 lookups, 4 requests without response`."""
         counts: dict[str, int] = defaultdict(int)
         for each in self.consequences:
             counts[each.brief] += each.count if "{n}" in each.brief else 0
@@ -60,7 +60,7 @@ class Cause:
 
 
 def linked(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings with `because`: the ids of those that explain each."""
+    """Return the findings with `because`: the ids of those that explain each."""
     found = [(each.id, each) for each in findings]
     by_rule: dict[str, list[_Known]] = defaultdict(list)
     for known in sorted(found, key=lambda known: order(known[1])):
@@ -80,8 +80,8 @@ def linked(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _by_entity(line: Explanation, causes: Sequence[_Known]) -> dict[tuple[str, str], list[_Known]]:
-    """Causes by what they name of the first kind that the line demands; the worst and earliest of
-    too many."""
+    """Group causes by the entities of the first kind that the line demands; of too many the worst
+    and earliest stay."""
     found: dict[tuple[str, str], list[_Known]] = defaultdict(list)
     for known in causes:
         for entity in known[1].entities:
@@ -93,7 +93,7 @@ def _by_entity(line: Explanation, causes: Sequence[_Known]) -> dict[tuple[str, s
 def _explaining(
     line: Explanation, known: _Known, causes: dict[tuple[str, str], list[_Known]]
 ) -> Iterator[str]:
-    """Ids of those of the causes that explain the effect."""
+    """Yield ids of those of the causes that explain the effect."""
     name, effect = known
     several = len(line.same) > 1
     for entity in effect.entities:
@@ -107,14 +107,14 @@ def _explaining(
 
 
 def _alike(line: Explanation, effect: Finding, cause: Finding) -> bool:
-    """Whether both name something alike of each kind that is demanded."""
+    """Return whether both name something alike of each kind that is demanded."""
     shared = {kind for kind, _ in set(effect.entities) & set(cause.entities)}
     return shared.issuperset(line.same)
 
 
 def _in_time(line: Explanation, effect: Finding, cause: Finding) -> bool:
-    """Whether the effect begins while the cause lasts, or soon after. What has no time is of the
-    whole capture."""
+    """Return whether the effect begins while the cause lasts, or soon after. What has no time is of
+    the whole capture."""
     if effect.first_ns is None or cause.first_ns is None:
         return True
     end = cause.first_ns if cause.last_ns is None else cause.last_ns
@@ -122,9 +122,9 @@ def _in_time(line: Explanation, effect: Finding, cause: Finding) -> bool:
 
 
 def folded(findings: Iterable[Finding]) -> list[Cause]:
-    """The causes among linked findings, worst and earliest first. A consequence is folded into one
-    cause: the worst and earliest of those that it goes back to. One whose cause is not among the
-    findings is a cause here."""
+    """Return the causes among linked findings, worst and earliest first. A consequence is folded
+    into one cause: the worst and earliest of those that it goes back to. One whose cause is not
+    among the findings is a cause here."""
     found = {each.id: each for each in sorted(findings, key=order)}
     roots = _roots(found)
     groups: dict[str, list[Finding]] = {name: [] for name in found if roots[name] == name}
@@ -136,8 +136,8 @@ def folded(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def _roots(found: dict[str, Finding]) -> dict[str, str]:
-    """For each id the worst and earliest cause that its finding goes back to; each once, for many
-    findings may go back to many."""
+    """Return, for each id, the worst and earliest cause that its finding goes back to; each is
+    computed once, for many findings may go back to many."""
     rank = {name: place for place, name in enumerate(found)}
     roots: dict[str, str] = {}
 
@@ -154,12 +154,12 @@ def _roots(found: dict[str, Finding]) -> dict[str, str]:
 
 
 def unfolded(causes: Iterable[Cause]) -> list[Finding]:
-    """All findings, the consequences behind their cause."""
+    """Return all findings, each consequence behind its cause."""
     return [each for cause in causes for each in (cause.finding, *cause.consequences)]
 
 
 def apart(causes: Iterable[Cause]) -> tuple[list[Cause], list[Cause]]:
-    """Causes that are worth a look each, and those that are chats with all that followed."""
+    """Return causes that are worth a look each, and those that are chats with all that followed."""
     trouble: list[Cause] = []
     chats: list[Cause] = []
     for each in causes:
@@ -168,8 +168,8 @@ def apart(causes: Iterable[Cause]) -> tuple[list[Cause], list[Cause]]:
 
 
 def counted(causes: Iterable[Cause]) -> dict[str, int]:
-    """How many causes of each severity there are, worst first, and under `consequence` how many
-    findings followed from them."""
+    """Return how many causes of each severity there are, worst first, and under `consequence` how
+    many findings followed from them."""
     counts: dict[str, int] = {**dict.fromkeys(RANK, 0), "consequence": 0}
     for each in causes:
         counts[each.finding.severity] += 1
@@ -178,12 +178,12 @@ def counted(causes: Iterable[Cause]) -> dict[str, int]:
 
 
 def names_of(causes: Iterable[Cause]) -> str:
-    """Their rules in a line: `unknown-tags, retries (3)`."""
+    """Return the rules of findings in a line: `unknown-tags, retries (3)`."""
     counts = Counter(each.finding.name for each in causes)
     return ", ".join(name if n == 1 else f"{name} ({n})" for name, n in counts.items())
 
 
 def _phrase(brief: str, count: int) -> str:
-    """`1 lookup` or `33 lookups` of `{n} lookup|{n} lookups`."""
+    """Return `1 lookup` or `33 lookups` of `{n} lookup|{n} lookups`."""
     one, _, several = brief.partition("|")
     return (one if count == 1 else several or one).replace("{n}", f"{count:,}")

@@ -18,8 +18,8 @@ VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "li
 def judged(
     found: Clients, release: str | None, ends: Mapping[Identity, Outcome] | None = None
 ) -> list[Line]:
-    """The clients with where they break, and what became of them; with a release, those that break
-    on it first. Behind them hosts that never came to a request."""
+    """Return the clients with where they break, and what became of them; those that break on the
+    given release come first, hosts that never came to a request last."""
     ends = dict(ends or {})
     lines = []
     for usage in found.usages():
@@ -39,8 +39,8 @@ def judged(
 def of_selection(
     found: Clients, ends: Mapping[Identity, Outcome], whole: Clients
 ) -> dict[Identity, Outcome]:
-    """What became of the clients of a selection. There a client may not have said its library or
-    user, which all exchanges tell."""
+    """Return what became of the clients of a selection. There a client may not have said its
+    library or user, which all exchanges tell."""
     target = whole.targets()
     clients = [usage.identity for usage in found.usages()]
     pairs = [(each, target.get(each, each)) for each in clients]

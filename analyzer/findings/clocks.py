@@ -65,7 +65,7 @@ class Clocks(Detector):
     """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """The newest timestamp of a request, and refusals."""
+        """Take note of the newest timestamp of a request, and refusals."""
         newest = 0
         refused = []
         for each in moved(exchange):
@@ -87,7 +87,7 @@ class Clocks(Detector):
                 stamps.topics.add(topic or "")
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client: refused ones, and those that are ahead where others are not."""
+        """Yield findings by client: refused ones, and those that are ahead where others are not."""
         far = limit("clock.ahead")
         right = {
             key

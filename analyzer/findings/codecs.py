@@ -90,7 +90,7 @@ class Codecs(Detector):
     """zstd for versions before it."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Errors, and versions with codecs."""
+        """Take note of errors, and versions with codecs."""
         if row.errors and any(error.code == UNSUPPORTED for error in row.errors):
             self.refused[(row.api, one_topic(row), *client_of(row))].see(row)
         version = row.api_version
@@ -101,7 +101,7 @@ class Codecs(Detector):
             seen.take(version=version)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client: refused, not read, read by an old version."""
+        """Yield findings by client: refused, not read, read by an old version."""
         rule = self.rule("batch-codec")
         for (api, topic, client_id, host), seen in self.refused.items():
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
@@ -161,8 +161,8 @@ class Codecs(Detector):
 
 
 def unread_of(view: View, old: Mapping[ClientKey, Old]) -> dict[ClientKey, list[Unread]]:
-    """Clients that never went on behind records in a codec, wherever they got some, though there
-    was time for it. `old`: those that got zstd in versions of Fetch before it."""
+    """Return clients that never went on behind records in a codec, wherever they got some, though
+    there was time for it. `old`: those that got zstd in versions of Fetch before it."""
     commits: dict[tuple[str, str, int], int] = {}
     for place in audit_of(view).found:
         most = max((offset for _, offset in place.placed), default=-1)
@@ -193,7 +193,7 @@ def unread_of(view: View, old: Mapping[ClientKey, Old]) -> dict[ClientKey, list[
 
 
 def _by_codec(reads: Reads) -> dict[str, list[Event]]:
-    """Fetches that brought records in a codec that a library may lack."""
+    """Group the fetches that brought records by codec, for codecs that a library may lack."""
     found: dict[str, list[Event]] = {}
     for event in reads.events:
         for codec in EXTRA.intersection(event.about.get("codecs", ())):
@@ -202,7 +202,7 @@ def _by_codec(reads: Reads) -> dict[str, list[Event]]:
 
 
 def _lives(view: View) -> dict[ClientKey, list[MemberLife]]:
-    """The lives of members by client."""
+    """Return the lives of group members, by client."""
     found: dict[ClientKey, list[MemberLife]] = {}
     plans = view.base.delivery.plans.items()
     bare = {str(group) for (group, _), plan in plans if plan.assignor == KAFKAJS}
@@ -216,8 +216,8 @@ def _lives(view: View) -> dict[ClientKey, list[MemberLife]]:
 
 
 def _judged(lives: Iterable[MemberLife], fetches: list[Event], version: int | None) -> int | None:
-    """For how long a member was there after it had got the records; None where nothing follows from
-    its silence. `version`: of a Fetch that is older than zstd."""
+    """Return for how long a member was there after it had got the records; None where nothing
+    follows from its silence. `version`: of a Fetch that is older than zstd."""
     got: list[int] = [event.about["end_ns"] for event in fetches]
     here = [each for each in lives if each.first_ns <= got[-1] <= each.gone_ns]
     for each in here:
@@ -233,7 +233,7 @@ def _judged(lives: Iterable[MemberLife], fetches: list[Event], version: int | No
 
 
 def one_topic(row: Row) -> str:
-    """What stands for the topic where there is just one: its name may come later."""
+    """Return what stands for the topic where there is just one: its name may come later."""
     if len(row.topics) != 1 or len(row.topic_ids) > 1:
         return ""
     return topic_key(row.topics[0], next(iter(row.topic_ids), None)) or ""

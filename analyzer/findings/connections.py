@@ -84,7 +84,7 @@ class Lives(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client; of the capture."""
+        """Yield findings by client; of the capture."""
         lines = view.lines()
         by_client: dict[str, list[Line]] = {}
         for line in lines:
@@ -205,8 +205,8 @@ class Lives(Detector):
 
 
 def _churns(own: list[Line], requests: float) -> bool:
-    """Whether connections come one after the other for as long as there is something to do, as
-    those of a client that is made anew for each use; at its start a program opens many, too."""
+    """Return whether connections come one after the other for as long as there is something to do,
+    as those of a client that is made anew for each use; at its start a program opens many, too."""
     opened = [each["opened"] for each in own]
     span = max(opened) - min(opened)
     if not requests:
@@ -229,5 +229,5 @@ def _churns(own: list[Line], requests: float) -> bool:
 
 
 def _refused(line: Line) -> bool:
-    """Whether the broker ended a connection, or did not let the client in."""
+    """Return whether the broker ended a connection, or did not let the client in."""
     return line["end"].startswith("broker") or bool(line["failed"] and line["phase"] != "work")

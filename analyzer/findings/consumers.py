@@ -87,7 +87,7 @@ class Consumers(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """From one audit of all groups."""
+        """Yield findings from one audit of all groups."""
         for group, partitions in places_of(view):
             yield from self._uncommitted(group, partitions, view)
         found: dict[tuple[str, str], list[Happening]] = {}
@@ -145,9 +145,9 @@ class Consumers(Detector):
     def _uncommitted(
         self, group: str, partitions: list[AuditedPartition], view: View
     ) -> Iterator[Finding]:
-        """Groups that read for long without a commit, or read again what they had read before a
-        restart. Where a commit from before the capture is known, the group does commit: its members
-        may have failed before the next one."""
+        """Yield groups that read for long without a commit, or read again what they had read before
+        a restart. Where a commit from before the capture is known, the group does commit: its
+        members may have failed before the next one."""
         if any(each.placed for each in partitions):
             return
         again = [
@@ -190,8 +190,8 @@ class Consumers(Detector):
         )
 
     def _restarted(self, again: Happening, view: View) -> bool:
-        """Whether all members that had fetched before were gone when records were fetched again:
-        in a rebalance some stay, and a group that forms has several."""
+        """Return whether all members that had fetched before were gone when records were fetched
+        again: in a rebalance some stay, and a group that forms has several."""
         before_ns = again.before_ns or 0
         story = view.base.groups.story(again.group)
         return again.time_ns - before_ns >= limit("commits.restart") and not any(

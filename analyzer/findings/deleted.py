@@ -51,7 +51,7 @@ class TopicLife(Measures):
     """(client id, host) of those who wrote to it or read from it."""
 
     def works(self, time_ns: int) -> None:
-        """Take note that it was there."""
+        """Take note that the topic was there."""
         if self.first_ns is None or time_ns < self.first_ns:
             self.first_ns = time_ns
         if self.last_ns is None or time_ns > self.last_ns:
@@ -82,7 +82,7 @@ class Deleted(Detector):
     refused: Keyed[ShortLog] = table(ShortLog, MAX_TOPICS)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Successful requests about topics, refused ones, and deletions."""
+        """Take note of successful requests about topics, refused ones, and deletions."""
         if row.latency_ns is None:
             return
         end_ns = row.time_ns + row.latency_ns
@@ -107,7 +107,7 @@ class Deleted(Detector):
                 self.refused[(key,)].events.note(row, "gone", about, part)
 
     def _told(self, row: Row, exchange: Exchange, end_ns: int) -> None:
-        """What Metadata and DeleteTopics say of topics."""
+        """Take note of what Metadata and DeleteTopics say of topics."""
         asked = row.api_key == METADATA
         response = exchange.response_body or {}
         for each in response.get("topics" if asked else "responses", ()):
@@ -121,7 +121,7 @@ class Deleted(Detector):
                 life.take(deleted=(end_ns, row.client_id or ""))
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By topic."""
+        """Yield findings by topic."""
         lives: dict[str, TopicLife] = {}
         refused: dict[str, tuple[Any, ShortLog]] = {}
         for (key,), life in self.lives.items():

@@ -86,7 +86,7 @@ class Denials(Detector):
     pushed: Keyed[Pushed] = table(Pushed, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Denials, and pushes of metrics."""
+        """Take note of denials, and pushes of metrics."""
         if row.api_key == PUSH:
             pushed = self.pushed[client_of(row)]
             pushed.see(row)
@@ -109,7 +109,7 @@ class Denials(Detector):
                     denied.places.add(place)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client: all that it was denied is one trouble."""
+        """Yield findings by client: all that it was denied is one trouble."""
         by_client: dict[tuple[Any, Any], list[tuple[int, str, Denied]]] = {}
         for (code, api, client_id, host), denied in self.denied.items():
             by_client.setdefault((client_id, host), []).append((code, api, denied))
@@ -177,5 +177,5 @@ class Denials(Detector):
 
 
 def _advice(code: int, api: str) -> str:
-    """What to grant; empty where the rule says it."""
+    """Return what to grant; empty where the rule says it."""
     return IDEMPOTENT if (code, api) == (CLUSTER, INIT_PRODUCER) else ADVICE.get(code, "")

@@ -50,7 +50,7 @@ class Seen(Measures):
     last_ns: int | None = most()
 
     def see(self, row: Row) -> None:
-        """Once more."""
+        """Count an exchange."""
         time_ns, first = row.time_ns, self.first
         self.count += 1
         if first is None or (time_ns <= first[0] and (time_ns, row.number) < first):
@@ -70,8 +70,8 @@ FINE: Final = frozenset({"answered", "no-reply"})
 
 
 def is_odd(row: Row) -> bool:
-    """Whether something about an exchange is out of the ordinary: most are not, and most detectors
-    want no others."""
+    """Return whether something about an exchange is out of the ordinary: most are not, and most
+    detectors want no others."""
     return bool(row.errors or row.notes or row.undecoded) or row.state not in FINE
 
 
@@ -112,9 +112,9 @@ class Detector(Compound):
         """Take in the beginning or end of a connection."""
 
     def told(self, view: View) -> Iterator[Finding]:
-        """What there is to say."""
+        """Yield the findings."""
         raise NotImplementedError
 
     def rule(self, name: str) -> Rule:
-        """One of its rules."""
+        """Return the detector's rule of a name."""
         return next(rule for rule in self.RULES if rule.name == name)

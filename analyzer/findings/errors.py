@@ -69,7 +69,7 @@ class ErrorCodes(Detector):
     """By code, API, client and topic."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Each code of an answer once for each topic."""
+        """Take note of each code of an answer once for each topic."""
         if not row.errors or row.api_key == API_VERSIONS:
             return
         for code, topic in {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}:
@@ -77,7 +77,7 @@ class ErrorCodes(Detector):
                 self.seen[(code, row.api, *client_of(row), topic)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """One finding per code, API, client and topic."""
+        """Yield one finding per code, API, client and topic."""
         for (code, api, client_id, host, topic), seen in self.seen.items():
             first = seen.first[0] if seen.first else None
             rate = per_second(seen.count, first, seen.last_ns) or 0

@@ -43,7 +43,7 @@ class Evidence:
         self._for: tuple[Session, int] | None = None
 
     def of(self, row: Row, exchange: Exchange) -> tuple[Finding, ...]:
-        """The findings that an exchange is evidence of, the worst first."""
+        """Return the findings that an exchange is evidence of, the worst first."""
         keys = (
             ("", None),
             ("number", row.number),
@@ -75,8 +75,8 @@ class Evidence:
     def among(
         self, session: Session, begin: int = 0, end: int | None = None
     ) -> dict[int, tuple[Finding, ...]]:
-        """The findings of those rows from `begin` to `end` that have any, by index. Few findings
-        need messages: they are read only where the columns leave it open."""
+        """Return the findings of those rows from `begin` to `end` that have any, by index. Few
+        findings need messages: they are read only where the columns leave it open."""
         end = len(session) if end is None else end
         found: dict[int, tuple[Finding, ...]] = {}
         for finding, query in zip(self.findings, self._queries(session), strict=True):
@@ -87,7 +87,8 @@ class Evidence:
         return found
 
     def _queries(self, session: Session) -> list[Query]:
-        """They keep what they learned of a session's tables, until rows were dropped."""
+        """Return what judges the filters of findings, made once: it keeps what it learned of a
+        session's tables until rows are dropped."""
         if self._for is None or self._for[0] is not session or self._for[1] != session.dropped:
             self._for = session, session.dropped
             self._asked = [compile_query(each.filter) for each in self.findings]
@@ -95,8 +96,8 @@ class Evidence:
 
 
 def _needed(bound: Bound | None) -> list[tuple[str, Any]]:
-    """(field, value) pairs of which an exchange has one, when a filter wants it: the rarest field
-    of those that it must have; else nothing in particular."""
+    """Return (field, value) pairs of which an exchange has one, when a filter wants it: the rarest
+    field of those that it must have; else nothing in particular."""
     terms = bound.terms if isinstance(bound, Every) else (bound,)
     for name in ("number", "conn", "client", "api"):
         for term in terms:
@@ -116,7 +117,7 @@ def note(known: Known, number: int, found: tuple[Finding, ...]) -> None:
 
 @lru_cache(maxsize=4096)
 def _words(found: tuple[Finding, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Rules and severities; many exchanges share them."""
+    """Return rules and severities; many exchanges share them."""
     return (
         tuple(dict.fromkeys(each.name for each in found)),
         tuple(dict.fromkeys(each.severity for each in found)),

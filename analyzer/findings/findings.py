@@ -38,7 +38,8 @@ class Span(Measures):
 
 
 def accumulators() -> dict[str, Statistic]:
-    """All statistics, and the findings beside them: each exchange is counted once by each."""
+    """Return all statistics, and the findings beside them: each exchange is counted once by
+    each."""
     counted: dict[str, Statistic] = {name: kind() for name, kind in STATISTICS.items()}
     counted[Findings.NAME] = Findings(beside=counted)
     return counted
@@ -127,16 +128,17 @@ class Findings:
             one.merge(two)
 
     def told(self, names: TopicNames | None = None) -> list[Finding]:
-        """All findings: causes, the worst and earliest first, each before its consequences."""
+        """Return all findings: causes, the worst and earliest first, each before its
+        consequences."""
         return unfolded(self.causes(names))
 
     def view(self, names: TopicNames | None = None) -> View:
-        """What detectors read, as it is by now."""
+        """Return what detectors read, as it is by now."""
         return View(self.base, names, self.span.first_ns, self.span.last_ns, self.release)
 
     def beyond(self) -> list[str]:
-        """A sentence for each kind of subject of which there are more than are counted one by
-        one: no finding is about a single one of the others."""
+        """Return a sentence for each kind of subject of which there are more than are counted one
+        by one: no finding is about a single one of the others."""
         counted = (self.base.connections, self.base.clients, self.base.groups)
         return [
             f"there are more than {each.limit:,} {each.NAME}: findings are about so many of them"
@@ -145,7 +147,7 @@ class Findings:
         ]
 
     def causes(self, names: TopicNames | None = None) -> list[Cause]:
-        """The causes, the worst and earliest first, with what followed from each."""
+        """Return the causes, the worst and earliest first, with what followed from each."""
         view = self.view(names)
         (tampered,) = (each for each in self.detectors if isinstance(each, Tampered))
         owned = tampered.owner()
@@ -159,11 +161,11 @@ class Findings:
         return folded(linked(found))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per finding, in the order of `told`."""
+        """Return one line per finding, in the order of `told`."""
         return [finding.line() for finding in self.told(names)]
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version; without statistics that others keep."""
+        """Return the state as JSON, with its version; without statistics that others keep."""
         base = None if self.beside else [each.dump() for each in self.base]
         detectors = {type(each).__name__: each.dump() for each in self.detectors}
         return stated(self, [self.span.dump(), base, detectors])

@@ -73,7 +73,7 @@ class Framing(Detector):
     """By connection."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Orphans and what is undecoded."""
+        """Take note of orphans and what is undecoded."""
         if row.state == "orphan":
             # Whether its bytes are complete is known at the end only.
             orphans = self.orphans[(row.connection, exchange.connection.first_ns)]
@@ -97,7 +97,7 @@ class Framing(Detector):
             odd.words.add(words)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client and API; by client and broker."""
+        """Yield findings by client and API; by client and broker."""
         yield from self._to_nothing(view)
         for (kind, client_id, host, broker, api, version), odd in self.odd.items():
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
@@ -126,7 +126,8 @@ class Framing(Detector):
             )
 
     def _to_nothing(self, view: View) -> Iterator[Finding]:
-        """On connections that were seen from their beginning and without a gap."""
+        """Yield findings about connections that were seen from their beginning and without a
+        gap."""
         middle = view.base.connections.midstream()
         whole = {
             (line["connection"], line["opened"])

@@ -10,18 +10,18 @@ from kafkascope.analyzer.statistics.connections import FAILED
 
 @once
 def _judged(view: View) -> JudgedReach:
-    """Who was told what, judged for all outages."""
+    """Judge once, for all outages, who reached what they were told."""
     return view.base.cluster.judged(view.names)
 
 
 def node_at(broker: str, view: View) -> int | None:
-    """The node that was told with this address."""
+    """Return the node that was told with this address."""
     return _nodes(view).get(broker)
 
 
 @once
 def _nodes(view: View) -> dict[str, int]:
-    """Address -> node, also of names that something resolves."""
+    """Map each address to its node; also those that names of nodes resolve to."""
     judged = _judged(view)
     return {
         address_text(host, key[3]): key[1]
@@ -31,7 +31,7 @@ def _nodes(view: View) -> dict[str, int]:
 
 
 def told_of(broker: str, view: View) -> set[tuple[str, str]]:
-    """The clients (id, host) that were told of the node at an address."""
+    """Return the clients (id, host) that were told of the node at an address."""
     judged = _judged(view)
     number = node_at(broker, view)
     return {
@@ -44,8 +44,8 @@ def told_of(broker: str, view: View) -> set[tuple[str, str]]:
 
 @once
 def gone_addresses(view: View) -> set[str]:
-    """Addresses that took no connection, of brokers that their cluster counts as gone and that
-    nobody reached at another address since."""
+    """Return addresses that took no connection, of brokers that their cluster counts as gone and
+    that nobody reached at another address since."""
     gone = view.base.cluster.gone()
     if not gone:
         return set()

@@ -54,7 +54,7 @@ class Lag(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """From one audit of all groups."""
+        """Yield findings from one audit of all groups."""
         for group, places in places_of(view):
             found = [growth for growth in map(growth_of, places) if growth is not None]
             if found:
@@ -84,7 +84,7 @@ class Lag(Detector):
 
 
 def growth_of(place: AuditedPartition) -> LagGrowth | None:
-    """How the lag of a partition grows; None where it does not, or nobody can tell."""
+    """Return how the lag of a partition grows; None where it does not, or nobody can tell."""
     # Between two commits the position seems to stand still: lag is what it is at commits.
     read = place.placed
     if len(read) < limit("lag.points"):
@@ -114,8 +114,8 @@ def growth_of(place: AuditedPartition) -> LagGrowth | None:
 
 
 def _rises(lags: list[tuple[int, int, int]], first_ns: int, span: int) -> bool:
-    """Whether the least lag of each third of the time is more than that of the one before: a burst
-    that is read soon after does not count."""
+    """Return whether the least lag of each third of the time is more than that of the one before: a
+    burst that is read soon after does not count."""
     least: list[int | None] = [None, None, None]
     for time_ns, offset, end in lags:
         third = min(2, 3 * (time_ns - first_ns) // span)

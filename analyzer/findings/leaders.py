@@ -69,7 +69,7 @@ class Leaders(Detector):
     """By client: what it asked, and was refused."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Metadata requests, and errors of leaders."""
+        """Take note of metadata requests, and errors of leaders."""
         refused = [e for e in row.errors if e.code in LEADER and not e.top]
         if row.api_key != METADATA and not refused:
             return
@@ -88,7 +88,8 @@ class Leaders(Detector):
             asking.events.note(row, "refused", about, part)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """Clients that do not follow by broker; those that do, together."""
+        """Yield findings by broker for clients that do not follow leaders, and one for all that
+        do."""
         moved: dict[tuple[str, str], list[Run]] = {}
         places: list[tuple[Any, Any]] = []
         for (client_id, host), asking in self.clients.items():
@@ -143,7 +144,7 @@ class Leaders(Detector):
         places: list[tuple[Any, Any]],
         view: View,
     ) -> Finding:
-        """One finding for all clients: what moved leaders moved them for all."""
+        """Return one finding for all clients: a leader that moves, moves for all of them."""
         runs = [run for each in moved.values() for run in each]
         first = min(run.first.time_ns for run in runs)
         last = max(run.last.about["end_ns"] for run in runs)
@@ -174,8 +175,8 @@ class Leaders(Detector):
 
 
 def _runs(events: Events) -> dict[tuple[Any, ...], Run]:
-    """(broker, topic, partition) -> its longest run. What was in flight when the first refusal came
-    is no repetition, nor what came before a refresh that backed off as it should."""
+    """Return the longest run for each (broker, topic, partition). What was in flight when the first
+    refusal came is no repetition, nor what came before a refresh that backed off as it should."""
     found: dict[tuple[Any, ...], Run] = {}
     begun: dict[tuple[Any, ...], Run] = {}
     for event in events:

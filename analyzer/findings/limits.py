@@ -238,5 +238,5 @@ LIMITS: Final[dict[str, Limit]] = {
 
 
 def limit(name: str) -> int:
-    """The value of a threshold."""
+    """Return the value of a threshold."""
     return LIMITS[name].value

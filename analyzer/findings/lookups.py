@@ -77,14 +77,14 @@ class Lookups(Detector):
     """By client, topic and error."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Topics that are not there."""
+        """Take note of topics that are not there."""
         for error in row.errors:
             if error.code in NO_TOPIC and not error.top and error.partition is None:
                 named = topic_key(error.topic, error.topic_id)
                 self.topics[(*client_of(row), named, error.code)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client."""
+        """Yield findings by client."""
         for (client_id, host, topic, code), seen in self.topics.items():
             if seen.count < limit("unknown-topic.count"):
                 continue
@@ -165,7 +165,8 @@ class Lookups(Detector):
                 )
 
     def _made(self, topic: Any, seen: Seen, view: View) -> bool:
-        """Whether the topic came to be, and nobody was told for long after that it is not there."""
+        """Return whether the topic came to be, and nobody was told for long after that it is not
+        there."""
         born = _since(view).get(view.topic(topic))
         if born is None or seen.first is None or seen.last_ns is None:
             return False
@@ -174,7 +175,7 @@ class Lookups(Detector):
 
 @once
 def _since(view: View) -> dict[str, int]:
-    """Topic -> when a leader of it was told first."""
+    """Map each topic to when a leader of it was first told."""
     found: dict[str, int] = {}
     for line in view.base.cluster.leaders(view.names):
         if line["since"] is not None:

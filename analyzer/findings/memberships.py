@@ -40,7 +40,7 @@ class Memberships(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """Findings of each group of consumers."""
+        """Yield findings of each group of consumers."""
         for story in view.stories():
             if story.members:
                 yield from self._applications(story, view)
@@ -107,8 +107,8 @@ class Memberships(Detector):
 
 
 def _neighbours(members: list[Member]) -> Iterator[tuple[Member, Member]]:
-    """Pairs of members with subscriptions that were there at the same time: each member with one
-    of every other subscription."""
+    """Yield pairs of members with subscriptions that were there at the same time: each member with
+    one of every other subscription."""
     by_topics: dict[tuple[str, ...], list[Member]] = {}
     for each in members:
         if each.topics and each.first_ns is not None and each.last_ns is not None:

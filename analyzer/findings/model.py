@@ -74,7 +74,7 @@ class Finding:
         return blake2b(repr((told, self.entities)).encode(), digest_size=6).hexdigest()
 
     def line(self) -> Line:
-        """As a line of a table."""
+        """Return the finding as a line of a table."""
         return {
             "severity": self.severity,
             "rank": RANK[self.severity],
@@ -131,14 +131,14 @@ members and partitions are others tomorrow."""
 
 
 def key_of(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
-    """The rule and its subjects: `unknown-topic client=orders topic=oders`."""
+    """Return the rule and its subjects: `unknown-topic client=orders topic=oders`."""
     kinds = rule.subject or STABLE
     found = {f"{kind}={_lasting(kind, name)}" for kind, name in entities if kind in kinds}
     return " ".join((rule.name, *sorted(found)))
 
 
 def _lasting(kind: str, name: str) -> str:
-    """Addresses without ports, clients without the addresses that tell them apart."""
+    """Return addresses without ports, and clients without the addresses that tell them apart."""
     if kind == "broker":
         return name.rpartition(":")[0] or name
     if kind == "client":
@@ -147,7 +147,8 @@ def _lasting(kind: str, name: str) -> str:
 
 
 def order(finding: Finding, severity: Severity | None = None) -> tuple[int, int, int, str, str]:
-    """Worst and earliest first, then the most frequent. `severity`: that of its consequences."""
+    """Return a sort key: worst and earliest first, then the most frequent. `severity`: the worst of
+    the finding's consequences."""
     rank = RANK[severity or finding.severity]
     first = -1 if finding.first_ns is None else finding.first_ns
     return rank, first, -finding.count, finding.name, finding.text

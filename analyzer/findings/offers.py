@@ -18,19 +18,19 @@ class Offer(NamedTuple):
     last: int
 
     def takes(self, version: Any) -> bool:
-        """Whether a version lies within."""
+        """Return whether a version lies within."""
         return version is not None and self.first <= int(version) <= self.last
 
 
 def offered(view: View, client_id: Any, host: Any, api: Any) -> Offer | None:
-    """What brokers offered to a client for an API; None when the client did not ask, or the
+    """Return what brokers offered to a client for an API; None when the client did not ask, or the
     capture does not show it."""
     return offers(view).get((str(client_id or ""), str(host), str(api)))
 
 
 @once
 def offers(view: View) -> dict[tuple[str, str, str], Offer]:
-    """All of them, by client id, host and API."""
+    """Return all offers, by client id, host and API."""
     found: dict[tuple[str, str, str], Offer] = {}
     for usage in view.base.clients.usages():
         of_4 = usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4
@@ -42,8 +42,8 @@ def offers(view: View) -> dict[tuple[str, str, str], Offer]:
 
 
 def refused_versions(view: View) -> set[tuple[str, str]]:
-    """Clients (id, host) that sent requests in versions that brokers did not offer them, and got no
-    response."""
+    """Return clients (id, host) that sent requests in versions that brokers did not offer them, and
+    got no response."""
     found: set[tuple[str, str]] = set()
     for key, traffic in view.base.apis.grouped(("client_id", "host", "api", "version")):
         if traffic.lost:
@@ -54,5 +54,6 @@ def refused_versions(view: View) -> set[tuple[str, str]]:
 
 
 def first_taken(api: str, first: int) -> int:
-    """The first version that brokers from Kafka 4 on take, where they offer it from `first` on."""
+    """Return the first version that brokers from Kafka 4 on take, where they offer it from `first`
+    on."""
     return max(first, PRODUCE_OF_4) if api == "Produce" else first

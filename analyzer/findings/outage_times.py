@@ -34,13 +34,13 @@ class Outage:
 
 
 def works(line: Line) -> bool:
-    """Whether the broker answered on it."""
+    """Return whether the broker answered on it."""
     return bool(line["requests"] > line["unanswered"])
 
 
 def by_broker(view: View) -> dict[str, list[Line]]:
-    """Connections by the address of the broker. Of one that began before the capture and carries no
-    request, nobody knows which side that is, unless others were called there."""
+    """Group connections by the address of the broker. Of one that began before the capture and
+    carries no request, nobody knows which side that is, unless others were called there."""
     found: dict[str, list[Line]] = defaultdict(list)
     middle = view.base.connections.midstream()
     odd: list[Line] = []
@@ -60,15 +60,15 @@ def by_broker(view: View) -> dict[str, list[Line]]:
 
 
 def _took(line: Line) -> bool:
-    """Whether the broker took the connection."""
+    """Return whether the broker took the connection."""
     # What is left of a refused connect whose SYN came before the capture is one RST.
     early = line["early"] and (line["client_bytes"] or line["broker_bytes"] or line["life"])
     return works(line) or line["handshake"] is not None or bool(early)
 
 
 def outages_of(lines: list[Line], *, gone: bool) -> Iterator[Outage]:
-    """Runs of failed connects to an address that had taken others before, in the order of time; or
-    of a broker that is `gone` by what its cluster says."""
+    """Yield runs of failed connects to an address that had taken others before, in the order of
+    time; or of a broker that is `gone` by what its cluster says."""
     current: Outage | None = None
     worked: list[Line] = []
     for line in lines:
@@ -90,7 +90,8 @@ def outages_of(lines: list[Line], *, gone: bool) -> Iterator[Outage]:
 
 
 def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
-    """With the connections that the broker ended shortly before the first failed connect."""
+    """Return an outage with the connections that the broker ended shortly before the first failed
+    connect."""
     near = limit("outage.before")
     outage.ended = [
         line

@@ -70,7 +70,7 @@ class Outages(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By address of a broker."""
+        """Yield findings by address of a broker."""
         gone = gone_addresses(view)
         for broker, lines in sorted(by_broker(view).items()):
             lines.sort(key=lambda line: (line["opened"], line["connection"]))
@@ -194,13 +194,14 @@ class Outages(Detector):
 
 
 def _connects(broker: str, lines: Iterable[Line]) -> str:
-    """The connections of an outage; those of the broker where their numbers are too many words."""
+    """Return the filter for the connections of an outage; for those of the broker where their
+    numbers would be too long."""
     found = among("conn", [line["connection"] for line in lines])
     return found if len(found) <= MOST_WORDS else f'broker == "{broker}"'
 
 
 def _is_dead(line: Line) -> bool:
-    """Whether it worked, rested, and then only sent segments again."""
+    """Return whether it worked, rested, and then only sent segments again."""
     answered, waiting = line["answered"], line["waiting"]
     if answered is None or waiting is None or line["end"].startswith("broker"):
         return False
@@ -214,8 +215,9 @@ def _is_dead(line: Line) -> bool:
 def _severity(
     outage: Outage, lasted: int, users: set[ClientKey], lines: list[Line], view: View
 ) -> Severity:
-    """A restart that all clients survive is a note: it is over soon, or other brokers served, and
-    no request was lost but long polls. So is one that only other brokers noticed."""
+    """Return how severe an outage is. A restart that all clients survive is a note: it is over
+    soon, or other brokers served, and no request was lost but long polls. So is one that only other
+    brokers noticed."""
     if users and all(view.is_broker(*each) for each in users):
         return "note"
     # Brokers send again what they tell each other: no client waits for it.
@@ -232,7 +234,7 @@ def _severity(
 
 
 def _served(outage: Outage, lines: list[Line], view: View) -> bool:
-    """Whether other brokers answered the same hosts meanwhile."""
+    """Return whether other brokers answered the same hosts meanwhile."""
     broker = lines[0]["broker_address"]
     hosts = {host_of(line["client_address"]) for line in outage.failed}
     end = outage.end_ns or outage.begin_ns
@@ -249,7 +251,8 @@ def _served(outage: Outage, lines: list[Line], view: View) -> bool:
 
 
 def _alike(closed: list[Line]) -> list[Line]:
-    """The most connections that rested equally long before they were closed, at several times."""
+    """Return the most connections that rested equally long before they were closed, at several
+    times."""
     best: list[Line] = []
     ordered = sorted(closed, key=lambda line: line["idle"])
     begin = 0
@@ -272,7 +275,7 @@ def _who(line: Line, view: View) -> str:
 
 
 def _users(outage: Outage, lines: list[Line]) -> set[ClientKey]:
-    """Who was connected when it went or came back, and who else is known of the hosts that
+    """Return who was connected when it went or came back, and who else is known of the hosts that
     tried."""
     hosts = {host_of(line["client_address"]) for line in outage.failed}
     last = outage.failed[-1]["opened"]
@@ -293,26 +296,26 @@ def _users(outage: Outage, lines: list[Line]) -> set[ClientKey]:
 
 
 def _told(broker: str, outage: Outage, view: View) -> set[ClientKey]:
-    """Who was told of the broker, of the hosts that tried: the capture shows nobody who reached
-    it."""
+    """Return who was told of the broker, among the hosts that tried to connect: the capture shows
+    nobody who reached it."""
     hosts = {host_of(line["client_address"]) for line in outage.failed}
     return {each for each in told_of(broker, view) if each[0] and each[1] in hosts}
 
 
 def _where(broker: str, lines: list[Line]) -> str:
-    """The exchanges with a broker, or those that tell its address."""
+    """Return the filter for exchanges with a broker, or for those that tell its address."""
     return f'broker == "{broker}"' if any(line["requests"] for line in lines) else TELLING
 
 
 def _groups(clients: Iterable[str], view: View) -> list[str]:
-    """The groups that these clients are members of."""
+    """Return the groups that these clients are members of."""
     known = _by_client(view)
     return sorted({group for client in clients for group in known.get(client, ())})
 
 
 @once
 def _by_client(view: View) -> dict[str, list[str]]:
-    """The groups of each client."""
+    """Return the groups of each client."""
     found: dict[str, list[str]] = defaultdict(list)
     for story in view.stories():
         for client_id, host in {(m.client_id, m.host) for m in story.members}:

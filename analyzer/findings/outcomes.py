@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
     """Selects exchanges that show it."""
 
     def line(self) -> Line:
-        """As a part of a line of clients."""
+        """Return the columns that the outcome adds to a line of clients."""
         return {
             "outcome": self.word,
             "outcome_reason": self.reason,
@@ -88,7 +88,8 @@ class Outcome(NamedTuple):
 
 
 def outcomes(findings: Findings, names: TopicNames | None = None) -> dict[Identity, Outcome]:
-    """The outcome of each client; of hosts without any request under `Identity(None, host)`."""
+    """Return the outcome of each client; of hosts without any request under `Identity(None,
+    host)`."""
     judge = _Judge(findings.view(names), findings.told(names))
     found = {usage.identity: judge.of(usage) for usage in judge.usages}
     found.update(judge.strangers())
@@ -115,7 +116,7 @@ class _Judge:
     # --- one client
 
     def of(self, usage: Usage) -> Outcome:
-        """What became of a client that sent requests."""
+        """Judge a client that sent requests."""
         who = usage.identity.client_id or "", usage.identity.host
         mine = self.named[("client", self.view.client(*who))]
         where = self.view.of_client(*who)
@@ -134,14 +135,14 @@ class _Judge:
         return self._end(usage, who, mine, where)
 
     def _reads_on(self, who: ClientKey) -> bool:
-        """Whether a client fetched until it left, or until the capture ended."""
+        """Return whether a client fetched until it left, or until the capture ended."""
         polls = self.view.base.delivery.polls.get(who)
         last_ns = None if polls is None else polls.periods.last_ns
         end = max((_closed(line) for line in self.lines[who]), default=self.view.last_ns or 0)
         return last_ns is not None and end - last_ns < limit("outcome.still")
 
     def _end(self, usage: Usage, who: ClientKey, mine: Sequence[Finding], where: str) -> Outcome:
-        """How the connections of a client ended."""
+        """Judge a client by how its connections ended."""
         lines = [line for line in self.lines[who] if line["phase"] not in FAILED]
         member = self.members.get(who)
         after = _after(usage, member)
@@ -184,13 +185,13 @@ class _Judge:
         return Outcome("gone" if unclean else "worked", f"{verb} {after}{more}", where)
 
     def _of_host(self, host: str) -> list[Line]:
-        """Connections of a host without a client id."""
+        """Return connections of a host without a client id."""
         return self.lines.get(("", host), [])
 
     # --- those who never came to a request
 
     def strangers(self) -> Iterator[tuple[Identity, Outcome]]:
-        """Hosts that no request is known of, and that were kept out."""
+        """Yield the outcomes of hosts that no request is known of, and that were kept out."""
         known = {usage.identity.host for usage in self.usages}
         brokers = {line["address"] for line in self.view.base.cluster.rows(self.view.names)}
         for (client_id, host), lines in sorted(self.lines.items()):
@@ -219,7 +220,7 @@ class _Judge:
 
 
 def _did_work(usage: Usage) -> bool:
-    """Whether anything that a client came for was answered without an error."""
+    """Return whether anything that a client came for was answered without an error."""
     done = {api for api, each in usage.answered.items() if each.succeeded} - LOOKS
     if {"produces", "consumes", "transactions", "streams"} & set(usage.total.roles):
         return bool(done & DATA)
@@ -227,8 +228,8 @@ def _did_work(usage: Usage) -> bool:
 
 
 def _failure(usage: Usage) -> str:
-    """The error that a client left right after; empty for none. One that asks for another try
-    counts when no other one went well."""
+    """Return the error that a client left right after; empty for none. One that asks for another
+    try counts when no other one went well."""
     last_ns, found = usage.total.last_ns or 0, (0, 0)
     for each in usage.answered.values():
         if each.last_failed is None or last_ns - each.last_failed[0] > limit("outcome.after"):
@@ -241,7 +242,7 @@ def _failure(usage: Usage) -> str:
 
 
 def _after(usage: Usage, member: Member | None) -> str:
-    """Right after what a client ended."""
+    """Say what a client did last before it ended."""
     failed = _failure(usage)
     api = usage.last[1] if usage.last is not None else ""
     if member is not None and member.state == "left" and _is_near(usage, member):
@@ -254,7 +255,7 @@ def _after(usage: Usage, member: Member | None) -> str:
 
 
 def _is_near(usage: Usage, member: Member) -> bool:
-    """Whether a member was there until its client ended."""
+    """Return whether a member was there until its client ended."""
     return (usage.total.last_ns or 0) - (member.last_ns or 0) <= limit("outcome.still")
 
 
@@ -269,7 +270,7 @@ def _closed(line: Line) -> int:
 
 
 def _members(view: View) -> dict[ClientKey, Member]:
-    """The last life of each client in a group."""
+    """Return the last life of each client in a group."""
     found: dict[ClientKey, Member] = {}
     for story in view.stories():
         for member in story.members:
@@ -281,7 +282,7 @@ def _members(view: View) -> dict[ClientKey, Member]:
 
 
 def _stuck(view: View) -> dict[ClientKey, tuple[str, AuditedPartition]]:
-    """Readers that wait at a last stable offset that does not move, with a sentence."""
+    """Return readers that wait at a last stable offset that does not move, with a sentence."""
     found: dict[ClientKey, tuple[str, AuditedPartition]] = {}
     for place in audit_of(view).found:
         reason = _stands(place)
@@ -292,7 +293,7 @@ def _stuck(view: View) -> dict[ClientKey, tuple[str, AuditedPartition]]:
 
 
 def _stands(place: AuditedPartition) -> str:
-    """Why a partition does not go on for its readers; empty when it does."""
+    """Say why a partition does not go on for its readers; empty when it does."""
     since, until = place.waits_since_ns, place.waits_until_ns
     if since is None or until is None or until - since < limit("outcome.still"):
         return ""

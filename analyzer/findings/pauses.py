@@ -54,8 +54,8 @@ class Pause:
 def pauses(
     broker: str, waiting: Iterable[Waiting], answers: Callable[[int], int | None]
 ) -> list[Pause]:
-    """Those with requests of several connections. `answers`: the slots of a minute with an answer;
-    None where that is not known."""
+    """Return those with requests of several connections. `answers`: the slots of a minute with an
+    answer; None where that is not known."""
     found: list[Pause] = []
     for each in sorted(waiting, key=lambda each: (each.event.time_ns, each.event.number)):
         for pause in found[-3:]:
@@ -74,7 +74,7 @@ def pauses(
 
 
 def together(found: Iterable[Pause]) -> list[list[Pause]]:
-    """Pauses of several brokers that ended at the same time are one trouble."""
+    """Merge pauses of several brokers that ended at the same time: they are one trouble."""
     groups: list[list[Pause]] = []
     for pause in sorted(found, key=lambda pause: (pause.end_ns, pause.broker)):
         if groups and abs(groups[-1][-1].end_ns - pause.end_ns) <= limit("pause.flood"):
@@ -85,8 +85,8 @@ def together(found: Iterable[Pause]) -> list[list[Pause]]:
 
 
 def _belongs(each: Waiting, pause: Pause) -> bool:
-    """Whether a request waited for the end of a pause: it was answered in the flood behind it, or
-    was given up before."""
+    """Return whether a request waited for the end of a pause: it was answered in the flood behind
+    it, or was given up before."""
     if each.event.time_ns >= pause.end_ns or each.end_ns <= pause.begin_ns:
         return False
     late = each.end_ns - pause.end_ns
@@ -99,8 +99,8 @@ def _belongs(each: Waiting, pause: Pause) -> bool:
 def _silence(
     begin_ns: int, end_ns: int, answers: Callable[[int], int | None]
 ) -> tuple[int, int] | None:
-    """From the last answer before a request gave up or was answered to the next one; at the
-    earliest from the request on."""
+    """Return the time from the last answer before a request gave up or was answered to the next
+    one; it begins with the request at the earliest."""
 
     def answered(slot: int) -> bool:
         minute, place = divmod(slot, MINUTE // SLOT)

@@ -107,7 +107,7 @@ class Rebalances(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """Findings of each group."""
+        """Yield findings of each group."""
         for story in view.stories():
             yield from self._fenced(story, view)
             yield from self._returned(story, view)
@@ -145,8 +145,8 @@ class Rebalances(Detector):
             yield from self._alone(story, view)
 
     def _alone(self, story: Story, view: View) -> Iterator[Finding]:
-        """Members that did not poll in time and were the last of their group: nobody was left to
-        rebalance."""
+        """Yield members that did not poll in time and were the last of their group: nobody was left
+        to rebalance."""
         gone = [m for m in story.members if m.state == "left" and "poll" in m.text.lower()]
         if gone:
             yield view.finding(
@@ -161,7 +161,8 @@ class Rebalances(Detector):
             )
 
     def _fenced(self, story: Story, view: View) -> Iterator[Finding]:
-        """Static members that share an instance id: no rebalance tells of it."""
+        """Yield findings about static members that share an instance id: no rebalance tells of
+        it."""
         fenced = [m for m in story.members if m.state == "fenced" and _by_instance(m.text)]
         if not fenced:
             return
@@ -192,9 +193,9 @@ class Rebalances(Detector):
         )
 
     def _returned(self, story: Story, view: View) -> Iterator[Finding]:
-        """Members that left after their max.poll.interval.ms, gave no reason, and came back on the
-        same connection: librdkafka does so when its application does not poll. One that was closed
-        and made anew has other connections."""
+        """Yield members that left after their max.poll.interval.ms, gave no reason, and came back
+        on the same connection: librdkafka does so when its application does not poll. One that was
+        closed and made anew has other connections."""
         found = []
         left, joined = _places(view, story.group)
         for gone in story.members:
@@ -305,8 +306,8 @@ class Rebalances(Detector):
 
 
 def _returns(story: Story) -> dict[tuple[str | None, str], int]:
-    """(client id, host) -> how often such a client came back under a new member id after it had
-    left or was gone."""
+    """Return (client id, host) -> how often such a client came back under a new member id after it
+    had left or was gone."""
     clients: dict[tuple[str | None, str], list[Member]] = {}
     for each in story.members:
         if each.first_ns is not None:
@@ -325,7 +326,8 @@ def _returns(story: Story) -> dict[tuple[str | None, str], int]:
 
 
 def _places(view: View, group: str) -> tuple[dict[str, str], dict[str, set[str]]]:
-    """Member -> the address and port from which it left; those from which it joined."""
+    """Return, by member, the address and port from which it left; and those from which it
+    joined."""
     left: dict[str, str] = {}
     joined: dict[str, set[str]] = {}
     for event in view.base.groups.events(group):
@@ -347,5 +349,6 @@ def _times(count: int) -> str:
 
 
 def _word(each: Rebalance) -> str:
-    """Its cause; `poll` where members left because they did not poll in time."""
+    """Return the cause of a rebalance; `poll` where members left because they did not poll in
+    time."""
     return "poll" if each.cause == "left" and "poll" in each.text.lower() else each.cause

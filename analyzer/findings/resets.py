@@ -78,7 +78,7 @@ class Resets(Detector):
     listed: Keyed[Log] = table(Log, 500)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Refused fetches, offsets that were looked up."""
+        """Take note of refused fetches, offsets that were looked up."""
         asked, response = exchange.request_body, exchange.response_body
         if asked is None or response is None:
             return
@@ -134,7 +134,7 @@ class Resets(Detector):
                 self.listed[(*who, topic["name"], number)].events.note(row, "listed", about, part)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client and topic."""
+        """Yield findings by client and topic."""
         audit = audit_of(view)
         places: dict[tuple[str, str, int], AuditedPartition] = {
             (reader, place.topic, place.number): place
@@ -210,8 +210,8 @@ class Resets(Detector):
     def _stopped(
         self, reads: Reads | None, outside: Outside, who: tuple[Any, Any], view: View
     ) -> bool:
-        """Whether it got nothing of the partition any more, though there was time for it: it is
-        gone, or its application must have polled again."""
+        """Return whether it got nothing of the partition any more, though there was time for it: it
+        is gone, or its application must have polled again."""
         time_ns = outside.first[0] if outside.first is not None else 0
         if reads is not None and (reads.last_ns or 0) > time_ns:
             return False
@@ -232,7 +232,7 @@ class Resets(Detector):
 def _told(
     place: str, offset: int, begin: int, end: int, reset: dict[str, Any] | None, *, stopped: bool
 ) -> str:
-    """What a client asked for, what there was, and where it went on."""
+    """Return what a client asked for, what there was, and where it went on."""
     text = f"offset {offset:,} of {place}"
     if begin >= 0 and end >= 0:
         text += f", which holds {begin:,} to {end:,}"

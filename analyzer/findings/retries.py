@@ -85,7 +85,7 @@ class Retries(Detector):
     """By partition."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Tries, and the offsets of those that were appended."""
+        """Take note of tries, and the offsets of those that were appended."""
         if row.acks != 0:
             self._produced(row, exchange)
 
@@ -120,7 +120,7 @@ class Retries(Detector):
                 self.logs[(topic, number)].events.note(row, "appended", about, part)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By batch."""
+        """Yield findings by batch."""
         for (client_id, host, topic, number, _, _), tries in self.batches.items():
             if tries.count < 2 or not len(tries.unsure) or tries.first is None:
                 continue
@@ -154,7 +154,7 @@ class Retries(Detector):
             )
 
     def _refused(self, each: tuple[Any, ...], who: tuple[Any, Any], view: View) -> bool:
-        """Whether the broker closed the connection instead of appending."""
+        """Return whether the broker closed the connection instead of appending."""
         time_ns, version, place = each
         if not place:
             return False
@@ -166,7 +166,8 @@ class Retries(Detector):
 
 
 def _early(each: tuple[Any, ...], view: View) -> bool:
-    """Whether the broker closed the connection of a try, which had begun before the capture."""
+    """Return whether the broker closed the connection of a try, which had begun before the
+    capture."""
     return each[2] in _early_places(view)
 
 
@@ -182,8 +183,8 @@ def _early_places(view: View) -> set[str]:
 
 
 def _no_room(time_ns: int, landed: tuple[int, int] | None, log: ShortLog | None) -> bool:
-    """Whether known batches fill the log between one that was there before a try and the batch
-    that was appended after it."""
+    """Return whether known batches fill the log between one that was there before a try and the
+    batch that was appended after it."""
     if landed is None or log is None or landed[0] <= time_ns or landed[1] < 0:
         return False
     offset = landed[1]

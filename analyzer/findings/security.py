@@ -96,7 +96,7 @@ class Security(Detector):
     """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Rows without Kafka in them, and SASL."""
+        """Take note of connections without Kafka in them, and of failed SASL."""
         key = row.api_key
         if row.state == "opaque" and exchange.request is not None:
             connection = exchange.connection
@@ -124,7 +124,7 @@ class Security(Detector):
         return here
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client and broker."""
+        """Yield findings by client and broker."""
         lines = {line["connection"]: line for line in view.lines()}
         yield from self._odd(view, lines)
         yield from self._sasl_told(view)
@@ -212,7 +212,7 @@ class Security(Detector):
             )
 
     def _closed(self, view: View, lines: list[Line]) -> Iterator[Finding]:
-        """Connections that brokers closed at the first request that is work."""
+        """Yield connections that brokers closed at the first request that is work."""
         sasl = {line["broker_address"] for line in lines if line["phase"] in ("sasl",)}
         sasl |= {line["broker_address"] for line in lines if line["user"]}
         served = {
@@ -273,8 +273,9 @@ class Security(Detector):
 
 
 def _odd_name(kind: str, line: Line, end_ns: int) -> str:
-    """`end_ns`: the last packet of the capture. A broker without TLS closes the connection or waits
-    for the rest of what it takes for a request; one with TLS may be slow to answer."""
+    """Return the rule for a connection without Kafka. `end_ns`: the last packet of the capture. A
+    broker without TLS closes the connection or waits for the rest of what it takes for a request;
+    one with TLS may be slow to answer."""
     if kind.startswith("TLS"):
         closed = line.get("end", "").startswith("broker")
         waited = end_ns - (line.get("opened") or end_ns) >= limit("tls.hello")

@@ -92,13 +92,13 @@ class Sequences(Detector):
     """By error and client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Errors of producers."""
+        """Take note of errors of producers."""
         for code in {error.code for error in row.errors if error.code in RULE_OF}:
             named = row.transactional_ids[0] if row.transactional_ids else ""
             self.errors[(code, *client_of(row), row.api, named)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client; by producer id; by transactional id."""
+        """Yield findings by client; by producer id; by transactional id."""
         lanes = view.base.producers.lanes(view.names)
         lost = {line["producer"] for line in lanes if line["refused"]}
         ids = view.base.producers.of_clients()
@@ -172,8 +172,8 @@ class Sequences(Detector):
     def _again(
         self, producer: int, here: list[Line], senders: dict[int, set[str]], view: View
     ) -> Finding:
-        """One finding for all partitions and epochs of a producer: transactions may have hundreds
-        of them."""
+        """Return one finding for all partitions and epochs of a producer: transactions may have
+        hundreds of them."""
         count = sum(lane["repeats"] for lane in here)
         retried = sum(lane["retried"] for lane in here)
         epochs = sorted({lane["epoch"] for lane in here})
@@ -203,7 +203,7 @@ def _place(lane: Line) -> str:
 
 
 def _sender(producer: int, senders: dict[int, set[str]]) -> list[tuple[str, str]]:
-    """A producer id, and who had it."""
+    """Return a producer id, and who had it."""
     clients = sorted(senders.get(producer, ()))[:MOST_CLIENTS]
     return [("producer", str(producer)), *(("client", client) for client in clients)]
 

@@ -32,7 +32,7 @@ class Sessions(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client."""
+        """Yield findings by client."""
         found: dict[tuple[str, str], list[Line]] = defaultdict(list)
         for line in view.lines():
             if _expired(line):
@@ -65,8 +65,8 @@ class Sessions(Detector):
 
 
 def expired_at(view: View, client: str, broker: str, time_ns: int) -> bool:
-    """Whether the SASL session of a connection, by its addresses, had expired at a time, so that
-    the broker closed it instead of handling the request."""
+    """Return whether the SASL session of a connection, by its addresses, had expired at a time, so
+    that the broker closed it instead of handling the request."""
     sessions = _sessions(view).get((client, broker), ())
     begun = [each for each in sessions if each[0] <= time_ns]
     return bool(begun) and 0 < max(begun)[1] <= time_ns
@@ -82,7 +82,7 @@ def _sessions(view: View) -> dict[tuple[str, str], list[tuple[int, int]]]:
 
 
 def _expired(line: Line) -> bool:
-    """Whether the broker ended the connection at a request after the end of its session."""
+    """Return whether the broker ended the connection at a request after the end of its session."""
     if line["session"] is None or not line["end"].startswith("broker"):
         return False
     _, until = line["session"]

@@ -63,7 +63,7 @@ class Shares(Detector):
     """By group and topic."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """What was acquired and acknowledged."""
+        """Take note of what was acquired and acknowledged."""
         asked = exchange.request_body
         if asked is None:
             return
@@ -87,7 +87,7 @@ class Shares(Detector):
                     shared.see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By group and topic."""
+        """Yield findings by group and topic."""
         for (group, topic), shared in self.shared.items():
             often = shared.deliveries or 0
             if not shared.again and not shared.rejected:
@@ -138,7 +138,7 @@ def _acknowledged(shared: Shared, batches: Any) -> None:
 
 
 def _acquired(shared: Shared, ranges: Any) -> int:
-    """How many records came again."""
+    """Count the records that came again."""
     again = 0
     for each in ranges:
         count = max(0, each["last_offset"] - each["first_offset"] + 1)

@@ -95,7 +95,7 @@ class Sizes(Detector):
     early: Keyed[Early] = table(Early, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Refused sizes; fetches that the broker did not let wait."""
+        """Take note of refused sizes, and of fetches that the broker did not let wait."""
         if row.wait_ns and row.api_key == FETCH and not row.records:
             self._see_early(row, exchange)
         if row.errors and row.api_key == PRODUCE:
@@ -117,7 +117,7 @@ class Sizes(Detector):
         large.take(bytes=row.request_bytes or 0)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """Refused, nearly refused, empty."""
+        """Yield findings about refused batches, large ones, and fetches that bring nothing."""
         for (client_id, host, api, code, topic), large in self.large.items():
             who = view.client(client_id, host)
             mine = all_of(view.of_client(client_id, host), api_is(api))

@@ -50,7 +50,7 @@ class Skew(Detector):
     """By client, rack and broker."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Fetches of consumers that say their rack."""
+        """Take note of fetches of consumers that say their rack."""
         rack = (exchange.request_body or {}).get("rack_id")
         if rack and row.records:
             read = self.reads[(*client_of(row), rack, row.broker_address)]
@@ -58,7 +58,7 @@ class Skew(Detector):
             read.bytes += row.response_bytes or 0
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By topic; by client and broker."""
+        """Yield findings by topic; by client and broker."""
         counts: dict[Any, int] = {}
         for line in view.base.cluster.leaders(view.names):
             counts[line["topic"]] = counts.get(line["topic"], 0) + 1
@@ -116,9 +116,9 @@ class Skew(Detector):
 
 
 def _by_chance(hot: dict[str, Any], lines: list[dict[str, Any]]) -> bool:
-    """Whether the shares are those of a few batches: without keys a producer fills a batch of one
-    partition after the other (KIP-480). With keys the batch of a hot partition is fuller than
-    those of others at the same time."""
+    """Return whether the shares are those of a few batches: without keys a producer fills a batch
+    of one partition after the other (KIP-480). With keys the batch of a hot partition is fuller
+    than those of others at the same time."""
     batches = sum(line["produced_records"] / line["batch_records"] for line in lines)
     fullest = max((each["batch_records"] for each in lines if each is not hot), default=0)
     return bool(

@@ -109,7 +109,7 @@ class Slowness(Detector):
         """Broker -> the slot of its last answer."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Slow ones only."""
+        """Take note of slow exchanges."""
         latency = row.latency_ns
         if latency is None:
             self._give_up(row, exchange)
@@ -142,7 +142,7 @@ class Slowness(Detector):
         slow.events.note(row, "slow", about)
 
     def _give_up(self, row: Row, exchange: Exchange) -> None:
-        """Requests whose connection the client closed after a second and more."""
+        """Take note of requests whose connection the client closed after a second and more."""
         ended_ns = exchange.ended_ns
         if row.state != "lost" or ended_ns is None or row.api_key in WAITING:
             return
@@ -154,7 +154,7 @@ class Slowness(Detector):
             slow.events.note(row, GIVEN_UP, about)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By API, client and broker."""
+        """Yield findings by API, client and broker."""
         usual = {
             (key["api"], key["client_id"], key["host"], key["broker"]): times
             for key, times in view.base.latency.grouped(("api", "client_id", "host", "broker"))
@@ -273,8 +273,8 @@ def _waiting(who: tuple[Any, Any], events: Iterable[Event]) -> list[Waiting]:
 
 
 def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:
-    """Whether a request waited for the answer to a long poll that was sent before it on the same
-    connection, or for the end of a quota's pause, and for little else."""
+    """Return whether a request waited for the answer to a long poll that was sent before it on the
+    same connection, or for the end of a quota's pause, and for little else."""
     sent = polls.get(tuple(event.about["connection"]), ())
     end = event.time_ns + event.about["latency"]
     # Requests of one packet have one time.

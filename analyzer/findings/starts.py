@@ -67,7 +67,7 @@ class Starts(Detector):
     """By client and partition."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Ends that were looked up."""
+        """Take note of ends that were looked up."""
         asked, response = exchange.request_body, exchange.response_body
         if asked is None or response is None:
             return
@@ -86,7 +86,7 @@ class Starts(Detector):
                     lookup.take(first=(row.time_ns, row.number, each["offset"]))
 
     def told(self, view: View) -> Iterator[Finding]:
-        """From one audit of all groups, and where its members read first."""
+        """Yield findings from one audit of all groups, and where its members read first."""
         audit = audit_of(view)
         new = {
             (reader, place.topic, place.number): place.group
@@ -135,7 +135,7 @@ class Starts(Detector):
 
 
 def _first(reads: Reads) -> int | None:
-    """Where a client read first."""
+    """Return the offset that a client read first."""
     places = [(event.time_ns, event.about["from"]) for event in reads.events]
     if reads.position is not None:
         places.append(reads.position)

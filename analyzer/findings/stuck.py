@@ -61,7 +61,7 @@ class Readers(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """From one audit of all groups."""
+        """Yield findings from one audit of all groups."""
         for group, places in places_of(view):
             commits = any(place.placed for place in places)
             found = [
@@ -117,7 +117,7 @@ class Readers(Detector):
         )
 
     def _alone(self, found: Repeated, view: View) -> Finding:
-        """Of a client without a group."""
+        """Return the finding about a client without a group."""
         client, topic = view.client(*found.client), view.topic(found.topic)
         times = [each.time_ns for each in found.fetches]
         numbers = [each.number for each in found.fetches]
@@ -138,8 +138,9 @@ class Readers(Detector):
 
 
 def _fetched(place: AuditedPartition, view: View, *, commits: bool) -> StuckPartition | None:
-    """From fetches of one offset. A group that commits nothing reads all again after each restart:
-    it is stuck only where its members leave as soon as they have got the records."""
+    """Return a partition that stands still by the fetches of one offset. A group that commits
+    nothing reads all again after each restart: it is stuck only where its members leave as soon as
+    they have got the records."""
     stalls = [each for each in place.stalls if commits or _leaves(place, each, view)]
     if not stalls:
         return None
@@ -150,7 +151,7 @@ def _fetched(place: AuditedPartition, view: View, *, commits: bool) -> StuckPart
 
 
 def _leaves(place: AuditedPartition, stall: Stall, view: View) -> bool:
-    """Whether members were gone soon after they had got the records, again and again."""
+    """Return whether members were gone soon after they had got the records, again and again."""
     story = view.base.groups.story(place.group)
     if story is None:
         return False
@@ -168,7 +169,8 @@ def _leaves(place: AuditedPartition, stall: Stall, view: View) -> bool:
 
 
 def _committed(place: AuditedPartition) -> StuckPartition | None:
-    """From commits of one offset at the end, while the log grows behind it."""
+    """Return a partition that stands still by commits of one offset at the end, while the log grows
+    behind it."""
     if not place.placed or not place.ends or place.waits_since_ns is not None:
         return None
     offset = place.placed[-1][1]

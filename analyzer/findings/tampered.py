@@ -55,7 +55,7 @@ class Tampered(Detector):
     left: Keyed[Touched] = table(Touched, 1)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Only what has such a note, or no answer; few are so."""
+        """Take note of exchanges with such a note, or without an answer; few are so."""
         deeds = deeds_of(row.notes) if row.notes else []
         if not deeds and row.state not in UNANSWERED:
             return
@@ -64,7 +64,7 @@ class Tampered(Detector):
         (self.touched if deeds else self.left)[("",)].events.note(row, row.state, about)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """Nothing."""
+        """Yield nothing: see `owner`."""
         return iter(())
 
     def owner(self) -> Callable[[Finding], Finding]:
@@ -81,7 +81,7 @@ class Tampered(Detector):
 
 
 def _behind(touched: list[Event], left: list[Event]) -> list[tuple[Event, list[str]]]:
-    """Requests without an answer on connections that a rule had stopped before."""
+    """Return requests without an answer on connections that a rule had stopped before."""
     stopped: dict[tuple[int, int], tuple[int, list[str]]] = {}
     for event in touched:
         deeds = [deed for deed in event.about["deeds"] if deed.split()[0] in STOPPING]
@@ -116,7 +116,7 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
 
 
 def _packed(row: Row) -> dict[str, Any]:
-    """What filters of findings may ask for, as plain values."""
+    """Return what filters of findings may ask of a row, as plain values."""
     told = {name: getattr(row, name) for name in _PLAIN}
     told["errors"] = [[each.code, each.name, each.top] for each in row.errors]
     told["topic_ids"] = [each.hex() for each in row.topic_ids]

@@ -51,7 +51,8 @@ class TlsFailures(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By how they ended: one wrong certificate is one trouble of many clients and brokers."""
+        """Yield findings by how handshakes ended: one wrong certificate is one trouble of many
+        clients and brokers."""
         failed: list[tuple[tuple[str, str], tuple[str, str, int], Line]] = []
         worked: set[tuple[str, str]] = set()
         for line in view.lines():
@@ -93,7 +94,7 @@ class TlsFailures(Detector):
 
 
 def failed_connections(view: View) -> set[object]:
-    """Numbers of the connections that the rule is about."""
+    """Return numbers of the connections that the rule is about."""
     return {
         line["connection"]
         for line in view.lines()
@@ -102,7 +103,7 @@ def failed_connections(view: View) -> set[object]:
 
 
 def _how(outcome: str, side: str, alert: int) -> tuple[str, str]:
-    """(who, what it did)."""
+    """Return (who ended the handshake, what it did)."""
     who = "the client" if side == "client" else "the broker"
     if outcome == "alert":
         name = ALERTS.get(alert, f"alert {alert}").replace("_", " ")

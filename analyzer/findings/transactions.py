@@ -55,7 +55,7 @@ class Transactions(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By transaction; by group; by transactional id."""
+        """Yield findings by transaction; by group; by transactional id."""
         found = view.base.producers.transactions(view.names)
         clients = {
             line["producer"]: [spelled(each) for each in line["clients"]]

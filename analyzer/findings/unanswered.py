@@ -92,7 +92,7 @@ class Unanswered(Detector):
     """By connection."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Requests without an answer; the last answer of each connection."""
+        """Take note of requests without an answer; the last answer of each connection."""
         if row.state == "lost" and row.api != "SaslToken" and exchange.ended_ns is not None:
             age = exchange.ended_ns - row.time_ns
             if row.reason.startswith(("closed by", "reset by")) and not (
@@ -118,14 +118,15 @@ class Unanswered(Detector):
             )
 
     def saw(self, event: Opened | Closed) -> None:
-        """When the client closed: direction 0 is the client's where the SYN was seen."""
+        """Take note of when the client closed: direction 0 is the client's where the SYN was
+        seen."""
         connection = event.connection
         if isinstance(event, Closed) and event.direction == 0 and connection.handshake:
             late = self.late[(connection.number, connection.first_ns)]
             late.take(closed_ns=event.time_ns)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client and API."""
+        """Yield findings by client and API."""
         for (client_id, host, api, broker, reason), lost in self.lost.items():
             who = view.client(client_id, host)
             what = plural(lost.count, f"{api} request")
@@ -182,16 +183,18 @@ class Unanswered(Detector):
 
 
 def _harmless(row: Row, age_ns: int) -> bool:
-    """A client that closes while it polls loses nothing; one that is stopped closes at once."""
+    """Return whether a lost request harms nobody: a client that closes while it polls loses
+    nothing; one that is stopped closes at once."""
     return row.reason.endswith("by the client") and (
         row.api_key in WAITING or age_ns < limit("lost.age")
     )
 
 
 def _goodbye(exchange: Exchange) -> bool:
-    """Whether it only closes a fetch session, or leaves a group. Consumers send the first when they
-    end, also where the broker closed the connection long before; the second stands behind a
-    JoinGroup, if there is one, that may be held for minutes, and they close without its answer."""
+    """Return whether a request only closes a fetch session, or leaves a group. Consumers send the
+    first when they end, also where the broker closed the connection long before; the second stands
+    behind a JoinGroup, if there is one, that may be held for minutes, and they close without its
+    answer."""
     if exchange.api_key == LEAVE_GROUP:
         return exchange.reason.endswith("by the client")
     asked = exchange.request_body or {}

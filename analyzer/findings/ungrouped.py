@@ -30,8 +30,8 @@ class Repeated:
 
 
 def repeated(view: View) -> Iterator[Repeated]:
-    """Those of clients that are in no group: partitions were assigned by hand, and no commit tells
-    how far they got."""
+    """Yield repeated reads of clients that are in no group: partitions were assigned by hand, and
+    no commit tells how far they got."""
     members = {(client, host) for (_, client, host), _ in view.base.delivery.belongs.items()}
     for (topic, number, client, host), reads in view.base.delivery.reads.items():
         if (client, host) in members:
@@ -46,8 +46,8 @@ def repeated(view: View) -> Iterator[Repeated]:
 
 
 def _last(reads: Reads) -> tuple[Event, ...]:
-    """Fetches that brought records from the largest offset that was asked for, where these are
-    many, over some time."""
+    """Return fetches that brought records from the largest offset that was asked for, where these
+    are many, over some time."""
     if reads.asked is None:
         return ()
     found = tuple(each for each in reads.events if each.about["from"] == reads.asked)
@@ -60,7 +60,7 @@ def _last(reads: Reads) -> tuple[Event, ...]:
 def fetched_by(
     view: View, topic: str, number: int, readers: Collection[str], numbers: Collection[int]
 ) -> list[Event]:
-    """The fetches of a partition by readers (`id@host`) that are among some exchanges."""
+    """Return the fetches of a partition by readers (`id@host`) that are among some exchanges."""
     return [
         event
         for (key, part, client, host), reads in view.base.delivery.reads.items()
@@ -73,7 +73,7 @@ def fetched_by(
 
 
 def carried(fetches: Iterable[Event]) -> str:
-    """What a reader has to understand of their records: the codec, the schema."""
+    """Return what a reader has to understand of their records: the codec, the schema."""
     codecs: set[str] = set()
     schemas: set[int] = set()
     for each in fetches:

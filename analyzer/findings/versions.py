@@ -58,7 +58,8 @@ class Versions(Detector):
     """By client, API and version."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Versions that were answered with the error, or with the end of the connection."""
+        """Take note of versions that were answered with the error, or with the end of the
+        connection."""
         if row.state == "lost":
             how = "closed" if row.reason.endswith("by the broker") else ""
         else:
@@ -68,7 +69,7 @@ class Versions(Detector):
             self.refused[(*client_of(row), row.api, row.api_version, how)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """One finding per client and rule."""
+        """Yield one finding per client and rule."""
         for usage in view.base.clients.usages():
             yield from self._breaks(usage, view)
             yield from self._silent(usage, view)
@@ -172,7 +173,7 @@ class Versions(Detector):
 
 
 def _served(view: View) -> set[tuple[Any, ...]]:
-    """(client id, host, API, version) that a broker answered."""
+    """Return (client id, host, API, version) that a broker answered."""
     found = view.base.apis.grouped(("client_id", "host", "api", "version"))
     return {
         (str(key["client_id"] or ""), key["host"], key["api"], key["version"])
@@ -182,13 +183,14 @@ def _served(view: View) -> set[tuple[Any, ...]]:
 
 
 def _others(view: View, name: Any) -> Offer | None:
-    """What the brokers of the capture offer for an API, when all clients were told the same."""
+    """Return what the brokers of the capture offer for an API, when all clients were told the
+    same."""
     spans = {span for (_, _, api), span in offers(view).items() if api == str(name)}
     return spans.pop() if len(spans) == 1 else None
 
 
 def _gone(name: str, version: Any) -> str:
-    """The release that dropped a version of an API; empty when all newer ones have it."""
+    """Return the release that dropped a version of an API; empty when all newer ones have it."""
     try:
         span = releases.spans(name).get(int(version))
     except (UnknownApi, TypeError, ValueError):

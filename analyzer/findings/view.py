@@ -54,7 +54,7 @@ class Client(NamedTuple):
 
 
 def api_is(api: Any) -> str:
-    """The filter for an API, or for a key without a name; empty for what is neither."""
+    """Return the filter for an API, or for a key without a name; empty for what is neither."""
     word = str(api or "").rpartition(" ")[2]
     return f"api == {word}" if word not in ("", SASL_TOKEN, OTHERS) else ""
 
@@ -97,12 +97,12 @@ class View:
         """What was made once, see `once`."""
 
     def stories(self) -> list[Story]:
-        """Those of all groups that have one."""
+        """Return the stories of all groups that have one."""
         found = map(self.base.groups.story, self.base.groups.names())
         return [story for story in found if story is not None]
 
     def is_broker(self, client_id: Any, host: Any) -> bool:
-        """Whether it is a broker that talks to others."""
+        """Return whether it is a broker that talks to others."""
         return (str(client_id or ""), str(host)) in self._brokers
 
     @cached_property
@@ -114,16 +114,17 @@ class View:
         }
 
     def connections(self, client_id: Any, host: Any) -> int:
-        """How many connections a client used."""
+        """Return how many connections a client used."""
         return self._connections.get((str(client_id or ""), str(host)), 0)
 
     def lines(self) -> list[Line]:
-        """The table of connections: those that are counted one by one, for what a finding says is
-        about connections that can be named."""
+        """Return the table of connections that are counted one by one: what a finding says is about
+        connections that can be named."""
         return [line for line in self._lines if line["connection"] != OTHERS]
 
     def gap_bytes(self) -> int:
-        """Bytes that are missing of all connections, also of those that are counted together."""
+        """Return bytes that are missing of all connections, also of those that are counted
+        together."""
         return sum(line["gap_bytes"] or 0 for line in self._lines)
 
     @cached_property
@@ -131,7 +132,7 @@ class View:
         return self.base.connections.rows()
 
     def has_open(self, client_id: Any, host: Any) -> bool:
-        """Whether a client still has a connection when the capture ends."""
+        """Return whether a client still has a connection when the capture ends."""
         return (str(client_id or ""), str(host)) in self._open
 
     @cached_property
@@ -153,18 +154,18 @@ class View:
     # --- words
 
     def client(self, client_id: Any, host: Any) -> str:
-        """What to call a client."""
+        """Return the name of a client."""
         named = str(client_id or ""), str(host)
         return spelled(self._titles.get(named) or client_id or host)
 
     def topic(self, key: Any) -> str:
-        """What to call a topic."""
+        """Return the name of a topic."""
         return spelled(topic_label(key, self.names) or "?")
 
     # --- filters
 
     def of_client(self, client_id: Any, host: Any) -> str:
-        """The filter for a client."""
+        """Return the filter for a client."""
         if not client_id:
             return f"client.ip == {host}" if host else ""
         text = f"client == {quoted(str(client_id))}"
@@ -172,7 +173,8 @@ class View:
         return text if alone or not host else f"{text} and client.ip == {host}"
 
     def of_topic(self, key: Any) -> str:
-        """The filter for a topic. Names and ids are both tried: messages have one or the other."""
+        """Return the filter for a topic. Names and ids are both tried: messages have one or the
+        other."""
         topic_id = topic_id_in(key)
         if topic_id is not None:
             by_id = f"topic.id == {quoted(str(Uuid(topic_id)))}"
@@ -199,7 +201,7 @@ class View:
         about: Iterable[tuple[str, str]] = (),
         connects: str = "",
     ) -> Finding:
-        """A finding of a rule; times and count of `seen` unless they are given."""
+        """Return a finding of a rule; times and count of `seen` unless they are given."""
         if seen is not None:
             count = seen.count if count is None else count
             if seen.first is not None:
@@ -230,7 +232,8 @@ class View:
 
 
 def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
-    """What followed, with the names of entities: those that are named once."""
+    """Return what is said of a finding as a consequence, with the names of entities that are named
+    once."""
     text = rule.brief or rule.title
     for kind in ("client", "group", "topic"):
         names = [name for each, name in entities if each == kind]
@@ -239,7 +242,7 @@ def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
 
 
 def once(make: Callable[[View], Made]) -> Callable[[View], Made]:
-    """A function of a view whose costly result is made once for all detectors."""
+    """Decorate a function of a view whose costly result is made once for all detectors."""
 
     @wraps(make)
     def kept(view: View) -> Made:
@@ -253,7 +256,7 @@ def once(make: Callable[[View], Made]) -> Callable[[View], Made]:
 
 @once
 def audit_of(view: View) -> Audit:
-    """The delivery audit of all groups."""
+    """Return the delivery audit of all groups."""
     from kafkascope.analyzer.statistics.delivery.audit import Audit
 
     base = view.base
@@ -261,7 +264,7 @@ def audit_of(view: View) -> Audit:
 
 
 def places_of(view: View) -> list[tuple[str, list[AuditedPartition]]]:
-    """The partitions of each group in the audit, in the order of groups."""
+    """Return the partitions of each group in the audit, in the order of groups."""
     found: dict[str, list[AuditedPartition]] = {}
     for place in audit_of(view).found:
         found.setdefault(place.group, []).append(place)
@@ -273,18 +276,18 @@ MOST_ABOUT: Final = 20
 
 
 def about_group(group: str, topics: Iterable[str]) -> list[tuple[str, str]]:
-    """The entities of a finding about a group in some topics."""
+    """Return the entities of a finding about a group in some topics."""
     named = sorted({spelled(topic) for topic in topics})
     return [("group", spelled(group)), *(("topic", topic) for topic in named[:MOST_ABOUT])]
 
 
 def all_of(*parts: str) -> str:
-    """Filters joined by `and`; empty ones are left out."""
+    """Join filters by `and`; empty ones are left out."""
     return " and ".join(part for part in parts if part)
 
 
 def among(field: str, numbers: Iterable[int]) -> str:
-    """A filter for numbers of a field; three and more in a row become a range."""
+    """Return a filter for numbers of a field; three and more in a row become a range."""
     parts: list[str] = []
     for _, run in groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0]):
         row = [number for _, number in run]
@@ -293,12 +296,12 @@ def among(field: str, numbers: Iterable[int]) -> str:
 
 
 def ended_at(line: Line) -> int:
-    """When the last packet of a connection came; 0 where nobody knows."""
+    """Return when the last packet of a connection came; 0 where nobody knows."""
     return int(line["opened"] or 0) + int(line["life"] or 0)
 
 
 def listed(values: Iterable[Any], most: int = MOST_NAMED) -> str:
-    """The first few of a list, and how many more there are."""
+    """Return the first few of a list, and how many more there are."""
     found = [spelled(value) for value in values]
     rest = len(found) - most
     return Spelled(", ".join(found[:most]) + (f" and {rest} more" if rest > 0 else ""))

@@ -195,11 +195,11 @@ class Clients(ByKey[Used]):
             used.take(offered=(each["max_version"], -each["min_version"]))
 
     def targets(self) -> dict[Identity, Identity]:
-        """Each identity that requests showed -> the client that it is part of."""
+        """Map each identity that requests showed to the client that it is part of."""
         return absorbed(Identity(*key[:4]) for key, _ in self.values.items())
 
     def usages(self) -> list[Usage]:
-        """What each client uses, in the order of their requests, most first."""
+        """Return what each client uses; the client with the most requests comes first."""
         items, target = self.values.items(), self.targets()
         found: dict[Identity, Usage] = {}
         for key, used in items:
@@ -225,7 +225,7 @@ class Clients(ByKey[Used]):
         )
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per client, the busiest first."""
+        """Return one line per client, the busiest first."""
         lines = [line_of(usage) for usage in self.usages()]
         if self.values.others is not None:
             lines.append({**line_of(Usage(Identity(OTHERS, "", "", ""))), "roles": []})
@@ -233,7 +233,7 @@ class Clients(ByKey[Used]):
         return lines
 
     def apis(self) -> list[Line]:
-        """One line per client and API."""
+        """Return one line per client and API."""
         by_api: dict[tuple[Identity, str], Used] = {}
         items, target = self.values.items(), self.targets()
         for (*who, number, version), used in items:
@@ -286,7 +286,7 @@ def _who(identity: Identity) -> Line:
 
 
 def line_of(usage: Usage) -> Line:
-    """The line of a client."""
+    """Return the line of a client."""
     used = usage.total
     return {
         **_who(usage.identity),
@@ -305,7 +305,7 @@ def line_of(usage: Usage) -> Line:
 
 
 def _several(versions: dict[int, int]) -> str:
-    """`0,2-4`"""
+    """Return ranges of versions: `0,2-4`."""
     out: list[list[int]] = []
     for version in sorted(versions):
         if out and out[-1][1] == version - 1:

@@ -214,12 +214,13 @@ class Connections(ByKey[Wire]):
         super().merge(other)
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
+        """Return the state as JSON, with its version."""
         self._settle()
         return super().dump()
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """In the order of the capture; those beyond the limit are one line without a number."""
+        """Return one line per connection in the order of the capture; those beyond the limit are
+        one line without a number."""
         live = dict(self._live)
         self._settle()
         self._live = live
@@ -228,7 +229,7 @@ class Connections(ByKey[Wire]):
         return [_line(key["connection"], wire, end_ns) for key, wire in found]
 
     def midstream(self) -> set[Any]:
-        """Numbers of those that began before the capture."""
+        """Return the numbers of connections that began before the capture."""
         live = dict(self._live)
         self._settle()
         self._live = live
@@ -237,8 +238,8 @@ class Connections(ByKey[Wire]):
     def by_client(
         self, names: TopicNames | None = None, lines: Iterable[Line] | None = None
     ) -> list[Line]:
-        """One line per client (its address where it has no id), most connections first; of all
-        connections, or of some `lines` of `rows`."""
+        """Return one line per client (its address where it has no id), most connections first; of
+        all connections, or of some `lines` of `rows`."""
         found: dict[str, list[Line]] = {}
         for line in self.rows(names) if lines is None else lines:
             host = line["client_address"].rpartition(":")[0]
@@ -282,7 +283,7 @@ _address = lru_cache(4096)(str)
 
 
 def _key(connection: Connection) -> Key:
-    """Numbers begin anew in every capture."""
+    """Return the key of a connection: numbers begin anew in every capture."""
     return connection.number, connection.first_ns, _address(connection.a)
 
 
@@ -312,7 +313,7 @@ def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:
 
 
 def _line(number: Any, wire: Wire, end_ns: int) -> Line:
-    """`end_ns`: the last packet of the capture."""
+    """Return the line of a connection. `end_ns`: the last packet of the capture."""
     client, broker = wire.ends or wire.sides or ("", "")
     opened, last = wire.opened_ns, wire.last_ns
     ours = (wire.bytes_a, wire.bytes_b)
@@ -353,8 +354,8 @@ def _line(number: Any, wire: Wire, end_ns: int) -> Line:
 
 
 def state_of(phase: str, closed: str | None) -> str:
-    """What became of a connection that came so far and first ended so: refused and unreachable are
-    connects that never came to a connection."""
+    """Return what became of a connection that came so far and first ended so: refused and
+    unreachable are connects that never came to a connection."""
     if phase in FAILED:
         return "refused" if phase == "refused" else "unreachable"
     return ENDS.get(closed, closed) if closed is not None else "open"
@@ -363,8 +364,8 @@ def state_of(phase: str, closed: str | None) -> str:
 def silent_phase(
     *, handshake: bool, handshake_ns: int | None, closed: str | None, waited_ns: int
 ) -> str:
-    """How far a connection without a byte came. `waited_ns`: from its first packet to the end of
-    the capture."""
+    """Return how far a connection without a byte came. `waited_ns`: from its first packet to the
+    end of the capture."""
     if not handshake or handshake_ns is not None:
         return "connected"
     if closed == "rst":
@@ -373,7 +374,7 @@ def silent_phase(
 
 
 def _phase(wire: Wire, closed: str | None, end_ns: int) -> str:
-    """How far it came."""
+    """Return how far the connection came."""
     if wire.work:
         return "work"
     if wire.sasl:
@@ -391,7 +392,7 @@ def _phase(wire: Wire, closed: str | None, end_ns: int) -> str:
 
 
 def _end(wire: Wire) -> str:
-    """Who ended it, and how; empty while it is open."""
+    """Return who ended the connection, and how; empty while it is open."""
     if wire.closed is None:
         return ""
     _, side, how = wire.closed
@@ -401,14 +402,14 @@ def _end(wire: Wire) -> str:
 
 
 def _side(wire: Wire, direction: int) -> str:
-    """Who sends in a direction; empty for none."""
+    """Return who sends in a direction; empty for none."""
     if direction < 0:
         return ""
     return "client" if direction == (wire.side or 0) else "broker"
 
 
 def _idle(wire: Wire) -> int | None:
-    """Silence before the end."""
+    """Return how long the connection was silent before its end."""
     if wire.closed is None or wire.active_ns is None:
         return None
     return max(0, wire.closed[0] - wire.active_ns)

@@ -81,14 +81,14 @@ class Errors(ByKey[Count]):
         names: TopicNames | None = None,
         by: Sequence[str] = ("code", "api", "client", "topic"),
     ) -> list[Line]:
-        """The most frequent first."""
+        """Return one line for each value of `by`, the most frequent first."""
         found = self.grouped(by, names)
         found.sort(key=lambda item: -item[1].count)
         return [{**_named(key), **_line(key.get("code"), count)} for key, count in found]
 
 
 def _named(key: Line) -> Line:
-    """With the name of the error before its code."""
+    """Return a key with the name of the error before its code."""
     code = key.get("code")
     if code is None:
         return key

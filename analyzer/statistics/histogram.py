@@ -12,13 +12,13 @@ SUB_BITS: Final = 5
 
 
 def bucket_of(value: int) -> int:
-    """The number of the bucket that holds a value, which is 0 or more."""
+    """Return the number of the bucket that holds a value, which is 0 or more."""
     shift = max(0, value.bit_length() - SUB_BITS - 1)
     return (shift << SUB_BITS) + (value >> shift)
 
 
 def bounds_of(bucket: int) -> tuple[int, int]:
-    """Smallest and largest value of a bucket."""
+    """Return the smallest and the largest value of a bucket."""
     shift = max(0, (bucket >> SUB_BITS) - 1)
     low = bucket - (shift << SUB_BITS)
     return low << shift, ((low + 1) << shift) - 1
@@ -71,7 +71,8 @@ class Histogram:
                 self.most = value if self.most is None else max(self.most, value)
 
     def percentile(self, share: float) -> int | None:
-        """The value that this share of all values does not exceed; None when there are none."""
+        """Return the value that this share of all values does not exceed; None when there are
+        none."""
         if self.most is None:
             return None
         wanted, seen = share * self.count, 0
@@ -82,7 +83,8 @@ class Histogram:
         return self.most
 
     def powers(self) -> dict[int, int]:
-        """Power of two -> how many values are below it and not below the one before: bars."""
+        """Return, by power of two, how many values are below it and not below the one before:
+        bars."""
         found: dict[int, int] = {}
         for bucket in sorted(self.buckets):
             power = bounds_of(bucket)[1].bit_length()
@@ -90,7 +92,7 @@ class Histogram:
         return found
 
     def dump(self) -> list[Any]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         pairs = [each for pair in sorted(self.buckets.items()) for each in pair]
         return [self.total, self.least, self.most, pairs]
 

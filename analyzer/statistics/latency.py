@@ -104,13 +104,14 @@ class Latency(ByKey[LatencyTimes]):
                 times.slowest = here
 
     def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
-        """By the largest excess."""
+        """Return one line for each value of `by`, the largest excess first."""
         found = self.grouped(by, names)
         found.sort(key=lambda item: -(item[1].beyond_wait.percentile(0.95) or 0))
         return [{**key, **_line(times)} for key, times in found]
 
     def remarks(self) -> list[str]:
-        """APIs whose latency looks high and is a wait that clients asked for, in sentences."""
+        """Return a sentence for each API whose latency looks high and is a wait that clients asked
+        for."""
         found = []
         for key, times in self.grouped(("api",)):
             p95, excess = times.latency.percentile(0.95), times.beyond_wait.percentile(0.95)

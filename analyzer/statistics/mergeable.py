@@ -34,7 +34,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 def rank(key: Any) -> int:
-    """A number that depends on nothing but the key."""
+    """Return a number that depends on nothing but the key."""
     text = repr(key).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest())
 
@@ -64,30 +64,30 @@ def _merged(a: Any, b: Any) -> Any:
 
 
 def total() -> Any:
-    """A field that adds up."""
+    """Declare a field that adds up."""
     return field(default=0, metadata={"rule": MergeRule(lambda a, b: a + b)})
 
 
 def bits() -> Any:
-    """A field that keeps all bits that are set in any value. Written as text: a number of so many
-    bits is none of JSON."""
+    """Declare a field that keeps all bits that are set in any value. It is written as text: a
+    number of so many bits is none of JSON."""
     rule = MergeRule(lambda a, b: a | b, lambda value: f"{value:x}", lambda state: int(state, 16))
     return field(default=0, metadata={"rule": rule})
 
 
 def least() -> Any:
-    """A field that keeps the smallest value; None when there was none."""
+    """Declare a field that keeps the smallest value; None when there was none."""
     return field(default=None, metadata={"rule": MergeRule(_least, _plain, _tupled)})
 
 
 def most() -> Any:
-    """A field that keeps the largest value; None when there was none. Tuples are compared as
-    such."""
+    """Declare a field that keeps the largest value; None when there was none. Tuples are compared
+    as such."""
     return field(default=None, metadata={"rule": MergeRule(_most, _plain, _tupled)})
 
 
 def whole(kind: Callable[[], Any]) -> Any:
-    """A field of a kind that merges by itself: a histogram, `Names`, `Events`."""
+    """Declare a field of a kind that merges by itself: a histogram, `Names`, `Events`."""
     rule = MergeRule(_merged, lambda value: value.dump(), lambda state: kind().load(state))
     return field(default_factory=kind, metadata={"rule": rule})
 
@@ -137,7 +137,7 @@ class Measures:
             setattr(self, name, self.RULES[name].combine(getattr(self, name), value))
 
     def dump(self) -> list[Any]:
-        """The values, in the order of the fields."""
+        """Return the values, in the order of the fields."""
         return [rule.dump(getattr(self, name)) for name, rule in self.RULES.items()]
 
     def load(self, state: list[Any]) -> Self:
@@ -188,7 +188,7 @@ class Names:
             self._worst = max(values, key=values.__getitem__)
 
     def _fill(self) -> None:
-        """From now on something is left out."""
+        """Take note that something is left out from now on."""
         self.more = True
         for each in self._values:
             self._values[each] = rank(each)
@@ -212,7 +212,7 @@ class Names:
         return value in self._values
 
     def dump(self) -> list[Any]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         return [self.more, _plain(tuple(self))]
 
     def load(self, state: list[Any]) -> Self:
@@ -269,7 +269,7 @@ class Keyed(dict[Key, M]):
         return self.others
 
     def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
-        """All keys but the others, in their order."""
+        """Return all keys but the others, in their order."""
         return sorted(super().items(), key=lambda item: _order(item[0]))
 
     def merge(self, other: Keyed[M]) -> None:
@@ -280,7 +280,7 @@ class Keyed(dict[Key, M]):
             self._rest().merge(other.others)
 
     def dump(self) -> list[Any]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         rest = None if self.others is None else self.others.dump()
         return [rest, [[list(key), value.dump()] for key, value in self.items()]]
 
@@ -293,7 +293,7 @@ class Keyed(dict[Key, M]):
 
 
 def _order(key: Key) -> tuple[tuple[int, Any], ...]:
-    """Sorts keys that mix texts, numbers and None."""
+    """Return a sort key for keys that mix texts, numbers and None."""
     return tuple(
         (0, 0) if part is None else (1, part) if isinstance(part, int) else (2, part)
         for part in key
@@ -382,7 +382,7 @@ class Events:
         return min(len(self._events), self._limit)
 
     def dump(self) -> list[Any]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         return [self.dropped, [list(event) for event in self]]
 
     def load(self, state: list[Any]) -> Self:
@@ -403,14 +403,14 @@ class _Part(NamedTuple):
 
 
 def table(kind: type[Measures], limit: int = MAX_KEYS, unranked: int = 0) -> Any:
-    """A part of a `Compound`: measures by key, for at most `limit` keys. `unranked`: so many parts
-    at the front of a key are not the same in every way of reading a capture (the number of a
-    connection), and have no say in which keys are kept."""
+    """Declare a part of a `Compound`: measures by key, for at most `limit` keys. `unranked`: so
+    many parts at the front of a key are not the same in every way of reading a capture (the number
+    of a connection), and have no say in which keys are kept."""
     return _Part(lambda most: Keyed(kind, limit if most is None else min(limit, most), unranked))
 
 
 def single(kind: type[Any]) -> Any:
-    """A part of a `Compound` that is no table: measures, or another compound."""
+    """Declare a part of a `Compound` that is no table: measures, or another compound."""
     return _Part(lambda most: kind(most) if issubclass(kind, Compound) else kind())
 
 
@@ -430,7 +430,7 @@ class Compound:
             setattr(self, name, part.make(limit))
 
     def parts(self) -> list[Any]:
-        """The parts, as they are declared."""
+        """Return the parts, as they are declared."""
         return [getattr(self, name) for name, _ in self._PARTS]
 
     def merge(self, other: Self) -> None:
@@ -439,7 +439,7 @@ class Compound:
             mine.merge(its)
 
     def dump(self) -> Any:
-        """The state as JSON."""
+        """Return the state as JSON."""
         return [part.dump() for part in self.parts()]
 
     def load(self, state: Any) -> Self:

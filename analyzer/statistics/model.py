@@ -57,10 +57,10 @@ class Statistic(Protocol):
         """Count what the other one has counted."""
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """The table, the most important first. `names` tells topics that had only an id."""
+        """Return the table, the most important first. `names` tells topics that had only an id."""
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
+        """Return the state as JSON, with its version."""
 
     def load(self, state: dict[str, Any]) -> Self:
         """Take over what `dump` gave; `WrongState`."""
@@ -88,7 +88,7 @@ class Accumulator(Compound):
         return self.parts()[0].others is not None
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
+        """Return the state as JSON, with its version."""
         return stated(self, super().dump())
 
     def load(self, state: dict[str, Any]) -> Self:
@@ -97,7 +97,7 @@ class Accumulator(Compound):
 
 
 def checked(statistic: Any, state: dict[str, Any]) -> Any:
-    """What `stated` wrapped; `WrongState`."""
+    """Return the state that `stated` wrapped; `WrongState`."""
     found = state.get("statistic"), state.get("version")
     if found != (statistic.NAME, statistic.VERSION):
         raise WrongState(f"a state of {found[0]} {found[1]} is none of {statistic.NAME}")
@@ -105,7 +105,7 @@ def checked(statistic: Any, state: dict[str, Any]) -> Any:
 
 
 def stated(statistic: Any, state: Any) -> dict[str, Any]:
-    """A state with its name and version."""
+    """Wrap a state with its name and version."""
     return {"statistic": statistic.NAME, "version": statistic.VERSION, "state": state}
 
 
@@ -116,14 +116,15 @@ ID_MARK: Final = "\0"
 
 
 def topic_key(topic: str | None, topic_id: bytes | None) -> str | None:
-    """What stands for a topic in a key: its id where there is one, for names may come late."""
+    """Return what stands for a topic in a key: its id where there is one, for names may come
+    late."""
     if topic_id is not None and any(topic_id):
         return ID_MARK + topic_id.hex()
     return topic or None
 
 
 def topic_id_in(key: Any) -> bytes | None:
-    """The id in a key of `topic_key`; None where a name is the key."""
+    """Return the id in a key of `topic_key`; None where a name is the key."""
     if not isinstance(key, str) or not key.startswith(ID_MARK):
         return None
     try:
@@ -134,7 +135,7 @@ def topic_id_in(key: Any) -> bytes | None:
 
 
 def topic_label(key: Any, names: TopicNames | None) -> Any:
-    """The name of a topic, or the first 8 characters of its id and `?`."""
+    """Return the name of a topic, or the first 8 characters of its id and `?`."""
     topic_id = topic_id_in(key)
     if topic_id is None:
         return key
@@ -142,20 +143,20 @@ def topic_label(key: Any, names: TopicNames | None) -> Any:
 
 
 def share(part: int, whole: int) -> float | None:
-    """A part of a whole."""
+    """Return the share that a part is of a whole."""
     return part / whole if whole else None
 
 
 def per_second(count: int, first_ns: int | None, last_ns: int | None) -> float | None:
-    """A rate over the time between the first and the last; None when that is no time."""
+    """Return a rate over the time between the first and the last; None when that is no time."""
     if first_ns is None or last_ns is None or last_ns <= first_ns:
         return None
     return count * 1e9 / (last_ns - first_ns)
 
 
 def middle(values: Sequence[int]) -> int:
-    """The median in whole units. The `statistics` of Python brings fractions and random numbers
-    with it, which is more than a small capture takes."""
+    """Return the median in whole units. The `statistics` of Python brings fractions and random
+    numbers with it, which is more than a small capture takes."""
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) // 2

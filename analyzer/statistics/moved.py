@@ -45,7 +45,7 @@ _last: tuple[Exchange | None, tuple[Moved, ...]] = (None, ())
 
 
 def moved(exchange: Exchange) -> tuple[Moved, ...]:
-    """One for each partition of the exchange, empty ones too."""
+    """Return one `Moved` for each partition of the exchange, empty ones too."""
     global _last
     known, found = _last
     if known is not exchange:
@@ -75,7 +75,7 @@ def _moved(exchange: Exchange) -> list[Moved]:
 
 
 def replica_id(asked: dict[str, Any] | None) -> int:
-    """The follower that a Fetch is of; -1 for a consumer."""
+    """Return the id of the follower that a Fetch is of; -1 for a consumer."""
     if asked is None:
         return -1
     state = asked.get("replica_state")

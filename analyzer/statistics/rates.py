@@ -88,7 +88,7 @@ class Rates:
             self._widen()
 
     def _widen(self) -> None:
-        """Twice the width: two slices become one."""
+        """Double the width: two slices become one."""
         old, self._slices = self._slices, {}
         self.width_ns *= 2
         self._least //= 2
@@ -111,7 +111,7 @@ class Rates:
             self._take(number * other.width_ns // self.width_ns, Slice().load(found.dump()))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per slice, empty ones between the first and the last included."""
+        """Return one line per slice, empty ones between the first and the last included."""
         if not self._slices:
             return []
         width, nothing = self.width_ns, Slice()
@@ -121,7 +121,7 @@ class Rates:
         ]
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
+        """Return the state as JSON, with its version."""
         slices = [[number, found.dump()] for number, found in sorted(self._slices.items())]
         return stated(self, [self.every_ns, self.width_ns, slices])
 

@@ -33,7 +33,7 @@ class ByKey(Accumulator, Generic[M]):
     """Declared by each: `table(Kind)`."""
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
+        """Return the state as JSON, with its version."""
         return stated(self, self.values.dump())
 
     def load(self, state: dict[str, Any]) -> Self:
@@ -44,7 +44,7 @@ class ByKey(Accumulator, Generic[M]):
     def grouped(
         self, by: Sequence[str], names: TopicNames | None = None
     ) -> list[tuple[dict[str, Any], M]]:
-        """The measures summed up over all parts of the key that are not in `by`, which may name
+        """Sum up the measures over all parts of the key that are not in `by`, which may name
         `client` for client id and host. Topics have their names."""
         items = self.values.items()
         titles: dict[tuple[Any, ...], str] = {}

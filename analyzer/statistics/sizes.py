@@ -81,7 +81,7 @@ class SizesOf(ByKey[SizeCounts]):
         names: TopicNames | None = None,
         by: Sequence[str] = ("what", "api", "client", "topic"),
     ) -> list[Line]:
-        """The largest first."""
+        """Return one line for each value of `by`, the largest first."""
         found = self.grouped(by, names)
         found.sort(key=lambda item: -(item[1].bytes.most or 0))
         return [{**key, **_line(sizes)} for key, sizes in found]

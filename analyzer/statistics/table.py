@@ -23,8 +23,8 @@ LIST_WIDTH: Final = 40
 
 
 def sorted_by(lines: list[Line], column: Column, *, down: bool) -> list[Line]:
-    """The lines by the values of a column, equal ones in the order given; those without one are
-    last."""
+    """Return the lines by the values of a column, equal ones in the order given; those without one
+    are last."""
     having = [line for line in lines if _value(column, line) is not None]
     having.sort(key=lambda line: _order(_value(column, line)), reverse=down)
     return having + [line for line in lines if _value(column, line) is None]
@@ -44,8 +44,9 @@ def _order(value: Any) -> tuple[int, Any]:
 def fitted(
     titles: list[str], cells: list[list[str]], columns: list[Column], width: int
 ) -> Iterator[tuple[str, str]]:
-    """(line, style) of a table in so many columns of a terminal: without the columns that are
-    empty, and with sentences below their rows where no room is left beside them."""
+    """Yield the lines of a table in so many columns of a terminal as (line, style): without the
+    columns that are empty, and with sentences below their rows where no room is left beside
+    them."""
     kept = [
         index
         for index in range(len(columns))
@@ -70,7 +71,7 @@ def fitted(
 
 
 def cell(column: Column, line: Line, times: Times) -> str:
-    """A value for people."""
+    """Return a value as text for people."""
     value = line.get(column.name)
     if value is None:
         return "-" if column.kind in RIGHT else ""
@@ -96,12 +97,12 @@ def cell(column: Column, line: Line, times: Times) -> str:
 
 
 def told_name(column: Column) -> str:
-    """What programs call it: durations say their unit."""
+    """Return what programs call a column: durations say their unit."""
     return f"{column.name}_ms" if column.kind == "duration" else column.name
 
 
 def raw(column: Column, line: Line) -> str:
-    """A value for programs: durations in milliseconds, times as ISO-8601."""
+    """Return a value as text for programs: durations in milliseconds, times as ISO-8601."""
     value = line.get(column.name)
     if value is None:
         return ""
@@ -123,7 +124,7 @@ def raw(column: Column, line: Line) -> str:
 
 
 def json_line(columns: Sequence[Column], line: Line, schema: str) -> Line:
-    """A line as a JSON object; durations are `NAME_ms`."""
+    """Return a line as a JSON object; durations are `NAME_ms`."""
     out: Line = {"schema": schema}
     for column in columns:
         value = line.get(column.name)

@@ -117,7 +117,7 @@ class Throughput(ByKey[Traffic]):
             traffic.last_ns = time_ns
 
     def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
-        """The most frequent first."""
+        """Return one line for each value of `by`, the most frequent first."""
         found = self.grouped(by, names)
         found.sort(key=lambda item: -item[1].count)
         return [{**key, **_line(traffic)} for key, traffic in found]

@@ -128,7 +128,7 @@ class Topics(ByKey[Flow]):
                     _offsets(flow, each.base_offset, each.base_offset + count - 1)
 
     def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
-        """Readers are those who ask, even if nothing comes."""
+        """Take note of readers: those who ask, even if nothing comes."""
         asked = exchange.request_body
         if asked is None or replica_id(asked) >= 0:
             return
@@ -141,7 +141,7 @@ class Topics(ByKey[Flow]):
                 stretch(flow, row.time_ns)
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per topic, the most bytes first."""
+        """Return one line per topic, the most bytes first."""
         titles = self._titles()
         counts: dict[Any, int] = {}
         for key, _ in self.grouped(("topic", "partition"), names):
@@ -154,7 +154,8 @@ class Topics(ByKey[Flow]):
         ]
 
     def partitions(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per partition, those of the busiest topic first, with its share of the topic."""
+        """Return one line per partition, those of the busiest topic first, with its share of the
+        topic."""
         titles = self._titles()
         whole = {key["topic"]: flow for key, flow in self.grouped(("topic",), names)}
         order = sorted(whole, key=lambda topic: _by_bytes(({"topic": topic}, whole[topic])))

@@ -42,7 +42,7 @@ class ReleaseVerdict(NamedTuple):
 
 
 def verdict_of(usage: Usage, release: str) -> ReleaseVerdict:
-    """How a client fares on a release; `ValueError` when that is no release."""
+    """Return how a client fares on a release; `ValueError` when that is no release."""
     releases.release_key(release)
     if set(usage.total.roles) == {"broker"}:
         return ReleaseVerdict("broker", ())
@@ -59,8 +59,8 @@ def verdict_of(usage: Usage, release: str) -> ReleaseVerdict:
 
 
 def breaks_at(usage: Usage) -> str:
-    """The first release on which it breaks, as `4.0.0`, or `4.0.0, not 4.0.1`; empty when there is
-    none."""
+    """Return the first release on which it breaks, as `4.0.0`, or `4.0.0, not 4.0.1`; empty when
+    there is none."""
     for release, back in _turning_points(frozenset(usage.versions)):
         if verdict_of(usage, release).word == "breaks":
             healed = back and verdict_of(usage, back).word != "breaks"
@@ -70,7 +70,8 @@ def breaks_at(usage: Usage) -> str:
 
 @cache
 def _turning_points(apis: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """(release that dropped something, release that had it again or nothing), oldest first."""
+    """Return releases at which something changes for these APIs, oldest first, as (release that
+    dropped something, release that had it again or nothing)."""
     found: dict[str, str] = {}
     for api in apis:
         try:
@@ -127,7 +128,7 @@ def _of_api(usage: Usage, api: str, used: list[int], release: str) -> Reason | N
 
 
 def _without(usage: Usage, api: str, what: str, release: str) -> Reason:
-    """The release does not have the API at all."""
+    """Give the reason when the release does not have the API at all."""
     spans = releases.spans(api)
     removed = [span.removed for span in spans.values()]
     if all(removed) and releases.release_key(release) >= releases.release_key(removed[-1]):
@@ -138,8 +139,8 @@ def _without(usage: Usage, api: str, what: str, release: str) -> Reason:
 
 
 def _own(usage: Usage, api: str) -> Versions | None:
-    """The versions that the client's library knows, where that is a matter of record: Kafka's own
-    clients and brokers share their definitions."""
+    """Return the versions that the client's library knows, where that is a matter of record:
+    Kafka's own clients and brokers share their definitions."""
     name, _, version = usage.identity.software.partition(" ")
     if name != JAVA:
         return None
@@ -150,7 +151,7 @@ def _own(usage: Usage, api: str) -> Versions | None:
 
 
 def _since(api: str, missing: list[int]) -> str:
-    """When the versions were dropped, and where they came back."""
+    """Say when the versions were dropped, and where they came back."""
     words = []
     for version in missing:
         span = releases.spans(api).get(version)

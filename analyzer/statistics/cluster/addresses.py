@@ -25,7 +25,7 @@ class Given(NamedTuple):
 
 
 def given(key: int | None, response: dict[str, Any]) -> Iterator[Given]:
-    """All addresses that an answer hands out."""
+    """Yield all addresses that a response hands out."""
     if key == METADATA:
         for each in response["brokers"]:
             yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
@@ -44,7 +44,7 @@ def given(key: int | None, response: dict[str, Any]) -> Iterator[Given]:
 
 
 def is_address(host: Any) -> bool:
-    """Whether it is no name."""
+    """Return whether a host is an address, and no name."""
     try:
         ip_address(str(host).partition("%")[0])
     except ValueError:
@@ -53,25 +53,26 @@ def is_address(host: Any) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """`localhost`, or an address that never leaves the machine."""
+    """Return whether it is `localhost`, or an address that never leaves the machine."""
     return host == "localhost" or (
         is_address(host) and ip_address(host.partition("%")[0]).is_loopback
     )
 
 
 def is_private(host: str) -> bool:
-    """An address of a network of one's own, as of RFC 1918."""
+    """Return whether it is an address of a private network, as of RFC 1918."""
     return is_address(host) and ip_address(host.partition("%")[0]).is_private
 
 
 def is_public(host: str) -> bool:
-    """An address that is the same everywhere."""
+    """Return whether it is an address that is the same everywhere."""
     return is_address(host) and ip_address(host.partition("%")[0]).is_global
 
 
 @lru_cache(maxsize=4096)
 def plain(host: str) -> str:
-    """An address as it is compared: without a zone, in its usual spelling, IPv4 out of IPv6."""
+    """Return an address in the form in which it is compared: without a zone, in its usual spelling,
+    IPv4 out of IPv6."""
     try:
         found = ip_address(host.partition("%")[0])
     except ValueError:
@@ -80,5 +81,5 @@ def plain(host: str) -> str:
 
 
 def address_text(host: str, port: int) -> str:
-    """As people write it."""
+    """Return an address and port as people write them."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -188,7 +188,7 @@ class Cluster(Accumulator):
         found.take(latest=latest, first_ns=time_ns)
 
     def _led(self, response: dict[str, Any], row: Row) -> None:
-        """Leaders that an error names (KIP-951)."""
+        """Take note of leaders that an error names (KIP-951)."""
         for topic in response.get("responses") or ():
             named = topic_key(topic.get("topic") or topic.get("name"), topic.get("topic_id"))
             for each in topic.get("partitions") or topic.get("partition_responses") or ():
@@ -216,7 +216,7 @@ class Cluster(Accumulator):
     # --- telling
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """The nodes, then addresses that were used and never told."""
+        """Return the nodes, then addresses that were used and never told."""
         told = self._nodes.items()
         titles = labels(client for _, node in told for client in node.clients)
         judged, sums = self.judged(names), self.reach.sums()
@@ -252,14 +252,14 @@ class Cluster(Accumulator):
         return lines + list(self._untold(judged, sums))
 
     def judged(self, names: TopicNames | None = None) -> JudgedReach:
-        """Whether those who were told the addresses reached them."""
+        """Return whether those who were told the addresses reached them."""
         leaders: dict[tuple[Any, Any], set[Any]] = {}
         for (topic, partition), found in self._leaders.items():
             place = topic_label(topic, names), partition
             leaders.setdefault(place, set()).update(leader for _, leader in found.leaders)
 
         def node_of(served: Served) -> int | None:
-            """The node that can have answered it, where that was one all the time."""
+            """Return the node that can have answered it, where that was one node all the time."""
             nodes: set[int] = set()
             for place in (served.least_partition, served.most_partition):
                 if place is not None:
@@ -274,7 +274,8 @@ class Cluster(Accumulator):
         return self.reach.judged(node_of, one_cluster=len(self.whole.ids) < 2)
 
     def _untold(self, judged: JudgedReach, sums: Sums) -> Iterator[Line]:
-        """Addresses with Kafka on them that no answer named: what clients bootstrapped from."""
+        """Yield addresses with Kafka on them that no answer named: what clients bootstrapped
+        from."""
         known = {
             (plain(host), port)
             for node in judged.told
@@ -305,7 +306,7 @@ class Cluster(Accumulator):
             }
 
     def leaders(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per partition, those whose leader changed most first."""
+        """Return one line per partition, those whose leader changed most first."""
         lines = []
         sums: dict[tuple[Any, Any], Leader] = {}
         for (topic, partition), found in self._leaders.items():
@@ -337,11 +338,11 @@ class Cluster(Accumulator):
         return lines
 
     def gone(self) -> set[int]:
-        """Numbers of brokers that the cluster counts as gone."""
+        """Return numbers of brokers that the cluster counts as gone."""
         return gone(self.whole, self._nodes.items(), self._leaders.items())
 
     def coordinators(self) -> list[Line]:
-        """One line per group or transactional id."""
+        """Return one line per group or transactional id."""
         lines = []
         for (kind, key), found in self._coordinators.items():
             time_ns, node, host, port = found.latest or (None, None, None, None)

@@ -23,7 +23,7 @@ class Contacted(NamedTuple):
 
 
 def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Contacted:
-    """Whether those who were told a node's address reached it, and what anybody did there."""
+    """Say whether those who were told a node's address reached it, and what anybody did there."""
     word, host = judged.best(key), key[2]
     remarks = _remarks(key, node, judged)
     found = [sums[place] for place in judged.places(key) if place in sums]
@@ -48,7 +48,7 @@ def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Con
 
 
 def _remarks(key: NodeKey, node: Node, judged: JudgedReach) -> list[str]:
-    """What may be wrong with an address for those who were told it."""
+    """Say what may be wrong with an address for those who were told it."""
     host = key[2]
     strangers = sorted({place for _, place in node.clients if not is_loopback(place)})
     if is_loopback(host) and strangers:

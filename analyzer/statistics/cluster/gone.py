@@ -16,7 +16,8 @@ from kafkascope.analyzer.statistics.mergeable import Key
 def gone(
     whole: ClusterFacts, nodes: Iterable[tuple[Key, Node]], leaders: Iterable[tuple[Key, Leader]]
 ) -> set[int]:
-    """Numbers of brokers. Of several clusters, a number stands for nothing."""
+    """Return the numbers of brokers that are gone. Of several clusters, a number stands for
+    nothing."""
     if len(whole.ids) > 1:
         return set()
     listed: dict[int, int] = {}

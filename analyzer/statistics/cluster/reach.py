@@ -95,7 +95,7 @@ class Reach(Compound):
             known.hosts.add(plain(host))
 
     def tell(self, given: Given, client: ClientKey, time_ns: int) -> None:
-        """A client was told an address."""
+        """Take note that a client was told an address."""
         told = self._told[(given.role, given.node, given.host, given.port, *client)]
         told.count += 1
         stretch(told, time_ns)
@@ -138,8 +138,8 @@ class Reach(Compound):
                     served.take(least_group=group, most_group=group)
 
     def _serves(self, exchange: Exchange) -> None:
-        """Only the leader of a partition takes and gives its records; consumers in a rack may be
-        sent to followers (KIP-392)."""
+        """Take note of who served records: only the leader of a partition takes and gives them;
+        consumers in a rack may be sent to followers (KIP-392)."""
         asked = exchange.request_body
         if asked is None or asked.get("rack_id"):
             return
@@ -156,7 +156,7 @@ class Reach(Compound):
     # --- telling
 
     def sums(self) -> Sums:
-        """What all clients did at each address."""
+        """Sum up what all clients did at each address."""
         found: Sums = {}
         for (_, _, host, port), contact in self._contacts.items():
             found.setdefault((plain(host), port), (Contact(), Attempts()))[0].merge(contact)
@@ -165,8 +165,8 @@ class Reach(Compound):
         return found
 
     def judged(self, node_of: NodeOf, *, one_cluster: bool = True) -> JudgedReach:
-        """Everything that was told, with whether it was reached. Of several clusters, the number
-        of a node stands for nothing."""
+        """Judge everything that was told: was it reached? Of several clusters, the number of a node
+        stands for nothing."""
         return JudgedReach(
             [((key[:4], key[4:]), told) for key, told in self._told.items()],
             dict(self._contacts.items()),
@@ -182,8 +182,8 @@ class Reach(Compound):
 
 
 def _wants(exchange: Exchange) -> bool:
-    """Whether a client wants to work with what it asks for: topics that it names, a coordinator.
-    Tools that watch a cluster, and idle clients, ask for all topics or none."""
+    """Return whether a client wants to work with what it asks for: topics that it names, a
+    coordinator. Tools that watch a cluster, and idle clients, ask for all topics or none."""
     if exchange.api_key == FIND_COORDINATOR:
         return True
     asked = exchange.request_body or {}

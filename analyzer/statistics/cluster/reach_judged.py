@@ -102,7 +102,7 @@ class JudgedReach:
             by_port[plain(host)] = calls
 
     def hosts_of(self, node: NodeKey) -> set[str] | None:
-        """The addresses that a node's host stands for; None when nothing shows it."""
+        """Return the addresses that a node's host stands for; None when nothing shows it."""
         role, number, host, port = node
         if is_address(host):
             return {plain(host)}
@@ -110,14 +110,14 @@ class JudgedReach:
         return known | self._literals.get((role, number, port), set()) or None
 
     def word(self, node: NodeKey, client: ClientKey) -> ReachWord:
-        """Whether a client that was told an address reached it."""
+        """Return whether a client that was told an address reached it."""
         key = node, client
         if key not in self._words:
             self._words[key] = self._judge(node, client)
         return self._words[key]
 
     def best(self, node: NodeKey) -> ReachWord:
-        """The best that any of those who were told it achieved."""
+        """Return the best result that any of those who were told it had."""
         return min((self.word(node, each) for each in self.told[node]), key=ORDER.index)
 
     def _judge(self, node: NodeKey, client: ClientKey) -> ReachWord:
@@ -136,8 +136,8 @@ class JudgedReach:
         return word
 
     def _at(self, client: ClientKey, port: int) -> dict[str, Contact]:
-        """Addresses with a port that a client had exchanges with; requests without a client id may
-        be anybody's on its host."""
+        """Return the addresses with a port that a client had exchanges with; requests without a
+        client id may be anybody's on its host."""
         known = self._met.get((client, port))
         if known is not None:
             return known
@@ -150,7 +150,7 @@ class JudgedReach:
         return found
 
     def _names_of(self, client: ClientKey) -> dict[int, set[str]]:
-        """Port -> the names that a client was told and that nothing resolves."""
+        """Map each port to the names that a client was told and that nothing resolves."""
         known = self._unresolved.get(client)
         if known is None:
             known = self._unresolved[client] = {}
@@ -160,7 +160,7 @@ class JudgedReach:
         return known
 
     def _direct(self, client: ClientKey, hosts: list[str], port: int) -> ReachWord:
-        """Of known addresses."""
+        """Judge by known addresses."""
         mine = self._at(client, port)
         there = [mine[host] for host in hosts if host in mine]
         tried = self._attempted.get(client[1], {}).get(port, {})
@@ -178,7 +178,8 @@ class JudgedReach:
         return "unknown" if early and not self.is_waiting(client) else "no"
 
     def places(self, node: NodeKey) -> set[tuple[str, int]]:
-        """The addresses that a node's stands for, or, as far as anybody can tell, may stand for."""
+        """Return the addresses that a node's stands for, or, as far as anybody can tell, may stand
+        for."""
         host, port = node[2], node[3]
         hosts = self.hosts_of(node)
         if hosts is not None:
@@ -191,7 +192,7 @@ class JudgedReach:
         return found - self._taken
 
     def attempts(self, node: NodeKey) -> Attempts:
-        """How those who were told an address called it."""
+        """Sum up how those who were told an address called it."""
         sum_ = Attempts()
         hosts = {host for host, _ in self.places(node)}
         for client_host in {client[1] for client in self.told[node]}:
@@ -201,7 +202,8 @@ class JudgedReach:
         return sum_
 
     def _guess(self, node: NodeKey, client: ClientKey) -> ReachWord:
-        """Of a name that nothing resolves: by port, and what the client did after it was told."""
+        """Judge a name that nothing resolves: by port, and by what the client did after it was
+        told."""
         port = node[3]
         names = self._names_of(client).get(port, set())
         since = self._since[node, client]
@@ -233,7 +235,7 @@ class JudgedReach:
         return "unknown"
 
     def is_waiting(self, client: ClientKey) -> bool:
-        """Whether a client asks for addresses again and again, and never does any work."""
+        """Return whether a client asks for addresses again and again, and never does any work."""
         mine = self._contacts.get(client, {}).values()
         looks = [each for each in mine if each.looks]
         if any(each.work for each in mine) or not looks:
@@ -245,8 +247,8 @@ class JudgedReach:
         return count >= least and last - first <= pace_ns * (count - 1)
 
     def is_outside(self, node: NodeKey, client: ClientKey) -> bool:
-        """Whether a client has a public address and did not get to a private one that it was told,
-        although it tried, or has nowhere else to go."""
+        """Return whether a client has a public address and did not get to a private one that it was
+        told, although it tried, or has nowhere else to go."""
         return (
             is_public(client[1])
             and client[1] not in self._inside
@@ -254,7 +256,7 @@ class JudgedReach:
         )
 
     def stuck(self) -> Iterator[StuckClient]:
-        """Clients that reached nothing of what they were told, and go on asking."""
+        """Yield clients that reached nothing of what they were told, and go on asking."""
         for client, mine in sorted(self._by_client.items(), key=lambda each: each[0]):
             if not self.is_waiting(client):
                 continue

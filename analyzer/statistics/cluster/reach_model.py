@@ -62,8 +62,8 @@ class Attempts(Measures):
     last_ns: int | None = most()
 
     def failed(self, end_ns: int) -> bool:
-        """Whether connects came to nothing. `end_ns`: of the capture, before which one may have
-        begun that was answered behind it."""
+        """Return whether connects came to nothing. `end_ns`: of the capture, before which one may
+        have begun that was answered behind it."""
         waited = end_ns - (self.silent_ns or end_ns) >= limit("connects.answer")
         return bool(self.refused or (self.silent and waited))
 

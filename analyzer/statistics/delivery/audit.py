@@ -132,11 +132,11 @@ class Audit:
         return [found[key] for key in sorted(found)]
 
     def of_group(self, group: str) -> list[AuditedPartition]:
-        """The partitions of a group."""
+        """Return the partitions of a group."""
         return [each for each in self.found if each.group == group]
 
     def partitions(self, group: str | None = None) -> list[Line]:
-        """One line per group and partition, the largest lag first."""
+        """Return one line per group and partition, the largest lag first."""
         lines = []
         for each in self.found:
             if group is not None and each.group != group:
@@ -168,7 +168,7 @@ class Audit:
         return sorted(lines, key=lambda line: -(line["lag"] or 0))
 
     def lags(self, group: str | None = None) -> list[Line]:
-        """One line per point in time and partition."""
+        """Return one line per point in time and partition."""
         return [
             {
                 "group": each.group,
@@ -188,7 +188,7 @@ class Audit:
     # --- what happened
 
     def happenings(self, group: str | None = None) -> list[Happening]:
-        """In order: of partitions, pauses of clients, owners."""
+        """Return what happened, in order: to partitions, pauses of clients, owners."""
         wanted = dict.fromkeys([group] if group is not None else self.delivery.groups())
         found = [
             each
@@ -202,7 +202,7 @@ class Audit:
         return sorted(found, key=lambda each: (each.time_ns, each.kind, each.text))
 
     def events(self, group: str | None = None) -> list[Line]:
-        """The same as lines."""
+        """Return what happened as lines."""
         return [
             {
                 "group": each.group,
@@ -228,7 +228,7 @@ class Audit:
                 yield from pauses(group, who, belongs, polls.periods, lives)
 
     def plans(self, group: str | None = None) -> list[Line]:
-        """One line per assignment that a leader sent."""
+        """Return one line per assignment that a leader sent."""
         return [
             {
                 "group": name,
@@ -267,7 +267,7 @@ class Audit:
                 yield name, generation, plan.assignor, len(given), count, *when, judged
 
     def _counts(self, sync: tuple[int, int] | None) -> dict[str, int]:
-        """Partitions by topic as they were known when a plan was made: topics grow."""
+        """Return partitions by topic as they were known when a plan was made: topics grow."""
         time_ns = sync[0] if sync is not None else 0
         return {
             topic: sum(since <= time_ns for since in found) or len(found)
@@ -275,7 +275,7 @@ class Audit:
         }
 
     def _owners(self, group: str) -> Iterator[Happening]:
-        """Partitions that two members own at once, or none."""
+        """Yield partitions that two members own at once, or none."""
         plans = list(self._judged(group))
         after: tuple[PartitionKey, ...] | None = None
         spared: dict[int, tuple[PartitionKey, ...]] = {}
@@ -316,8 +316,9 @@ class Audit:
         yield from self._held(group)
 
     def _held(self, group: str) -> Iterator[Happening]:
-        """Without JoinGroup the broker assigns: who was told to own what, at which time. Members of
-        share groups own together; one that is never heard of again is dead, and owns nothing."""
+        """Return who was told to own what, at which time: without JoinGroup the broker assigns.
+        Members of share groups own together; one that is never heard of again is dead, and owns
+        nothing."""
         if self.groups is None or "share" in self.groups.protocols(group):
             return
         heard = self.groups.last_heard(group)
@@ -375,7 +376,7 @@ def _remarks(place: AuditedPartition) -> Iterator[str]:
 
 
 def _lives(story: Story | None, client_id: Any, host: Any) -> list[tuple[int, int]]:
-    """(first, last) heard of each member that a client was."""
+    """Return when each member that a client was, was heard first and last."""
     return [
         (member.first_ns or 0, member.last_ns or 0)
         for member in (story.members if story is not None else ())

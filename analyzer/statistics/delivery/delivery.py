@@ -102,29 +102,29 @@ class Reads(Measures):
     """The largest offset that it asked for, with an answer or without."""
 
     def ask(self, offset: int) -> None:
-        """A request for an offset, with an answer or without."""
+        """Take note of a request for an offset, with an answer or without."""
         if self.asked is None or offset > self.asked:
             self.asked = offset
 
     def see(self, begin_ns: int, end_ns: int) -> None:
-        """A request, with the time of its answer."""
+        """Take note of a request, with the time of its answer."""
         if self.first_ns is None or begin_ns < self.first_ns:
             self.first_ns = begin_ns
         if self.last_ns is None or end_ns > self.last_ns:
             self.last_ns = end_ns
 
     def stand(self, offset: int, begin_ns: int, end_ns: int) -> None:
-        """A request for an offset that brought nothing."""
+        """Take note of a request for an offset that brought nothing."""
         self.see(begin_ns, end_ns)
         self.positions.add(offset, begin_ns)
         self.take(position=(begin_ns, offset))
 
     def leave(self, end_ns: int) -> None:
-        """An answer that is an error, or names another broker to ask."""
+        """Take note of an answer that is an error, or names another broker to ask."""
         self.take(away_ns=end_ns)
 
     def stands(self) -> Iterator[Event]:
-        """The positions, and when it was last sent away."""
+        """Yield the positions, and when the reader was last sent away."""
         times = set(self.positions)
         if self.position is not None:
             times.add(self.position)
@@ -330,7 +330,8 @@ class Delivery(Accumulator):
         *,
         committed: bool,
     ) -> None:
-        """`committed`: the reader asked for read_committed."""
+        """Take note of a partition in a Fetch response. `committed`: the reader asked for
+        read_committed."""
         time_ns = row.time_ns + (row.latency_ns or 0)
         reads.answers += 1
         reads.see(row.time_ns, time_ns)
@@ -360,12 +361,12 @@ class Delivery(Accumulator):
     # --- telling
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per group and partition, the largest lag first."""
+        """Return one line per group and partition, the largest lag first."""
         from kafkascope.analyzer.statistics.delivery.audit import Audit
 
         return Audit(self, None, None, names).partitions()
 
     def groups(self) -> list[str]:
-        """Groups that are known."""
+        """Return the names of the groups."""
         found = {str(key[0]) for key, _ in self.commits.items()}
         return sorted(found | {str(key[0]) for key, _ in self.belongs.items()})

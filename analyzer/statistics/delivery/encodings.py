@@ -19,7 +19,7 @@ MAX_ID: Final = 10_000_000
 
 
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
-    """`codecs` and `schema`, where there are any."""
+    """Return `codecs` and `schema`, where there are any."""
     found: dict[str, Any] = {}
     codecs = {batch.attributes & CODEC_MASK for batch in batches} - {0}
     if codecs:
@@ -31,7 +31,8 @@ def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
 
 
 def schema_id(blob: bytes, batch: Batch) -> int | None:
-    """That of the first record; None where it has none, or is compressed or of an older format."""
+    """Return the schema id of the first record; None where it has none, or is compressed or of an
+    older format."""
     if batch.magic < 2 or batch.codec:
         return None
     try:
@@ -50,5 +51,5 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
 
 
 def _signed(value: int) -> int:
-    """The length that a zigzag varint stands for; none for null."""
+    """Return the length that a zigzag varint stands for; none for null."""
     return max(0, (value >> 1) ^ -(value & 1))

@@ -31,7 +31,7 @@ class Series:
         """Slot -> (offset, minus the time when it was told first)"""
 
     def add(self, time_ns: int, offset: int) -> None:
-        """An offset that was told."""
+        """Take in an offset that was told."""
         slots, slot = self._slots, time_ns >> self._shift
         known = slots.get(slot)
         if known is None:
@@ -48,21 +48,21 @@ class Series:
             self._slots[slot >> 1] = max(here, self._slots.get(slot >> 1, here))
 
     def merge(self, other: Self) -> None:
-        """Take in those of another one."""
+        """Take in the offsets of another one."""
         while self._shift < other._shift:
             self._widen()
         for offset, minus_ns in other._slots.values():
             self.add(-minus_ns, offset)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """(time, offset) in the order of time."""
+        """Return the offsets as (time, offset), in the order of time."""
         return iter(sorted((-minus_ns, offset) for offset, minus_ns in self._slots.values()))
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def dump(self) -> list[Any]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         return [self._shift, [[slot, *here] for slot, here in sorted(self._slots.items())]]
 
     def load(self, state: list[Any]) -> Self:
@@ -80,7 +80,7 @@ class Bounds(Measures):
     ends: Series = whole(Series)
 
     def see(self, time_ns: int, begin: int, end: int) -> None:
-        """What an answer tells; -1 where it does not."""
+        """Take in what an answer tells; -1 where it does not."""
         if begin >= 0:
             self.begins.add(time_ns, begin)
         if end >= 0:
@@ -88,7 +88,7 @@ class Bounds(Measures):
 
 
 def written(exchange: Exchange) -> Iterator[tuple[str | None, int, int]]:
-    """(topic, partition, end of the log) of the batches that a Produce appended."""
+    """Yield (topic, partition, end of the log) of the batches that a Produce appended."""
     for each in moved(exchange):
         if each.base_offset is None or each.error or not each.records:
             continue
@@ -100,7 +100,7 @@ def written(exchange: Exchange) -> Iterator[tuple[str | None, int, int]]:
 def listed(
     asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str | None, int, int, int]]:
-    """(topic, partition, begin or -1, end or -1) of ListOffsets."""
+    """Yield (topic, partition, begin or -1, end or -1) of ListOffsets."""
     if response is None or asked.get("isolation_level"):
         return
     wanted = {
@@ -119,7 +119,7 @@ def listed(
 
 
 def at(series: list[tuple[int, int]], time_ns: int) -> int | None:
-    """The offset at a time, on the line between what was told before and after."""
+    """Interpolate the offset at a time, between what was told before and after."""
     place = bisect_left(series, (time_ns, -1))
     if place == len(series):
         return series[-1][1] if series else None
@@ -133,7 +133,7 @@ def at(series: list[tuple[int, int]], time_ns: int) -> int | None:
 
 
 def told_at(series: list[tuple[int, int]], time_ns: int) -> int:
-    """What was told first from a time on, or else last before it: bounds move in steps. -1 when it
-    never was."""
+    """Return what was told first from a time on, or else last before it: bounds move in steps. -1
+    when it never was."""
     place = bisect_left(series, (time_ns, -1))
     return series[min(place, len(series) - 1)][1] if series else -1

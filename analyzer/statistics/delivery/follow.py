@@ -176,7 +176,7 @@ class Follow:
             self.place.stalls.append(stall)
 
     def _passed(self, offset: int) -> None:
-        """The group has got beyond offsets."""
+        """Take note that the group has got beyond offsets."""
         while self.waiting and self.waiting[0] < offset:
             self.stalls.pop(heappop(self.waiting)).over = True
 

@@ -21,7 +21,7 @@ NO_OFFSETS: Final = (
 
 
 def unaudited(group: str) -> str:
-    """A sentence for a share group."""
+    """Return a sentence for a share group."""
     return NO_OFFSETS.format(group, group.replace("\\", "\\\\").replace('"', '\\"'))
 
 
@@ -175,7 +175,7 @@ class AuditedPartition:
         return -self.stuck[1] if there and self.stuck[0] == self.stable < self.end else None
 
     def lags(self) -> list[tuple[int, int]]:
-        """(time, lag) over time."""
+        """Return the lag over time as (time, lag)."""
         found = []
         for time_ns, fetched, committed, end in self.points:
             lag = lag_of(end, committed, fetched)
@@ -185,6 +185,6 @@ class AuditedPartition:
 
 
 def lag_of(end: int | None, committed: int | None, fetched: int | None) -> int | None:
-    """Records behind the end of what is committed, or else of what was fetched."""
+    """Return the records behind the end of what is committed, or else of what was fetched."""
     place = fetched if committed is None else committed
     return None if end is None or place is None else max(0, end - place)

@@ -30,7 +30,7 @@ class Periods:
         self._ends: list[int] = []
 
     def add(self, begin_ns: int, end_ns: int) -> None:
-        """A poll."""
+        """Take in a poll."""
         begins, ends = self._begins, self._ends
         if begins and begins[-1] <= begin_ns <= ends[-1] + APART:
             # The usual case: polls come in their order.
@@ -49,12 +49,12 @@ class Periods:
             del begins[0], ends[0]
 
     def merge(self, other: Self) -> None:
-        """Take in those of another one."""
+        """Take in the polls of another one."""
         for begin, end in zip(other._begins, other._ends, strict=True):
             self.add(begin, end)
 
     def pauses(self) -> list[tuple[int, int]]:
-        """(from, to) of the time between stretches."""
+        """Return (from, to) of the time between stretches."""
         return list(zip(self._ends, self._begins[1:], strict=False))
 
     @property
@@ -63,7 +63,7 @@ class Periods:
         return self._ends[-1] if self._ends else None
 
     def dump(self) -> list[list[int]]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         return [list(self._begins), list(self._ends)]
 
     def load(self, state: list[list[int]]) -> Self:
@@ -82,7 +82,7 @@ class Positions:
         self._times: dict[int, int] = {}
 
     def add(self, offset: int, time_ns: int) -> None:
-        """A request for an offset."""
+        """Take in a request for an offset."""
         times = self._times
         known = times.get(offset)
         if known is not None:
@@ -93,16 +93,16 @@ class Positions:
             del times[min(times)]
 
     def merge(self, other: Self) -> None:
-        """Take in those of another one."""
+        """Take in the requests of another one."""
         for offset, time_ns in other._times.items():
             self.add(offset, time_ns)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """(time, offset) in the order of time."""
+        """Return the offsets as (time, offset), in the order of time."""
         return iter(sorted((time_ns, offset) for offset, time_ns in self._times.items()))
 
     def dump(self) -> list[list[int]]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         return [[offset, time_ns] for offset, time_ns in sorted(self._times.items())]
 
     def load(self, state: list[list[int]]) -> Self:
@@ -114,7 +114,7 @@ class Positions:
 def commits_of(
     asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
-    """(topic, partition, what) of OffsetCommit and TxnOffsetCommit."""
+    """Yield (topic, partition, what) of OffsetCommit and TxnOffsetCommit."""
     errors: dict[tuple[str | None, int], int] = {}
     for topic in (response or {}).get("topics") or ():
         named = topic_key(topic.get("name"), topic.get("topic_id"))
@@ -140,7 +140,7 @@ def commits_of(
 def starts_of(
     asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str, str | None, int, int]]:
-    """(group, topic, partition, committed offset or -1) of OffsetFetch."""
+    """Yield (group, topic, partition, committed offset or -1) of OffsetFetch."""
     if response is None:
         return
     groups = response.get("groups")
@@ -160,8 +160,8 @@ def starts_of(
 
 
 def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[str, Any] | None:
-    """What the leader learned (JoinGroup's answer) or decided (SyncGroup): fields of `Planned`, and
-    the generation."""
+    """Return what the leader learned (JoinGroup's answer) or decided (SyncGroup): fields of
+    `Planned`, and the generation."""
     if response["error_code"]:
         return None
     if key == JOIN_GROUP:

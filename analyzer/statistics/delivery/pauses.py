@@ -20,7 +20,7 @@ LEAST_PAUSE: Final = 5 * SECOND
 def pauses(
     group: str, who: str, belongs: Belongs, periods: Periods, lives: list[tuple[int, int]]
 ) -> Iterator[Happening]:
-    """Those of a client. `lives`: (first, last) heard of each member that it was."""
+    """Yield the pauses of a client. `lives`: (first, last) heard of each member that it was."""
     # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
     limit_ms = belongs.rebalance_ms or belongs.session_ms
     what = "max.poll.interval" if belongs.rebalance_ms else "session timeout"
@@ -46,8 +46,8 @@ def pauses(
 def _between_lives(
     lives: list[tuple[int, int]], begin: int, end: int, limit_ms: int | None
 ) -> bool:
-    """Whether a client ended in a pause and started again: its last member was silent, too, long
-    before it had exceeded a limit."""
+    """Return whether a client ended in a pause and started again: its last member was silent, too,
+    long before it had exceeded a limit."""
     least = (end - begin if limit_ms is None else limit_ms * MS) // 2
     born = [first for first, _ in lives if begin < first <= end]
     heard = [min(last, end) for first, last in lives if first <= begin]

@@ -22,13 +22,14 @@ class Subscriber(NamedTuple):
 
 
 def subscribers(found: tuple[Any, ...]) -> list[Subscriber]:
-    """In the order in which assignors take them: static members by instance, then the others."""
+    """Return the members in the order in which assignors take them: static members by instance,
+    then the others."""
     members = [Subscriber(*each) for each in found]
     return sorted(members, key=lambda m: (not m.instance, m.instance or m.id))
 
 
 def assignment(found: tuple[Any, ...]) -> Assignment:
-    """What a leader assigned."""
+    """Return the assignment that a leader sent."""
     return {
         member: {(topic, number) for topic, numbers in topics for number in numbers}
         for member, topics in found
@@ -36,7 +37,7 @@ def assignment(found: tuple[Any, ...]) -> Assignment:
 
 
 def by_range(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
-    """Each topic on its own: consecutive partitions, the first members get one more."""
+    """Assign each topic on its own: consecutive partitions, the first members get one more."""
     out: Assignment = {member.id: set() for member in members}
     for topic in sorted({topic for member in members for topic in member.topics}):
         mine = [member for member in members if topic in member.topics]
@@ -50,7 +51,7 @@ def by_range(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
 
 
 def by_round_robin(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
-    """All partitions in a row, dealt in turn to those who subscribe."""
+    """Assign all partitions in a row, dealt in turn to those who subscribe."""
     out: Assignment = {member.id: set() for member in members}
     at = 0
     for topic in sorted({topic for member in members for topic in member.topics}):
@@ -87,7 +88,8 @@ def judge(
     counts: dict[str, int],
     before: Assignment | None,
 ) -> JudgedPlan:
-    """Compare; `counts` are partitions by topic, as far as they are known."""
+    """Compare an assignment with those of known assignors; `counts` are partitions by topic, as far
+    as they are known."""
     topics = {topic for member in members for topic in member.topics}
     known = bool(topics) and all(topic in counts for topic in topics)
     like = []
@@ -127,8 +129,8 @@ def judge(
 
 
 def carried(given: Assignment, before: Assignment | None, judged: JudgedPlan) -> Assignment:
-    """What to hold the next assignment against: what was given up belongs to its last owner until
-    somebody else gets it."""
+    """Return the assignment that the next one is held against: what was given up belongs to its
+    last owner until somebody else gets it."""
     if before is None or not judged.given_up:
         return given
     up = set(judged.given_up)

@@ -37,22 +37,22 @@ class Causes:
         self.known = GroupIndex(events, members, presences)
 
     def label(self, name: str) -> str:
-        """What to call a member."""
+        """Return the name of a member."""
         member = self.members.get(name)
         if member is None:
             return name
         return member.label if self.known.alone(member) else f"{member.label} ({name[-8:]})"
 
     def labels(self, names: Sequence[str] | set[str]) -> str:
-        """The same of several."""
+        """Return the names of several members."""
         shown = sorted(self.label(name) for name in names)
         rest = len(shown) - 3
         return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
 
     def silent(self, name: str, until_ns: int, end_ns: int) -> tuple[RebalanceCause, str]:
-        """What became of a member that is gone without a word, which is now said of it, between
-        the begin of a rebalance and its end. It expired when its session or the rebalance timeout
-        had passed; else it left where the capture did not see it."""
+        """Return what became of a member that is gone without a word, which is now said of it,
+        between the begin of a rebalance and its end. It expired when its session or the rebalance
+        timeout had passed; else it left where the capture did not see it."""
         member = self.members[name]
         seen = self.known.heard_before(name, until_ns)
         if seen is None:
@@ -76,13 +76,14 @@ class Causes:
         return "expired", f"{self.label(name)}: {text}"
 
     def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
-        """Member -> the event with which it left, in a stretch of time."""
+        """Return, by member, the event with which it left, in a stretch of time."""
         return dict(self.known.departed.between(since_ns, until_ns))
 
     def cause(
         self, came: set[str], gone: set[str], since_ns: int, begin_ns: int, end_ns: int
     ) -> tuple[RebalanceCause, str] | None:
-        """Why, from who came and who went between two generations; None when nobody did."""
+        """Say why a group rebalanced, from who came and who went between two generations; None when
+        nobody did."""
         left = self.departures(since_ns, end_ns)
         fenced = dict(self.known.fenced.between(since_ns, begin_ns))
         # A static member takes the place of its old id (KIP-345): it neither came nor went.
@@ -129,14 +130,14 @@ class Causes:
         return min(causes, key=order.index), "; ".join(texts[:MOST_TEXTS])
 
     def _back(self, event: Event) -> bool:
-        """Whether a member of a group without JoinGroup left and joined again under its id, which
-        lives as long as its consumer does."""
+        """Return whether a member of a group without JoinGroup left and joined again under its id,
+        which lives as long as its consumer does."""
         return event.kind == "epoch" and self.known.joins_after(
             event.about["member"], event.time_ns
         )
 
     def persons(self, names: set[str]) -> int:
-        """How many members these are: a static one that came back has two ids."""
+        """Count the clients behind members: a static one that came back has two ids."""
         found = [self.members.get(name) for name in names]
         unknown = sum(member is None for member in found)
         return unknown + len({member.instance or member.id for member in found if member})
@@ -146,7 +147,7 @@ class Causes:
         return None if member is None else member.instance
 
     def _returns(self, name: str, left: dict[str, Event]) -> bool:
-        """Whether it is a static member that was there before, under another id."""
+        """Return whether it is a static member that was there before, under another id."""
         member = self.members.get(name)
         if member is None:
             return False
@@ -159,15 +160,15 @@ class Causes:
 
 
 def pace_ns(member: Member) -> float | None:
-    """The time between heartbeats of a member on average; None for fewer than two."""
+    """Return the mean time between heartbeats of a member; None for fewer than two."""
     if member.first_ns is None or member.last_ns is None or member.beats < 2:
         return None
     return (member.last_ns - member.first_ns) / (member.beats - 1)
 
 
 def _patience(member: Member) -> float:
-    """The seconds of silence after which a member of unknown session is not between heartbeats:
-    sessions are three of these or more, and brokers allow none that are very short."""
+    """Return the seconds of silence after which a member of unknown session is not between
+    heartbeats: sessions are three of these or more, and brokers allow none that are very short."""
     # Who is given partitions says so at once: two heartbeats are no pace.
     pace = pace_ns(member) if member.beats > 3 else None
     return min(SHORTEST_SESSION_S, 3 * pace / SECOND) if pace else SHORTEST_SESSION_S

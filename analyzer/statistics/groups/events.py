@@ -50,7 +50,7 @@ class Observation(NamedTuple):
 
 
 def observed(row: Row, exchange: Exchange) -> Observation | None:
-    """What an exchange says; None when it is about no group or cannot be read."""
+    """Return what an exchange says of a group; None when it is about no group or cannot be read."""
     key = exchange.api_key
     asked, response = exchange.request_body, exchange.response_body
     if key not in KEYS or asked is None:
@@ -78,7 +78,7 @@ def _event(row: Row, kind: str, about: dict[str, Any], part: int = 0) -> Event:
 
 
 def _code(response: dict[str, Any] | None) -> int | None:
-    """The answer's error; None when there is no answer."""
+    """Return the error code of a response; None when there is no response."""
     return None if response is None else int(response.get("error_code", 0))
 
 
@@ -119,7 +119,7 @@ def _join(
 
 
 def _topics(asked: dict[str, Any]) -> list[str]:
-    """What the member subscribes to."""
+    """Return the topics that a member subscribes to."""
     for each in asked["protocols"]:
         fields = {"protocol_type": asked["protocol_type"], "name": each["name"]}
         from kafkascope.dissectors.embedded import Around, decode
@@ -146,7 +146,7 @@ def _sync(
 
 
 def _assigned(asked: dict[str, Any], response: dict[str, Any]) -> list[list[Any]] | None:
-    """[topic, partitions] of the member's own assignment; None when it is of no consumer."""
+    """Return the member's own assignment as [topic, partitions]; None when it is of no consumer."""
     fields = {
         name: response.get(name) or asked.get(name) or ""
         for name in ("protocol_type", "protocol_name")
@@ -191,7 +191,7 @@ def _leave(
 def _beat(
     group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
 ) -> Observation:
-    """Heartbeat and OffsetCommit: alive, or told that something is wrong."""
+    """Read Heartbeat and OffsetCommit: the member is alive, or is told that something is wrong."""
     member = asked.get("member_id") or ""
     generation = asked.get("generation_id", asked.get("generation_id_or_member_epoch", -1))
     codes = sorted({error.code for error in row.errors})
@@ -248,7 +248,8 @@ def _heartbeat(
 
 
 def _given(response: dict[str, Any]) -> list[list[Any]] | None:
-    """[topic or its id as a key, partitions] of an assignment; None when the heartbeat has none."""
+    """Return an assignment as [topic or its id as a key, partitions]; None when the heartbeat has
+    none."""
     tasks = response.get("active_tasks")
     if tasks is not None:
         return [[each["subtopology_id"], list(each["partitions"])] for each in tasks]

@@ -188,33 +188,33 @@ class Groups(Accumulator):
         return self
 
     def names(self) -> list[str]:
-        """The groups that are known."""
+        """Return the groups that are known."""
         return [str(key[0]) for key, _ in self._groups.items()]
 
     def events(self, name: str) -> list[Event]:
-        """What happened to a group, as it was told, in order."""
+        """Return what happened to a group, as it was told, in order."""
         group = self._groups.get((name,))
         return [] if group is None else list(group.events)
 
     def dropped(self, name: str) -> int:
-        """Older events of a group that are left out."""
+        """Return how many older events of a group are left out."""
         group = self._groups.get((name,))
         return 0 if group is None else group.events.dropped
 
     def protocols(self, name: str) -> tuple[str, ...]:
-        """classic, consumer, share, streams: those that its members spoke."""
+        """Return the protocols that its members spoke: classic, consumer, share, streams."""
         group = self._groups.get((name,))
         return () if group is None else tuple(map(str, group.protocols))
 
     def last_heard(self, name: str) -> dict[str, int]:
-        """Member -> when it was alive last."""
+        """Return, by member, when it was last alive."""
         found: dict[str, int] = {}
         for (member, _), presence in self._by_group().get(name, {}).items():
             found[member] = max(found.get(member, 0), presence.last_ns or 0)
         return found
 
     def story(self, name: str) -> Story | None:
-        """What happened to a group; None when it is not known."""
+        """Return what happened to a group; None when it is not known."""
         if name not in self._stories:
             group = self._groups.get((name,))
             if group is None:
@@ -240,7 +240,7 @@ class Groups(Accumulator):
         return found
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per group, the one with the most rebalances first."""
+        """Return one line per group, the one with the most rebalances first."""
         lines = [
             _line(str(key[0]), group, self.story(str(key[0])))
             for key, group in self._groups.items()
@@ -251,7 +251,7 @@ class Groups(Accumulator):
         return lines
 
     def rebalances(self, name: str) -> list[Line]:
-        """One line per rebalance of a group, in order."""
+        """Return one line per rebalance of a group, in order."""
         story = self.story(name)
         return [
             {
@@ -269,7 +269,7 @@ class Groups(Accumulator):
         ]
 
     def members(self, name: str, names: TopicNames | None = None) -> list[Line]:
-        """One line per member of a group, by the time it came."""
+        """Return one line per member of a group, by the time it came."""
         story = self.story(name)
         return [
             {

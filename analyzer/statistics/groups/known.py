@@ -25,7 +25,7 @@ class Timed(Generic[T]):
         self._values = [value for _, value in pairs]
 
     def between(self, since_ns: int, until_ns: int) -> list[T]:
-        """Those of a stretch of time, both ends included, in order."""
+        """Return the values of a stretch of time, both ends included, in order."""
         return self._values[
             bisect_left(self._times, since_ns) : bisect_right(self._times, until_ns)
         ]
@@ -62,20 +62,20 @@ class Members:
                 self._next.update((one.id, two.id) for one, two in pairwise(lives))
 
     def alone(self, member: Member) -> bool:
-        """Whether no other one is called the same."""
+        """Return whether no other one is called the same."""
         return self._alike[member.label] == 1
 
     def alone_at_host(self, member: Member) -> bool:
-        """Whether no other one at its host is called the same."""
+        """Return whether no other one at its host is called the same."""
         return self._at[member.label, member.host] == 1
 
     def by_instance(self, instance: str | None) -> Member | None:
-        """The member with an instance id, the last one that was heard of: admins remove static
-        members by it."""
+        """Return the member with an instance id, the last one that was heard of: admins remove
+        static members by it."""
         return None if instance is None else self._latest.get(instance)
 
     def last_until(self, instance: str, until_ns: int, but: Member) -> Member | None:
-        """The member with an instance id that came last until a moment, but for one."""
+        """Return the member with an instance id that came last until a moment, but for one."""
         same = self._instances.get(instance, [])
         at = bisect_right(same, until_ns, key=lambda member: member.first_ns or 0)
         for other in reversed(same[max(0, at - 2) : at]):
@@ -84,11 +84,12 @@ class Members:
         return None
 
     def of_instance(self, member: Member) -> list[Member]:
-        """All with its instance id, by when they came, itself among them; none without one."""
+        """Return all members with its instance id, by when they came, itself among them; none
+        without one."""
         return [] if member.instance is None else self._instances[member.instance]
 
     def next_life(self, name: str) -> str | None:
-        """The member that is the same client, after a restart."""
+        """Return the member that is the same client, after a restart."""
         return self._next.get(name)
 
 
@@ -151,13 +152,13 @@ class GroupIndex(Members):
         return found
 
     def heard_before(self, name: str, until_ns: int) -> int | None:
-        """When a member was heard of last before a moment."""
+        """Return when a member was heard of last before a moment."""
         begins, ends = self._heard.get(name, ([], []))
         at = bisect_left(begins, until_ns)
         return min(ends[at - 1], until_ns) if at else None
 
     def joins_after(self, name: str, time_ns: int) -> bool:
-        """Whether a member of a group without JoinGroup joins behind a moment."""
+        """Return whether a member of a group without JoinGroup joins behind a moment."""
         return self._joined_ns.get(name, 0) > time_ns
 
 

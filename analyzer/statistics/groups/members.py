@@ -22,7 +22,7 @@ from kafkascope.analyzer.statistics.mergeable import Event
 def members_of(
     events: list[Event], presences: dict[tuple[str, int], Presence]
 ) -> dict[str, Member]:
-    """Member id -> its life, without how it ended."""
+    """Return the life of each member by its id, without how it ended."""
     found: dict[str, Member] = {}
     for (name, generation), presence in sorted(presences.items()):
         member = found.setdefault(name, Member(name))
@@ -72,8 +72,8 @@ def members_of(
 
 
 def fill_silences(member: Member) -> None:
-    """What comes between two signs of life: whoever leaves, joins again or is heard of was a member
-    until then."""
+    """Mark what comes between two signs of life: whoever leaves, joins again or is heard of was a
+    member until then."""
     found = []
     for mark, after in pairwise(sorted(member.marks)):
         if mark.sign in "JS=" and after.sign in "JS=l" and mark.end_ns < after.begin_ns:
@@ -88,7 +88,7 @@ def _lived(member: Member, first_ns: int, last_ns: int) -> None:
 
 
 def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
-    """How each member ended, where it did; `group_story` has found the expired ones."""
+    """Set how each member ended, where it did; `story` has found the expired ones."""
     known = Members(members)
     for event in events:
         about = event.about
@@ -117,8 +117,8 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
 
 
 def _holder(event: Event, member: Member, known: Members) -> Member | None:
-    """The member that has the instance id of a fenced one: the last one that came after it, or the
-    last one before it where it was refused because the id was taken (KIP-848)."""
+    """Return the member that has the instance id of a fenced one: the last one that came after it,
+    or the last one before it where it was refused because the id was taken (KIP-848)."""
     error = event.about["error"]
     if error not in INSTANCE or member.instance is None or member.first_ns is None:
         return None
@@ -130,19 +130,20 @@ def _holder(event: Event, member: Member, known: Members) -> Member | None:
 
 
 def left_text(about: dict[str, Any]) -> str:
-    """With the reason that it gave."""
+    """Say that a member left, with the reason that it gave."""
     return f"left: {about['reason']}" if about.get("reason") else "left"
 
 
 def fenced_text(code: int) -> str:
-    """What it was told."""
+    """Say what a fenced member was told."""
     from kafkascope.dissectors.reference.codes import error_name
 
     return f"told {error_name(code)}"
 
 
 def title_of(member: Member, known: Members) -> str:
-    """What to call it among others of its client id: with its host, or the end of its member id."""
+    """Return the name of a member among others of its client id: with its host, or the end of its
+    member id."""
     if known.alone(member):
         return member.label
     alone = known.alone_at_host(member)

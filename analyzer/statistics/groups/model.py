@@ -138,7 +138,7 @@ class Story:
 
 
 def span_of(numbers: set[int]) -> str:
-    """`41 -> 47`"""
+    """Return the range of numbers: `41 -> 47`."""
     if not numbers:
         return ""
     low, high = min(numbers), max(numbers)

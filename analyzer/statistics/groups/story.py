@@ -34,8 +34,8 @@ def story_of(
     presences: dict[tuple[str, int], Presence],
     dropped: int = 0,
 ) -> Story:
-    """The story of a group; events in order, presences by member and generation. `dropped`: older
-    events that are left out."""
+    """Return the story of a group; events in order, presences by member and generation. `dropped`:
+    older events that are left out."""
     members = members_of(events, presences)
     classic = any(event.kind in ("join", "sync") for event in events)
     rebalances = _Classic(events, members, presences).told() if classic else []
@@ -151,13 +151,15 @@ class _Classic(Causes):
         return self._rejoined(here, last_topics, begin_ns - before_end_ns)
 
     def _is_new(self, event: Event) -> bool:
-        """Whether a member joins for the first time: with no id, or with one it was just given."""
+        """Return whether a member joins for the first time: with no id, or with one it was just
+        given."""
         return event.about["new"] or event.about["member"] in self.known.given_ids
 
     def _rejoined(
         self, here: list[Event], last_topics: dict[str, list[str]], pause_ns: int
     ) -> tuple[RebalanceCause, str]:
-        """The same members: the first to ask tells why. `pause_ns`: since the rebalance before."""
+        """Say why the same members rebalanced: the first to ask tells. `pause_ns`: since the
+        rebalance before."""
         first = min(here)
         about, who = first.about, self.label(first.about["member"])
         if about["new"] and about["instance"]:
@@ -264,15 +266,16 @@ class _Epochs(Causes):
         return found
 
     def _expired(self, member: Member, until_ns: int) -> bool:
-        """Whether it was silent for longer than its own beats were apart."""
+        """Return whether it was silent for longer than its own beats were apart."""
         pace = pace_ns(member)
         return pace is not None and until_ns - (member.last_ns or 0) > 3 * pace
 
     def _waited(
         self, found: list[Rebalance], since_ns: int, begin_ns: int
     ) -> tuple[RebalanceCause, str] | None:
-        """Who joined before, in an epoch that gave them nothing: brokers wait for more members
-        (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at intervals."""
+        """Return who joined before, in an epoch that gave them nothing: brokers wait for more
+        members (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at
+        intervals."""
         if [each.cause for each in found[:2]] == ["formed"] and not any(
             event.about["assigned"]
             for event in self.events
@@ -296,7 +299,7 @@ class _Epochs(Causes):
         return "joined", f"{self.labels(waiting)} had joined, and waited for partitions"
 
     def _changes(self) -> Timed[str]:
-        """Members that asked for other topics than before."""
+        """Return members that asked for other topics than before."""
         found: list[tuple[int, str]] = []
         wanted: dict[str, object] = {}
         for event in self.events:
@@ -314,7 +317,7 @@ class _Epochs(Causes):
     def _subscribed(
         self, changes: Timed[str], since_ns: int, here: list[Event]
     ) -> tuple[RebalanceCause, str] | None:
-        """Nobody came or went: a subscription changed."""
+        """Say that a subscription changed: nobody came or went."""
         changed = changes.between(since_ns + 1, _end(here[-1]))
         return ("metadata", f"{self.label(changed[0])} subscribed anew") if changed else None
 

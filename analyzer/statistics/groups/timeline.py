@@ -30,7 +30,8 @@ class Lane(NamedTuple):
 
 
 def timeline(story: Story, width: int, clock: Callable[[int], str]) -> list[str]:
-    """Lines of text; `clock` writes a time, `width` is that of the lanes."""
+    """Return the timeline of a group as lines of text; `clock` writes a time, `width` is that of
+    the lanes."""
     scale = Scale(story.first_ns, story.last_ns, width)
     shown = lanes_of(story, scale)
     margin = max((columns_taken(lane.label) for lane in shown), default=0) + 1
@@ -43,7 +44,7 @@ def timeline(story: Story, width: int, clock: Callable[[int], str]) -> list[str]
 
 
 def lanes_of(story: Story, scale: Scale) -> list[Lane]:
-    """The members that are shown, by the time they came; the latest ones of too many."""
+    """Return the members that are shown, by the time they came; of too many the latest ones."""
     numbered = list(enumerate(story.members, 1))[-MAX_LANES:]
     return [
         Lane(_label(index, member), scale.lane(member), safe(member.text))
@@ -52,7 +53,7 @@ def lanes_of(story: Story, scale: Scale) -> list[Lane]:
 
 
 def title_of(story: Story) -> str:
-    """The group in a line: protocol, generations, how often it rebalanced."""
+    """Return the group in a line: protocol, generations, how often it rebalanced."""
     words = [f"group {safe(story.group)}", f"{story.protocol or 'unknown'} protocol"]
     if story.generations:
         noun = "epoch" if "classic" not in story.protocol else "generation"
@@ -83,11 +84,11 @@ class Scale:
         self.step_ns = max(1, -(-(last_ns - first_ns + 1) // self.width))
 
     def column(self, time_ns: int) -> int:
-        """The column of a time; those outside are at the ends."""
+        """Return the column of a time; those outside are at the ends."""
         return min(self.width - 1, max(0, (time_ns - self.first_ns) // self.step_ns))
 
     def ticks(self, clock: Callable[[int], str]) -> str:
-        """Times, every so many columns."""
+        """Return times, one every so many columns."""
         text = ""
         for column in range(0, self.width, TICK):
             mark = clock(self.first_ns + column * self.step_ns)
@@ -95,7 +96,7 @@ class Scale:
         return text
 
     def lane(self, member: Member) -> str:
-        """A sign for each column."""
+        """Return a lane, with a sign for each column."""
         cells = [" "] * self.width
         for begin_ns, end_ns, sign in member.marks:
             if end_ns < self.first_ns or begin_ns > self.last_ns:

@@ -150,7 +150,8 @@ class Producers(Accumulator):
             self._transaction(row, exchange.request_body, exchange.response_body)
 
     def _seen(self, producer_id: int, epoch: int, row: Row, *, itself: bool = True) -> Producer:
-        """`itself`: the client has this id, and is no broker that speaks of it."""
+        """Return the measures of a producer id that was seen. `itself`: the client has this id, and
+        is no broker that speaks of it."""
         producer = self._producers[(producer_id,)]
         if itself:
             producer.clients.add((row.client_id or "", host_of(row.client_address)))
@@ -213,7 +214,7 @@ class Producers(Accumulator):
     # --- telling
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per producer id, in their order."""
+        """Return one line per producer id, in their order."""
         ends: dict[int, dict[str, int]] = {}
         for transaction in self._all_transactions():
             count = ends.setdefault(transaction.producer, {})
@@ -230,7 +231,7 @@ class Producers(Accumulator):
         return lines
 
     def lanes(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per producer id, epoch and partition."""
+        """Return one line per producer id, epoch and partition."""
         return [
             {
                 "producer": lane.producer,
@@ -259,7 +260,7 @@ class Producers(Accumulator):
         ]
 
     def of_clients(self) -> dict[tuple[str, str], set[int]]:
-        """(client id, host) -> the producer ids that it had."""
+        """Return, by (client id, host), the producer ids that it had."""
         found: dict[tuple[str, str], set[int]] = {}
         for key, producer in self._producers.items():
             for client_id, host in producer.clients:
@@ -267,7 +268,7 @@ class Producers(Accumulator):
         return found
 
     def transactions(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per transaction, by its begin."""
+        """Return one line per transaction, by its begin."""
         found = sorted(self._all_transactions(), key=lambda each: (each.begin_ns, each.number))
         return [
             {
@@ -301,7 +302,7 @@ def _end(row: Row) -> int | None:
 def _parts(
     row: Row, asked: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
-    """What a request of the transaction APIs does, for each transactional id in it."""
+    """Yield what a request of the transaction APIs does, for each transactional id in it."""
     error = None
     if response is not None:
         error = max((each.code for each in row.errors), key=_weight, default=0)
@@ -335,12 +336,14 @@ def _parts(
 
 
 def _weight(code: int) -> int:
-    """Of several errors, the rarest one tells most: COORDINATOR_LOAD and the like come last."""
+    """Return how little an error tells: of several the rarest tells most; COORDINATOR_LOAD and the
+    like come last."""
     return 0 if code in (14, 15, 16, 51) else code
 
 
 def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """AddPartitionsToTxn: one transaction up to version 3, several (from brokers) after."""
+    """Yield the parts of AddPartitionsToTxn: one transaction up to version 3, several (from
+    brokers) after."""
     several = asked.get("transactions")
     if several is None:
         old = "v3_and_below_"

@@ -60,7 +60,7 @@ class SequenceLane:
 
 
 def lanes_of(events: Sequence[Event]) -> list[SequenceLane]:
-    """One lane per epoch and partition; events in order."""
+    """Return one lane per epoch and partition; events in order."""
     found: dict[tuple[Any, ...], tuple[SequenceLane, list[Event]]] = {}
     for event in events:
         if event.kind != "batch" or event.about["sequence"] < 0:
@@ -145,7 +145,7 @@ class Transaction:
 
 
 def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
-    """The transactions of an id; events in order."""
+    """Return the transactions of an id; events in order."""
     out: list[Transaction] = []
     current: Transaction | None = None
     timeout_ms: int | None = None
@@ -224,7 +224,7 @@ def _ended(
 
 
 def _again(out: list[Transaction], event: Event) -> bool:
-    """Whether it repeats the end of the transaction before."""
+    """Return whether it repeats the end of the transaction before."""
     last = out[-1]
     if last.producer != event.about["producer"]:
         return False
