@@ -13,11 +13,11 @@ from typing import Final, Literal
 
 from kafkascope.captures.formats.records import (
     MAX_RECORD,
+    DecryptionSecrets,
     Format,
     Found,
     Interface,
     Record,
-    Secrets,
 )
 from kafkascope.captures.formats.remarks import OURS, remark
 from kafkascope.captures.model import Resolved
@@ -215,7 +215,7 @@ class Pcapng(Format):
             if length <= end - body - 8 and self._secret_bytes + length <= MAX_SECRETS:
                 self._secret_bytes += length
                 data = bytes(buffer[body + 8 : body + 8 + length])
-                self.secrets.append(Secrets(self.file, secret, data))
+                self.secrets.append(DecryptionSecrets(self.file, secret, data))
         elif kind == NAMES:
             self._names(buffer, body, end)
         elif kind == STATISTICS and end - body >= 12:

@@ -43,7 +43,7 @@ class Interface(NamedTuple):
         return min(max(ns, 0), MAX_TIME_NS)
 
 
-class Secrets(NamedTuple):
+class DecryptionSecrets(NamedTuple):
     """A decryption secrets block: TLS keys and the like, not interpreted."""
 
     file: int
@@ -78,7 +78,7 @@ class Format(Protocol):
     header: int
     """Bytes in front of the first record."""
     interfaces: list[Interface]
-    secrets: list[Secrets]
+    secrets: list[DecryptionSecrets]
     names: list[Resolved]
     """Host names that the file holds; whoever reads the packets takes them out."""
     drops: dict[int, int]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, cast
 
 from kafkascope.captures.errors import CutShort, NotACapture
 from kafkascope.captures.formats.gaps import CUT, FileGap, cut_short
-from kafkascope.captures.formats.records import Format, Interface, Secrets
+from kafkascope.captures.formats.records import DecryptionSecrets, Format, Interface
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import (
@@ -121,7 +121,7 @@ class Source:
         """Return the interfaces declared so far, over all files."""
         return [each for format_ in self.formats.values() for each in format_.interfaces]
 
-    def secrets(self) -> list[Secrets]:
+    def secrets(self) -> list[DecryptionSecrets]:
         """Return the secrets blocks seen so far."""
         return [each for format_ in self.formats.values() for each in format_.secrets]
 
