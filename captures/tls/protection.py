@@ -1,0 +1,193 @@
+"""Opens protected records of TLS: decrypts them, and verifies that they are whole. Stateless: the
+sequence number of a record is handed in.
+
+protection = protection_13(suite, secret)
+kind, plain = protection.open(sequence, kind, version, body)      # or BadRecord
+
+The body of a record, behind its header of 5 bytes (kind, version, size):
+
+    TLS 1.3                     ciphertext of [content, kind, zeros]         tag
+    TLS 1.2, GCM and CCM        nonce (8)    ciphertext                      tag
+             ChaCha20                        ciphertext                      tag
+             CBC                IV (16)      ciphertext of [content, MAC, padding]
+             encrypt-then-MAC   IV (16)      ciphertext of [content, padding]        MAC
+
+RFC 8446, 5.2-5.4; RFC 5246, 6.2.3; RFC 5288 (GCM), 6655 (CCM), 7905 (ChaCha20), 7366
+(encrypt-then-MAC). The library `cryptography` is loaded when the first protection is made.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from kafkascope.captures.tls.derive import Keys, traffic_keys
+from kafkascope.captures.tls.suites import Suite
+
+MOST_PLAIN: Final = 1 << 14
+MOST_BODY_13: Final = MOST_PLAIN + 256
+"""RFC 8446, 5.2."""
+MOST_BODY_12: Final = MOST_PLAIN + 2048
+"""RFC 5246, 6.2.3."""
+NONCE: Final = 8
+"""Bytes of an explicit nonce."""
+BLOCK: Final = 16
+
+HEADER: Final = struct.Struct(">BHH")
+PSEUDO_HEADER: Final = struct.Struct(">QBHH")
+
+Buffer = bytes | memoryview
+Decrypt = Callable[[bytes, Any, bytes], bytes]
+"""Nonce, ciphertext with its tag (a `Buffer`), associated data -> plaintext."""
+
+
+class BadRecord(ValueError):
+    """A record that does not authenticate, or has an impossible shape."""
+
+
+class Protection(Protocol):
+    """Opens the records of one direction under one key."""
+
+    @property
+    def start(self) -> int:
+        """Where in the body the first byte of plaintext lies."""
+
+    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
+        """Return content type and plaintext of a record; `BadRecord` for whatever is wrong."""
+
+
+class _Modern:
+    """TLS 1.3."""
+
+    __slots__ = ("_decrypt", "_invalid", "_iv", "start")
+
+    def __init__(self, suite: Suite, keys: Keys) -> None:
+        self._decrypt, self._invalid = aead(suite, keys.key)
+        self._iv = int.from_bytes(keys.iv, "big")
+        self.start = 0
+
+    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
+        size = len(body)
+        if size > MOST_BODY_13:
+            raise BadRecord("too long")
+        try:
+            nonce = (self._iv ^ sequence).to_bytes(12, "big")
+            inner = self._decrypt(nonce, body, HEADER.pack(kind, version, size))
+        except (self._invalid, ValueError, OverflowError, struct.error):
+            raise BadRecord("does not authenticate") from None
+        if inner and inner[-1]:
+            return inner[-1], inner[:-1]
+        inner = inner.rstrip(b"\0")
+        if not inner:
+            raise BadRecord("no content type")
+        return inner[-1], inner[:-1]
+
+
+class _Aead:
+    """TLS 1.2 with an AEAD."""
+
+    __slots__ = ("_decrypt", "_invalid", "_iv", "_overhead", "start")
+
+    def __init__(self, suite: Suite, keys: Keys) -> None:
+        self._decrypt, self._invalid = aead(suite, keys.key)
+        self.start = 0 if suite.cipher == "chacha20-poly1305" else NONCE
+        self._iv = keys.iv
+        self._overhead = self.start + tag_size(suite)
+
+    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
+        size = len(body) - self._overhead
+        if not 0 <= size <= MOST_BODY_12 - self._overhead:
+            raise BadRecord("impossible length")
+        try:
+            associated = PSEUDO_HEADER.pack(sequence, kind, version, size)
+            if self.start:
+                nonce = self._iv + body[:NONCE]
+                body = memoryview(body)[NONCE:]
+            else:
+                nonce = (int.from_bytes(self._iv, "big") ^ sequence).to_bytes(12, "big")
+            return kind, self._decrypt(nonce, body, associated)
+        except (self._invalid, ValueError, OverflowError, struct.error):
+            raise BadRecord("does not authenticate") from None
+
+
+class _Cbc:
+    """TLS 1.2 with AES-CBC and HMAC, in either order."""
+
+    __slots__ = ("_encrypt_then_mac", "_hmac", "_mac_size", "_update", "start")
+
+    def __init__(self, suite: Suite, keys: Keys, encrypt_then_mac: bool) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        # One context for all records: the IV of a record is fed as a block of ciphertext, so that
+        # the next block is decrypted with it, and its own plaintext is dropped.
+        cipher = Cipher(algorithms.AES(keys.key), modes.CBC(bytes(BLOCK)))
+        self._update: Callable[[Any], bytes] = cipher.decryptor().update
+        self._hmac = hmac.new(keys.mac, None, suite.mac)
+        self._mac_size = self._hmac.digest_size
+        self._encrypt_then_mac = encrypt_then_mac
+        self.start = BLOCK
+
+    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
+        outside = self._mac_size if self._encrypt_then_mac else 0
+        inside = self._mac_size - outside
+        sealed = len(body) - outside
+        if not 2 * BLOCK <= sealed <= MOST_BODY_12 or sealed % BLOCK:
+            raise BadRecord("impossible length")
+        view = memoryview(body)
+        if outside:
+            self._verify(sequence, kind, version, view[:sealed], view[sealed:])
+        plain = self._update(view[:sealed])[BLOCK:]
+        padding = plain[-1] + 1
+        size = len(plain) - padding - inside
+        if size < 0 or plain[-padding:] != plain[-1:] * padding:
+            raise BadRecord("does not authenticate")
+        if inside:
+            content = memoryview(plain)
+            mac = content[size : size + inside]
+            self._verify(sequence, kind, version, content[:size], mac)
+        return kind, plain[:size]
+
+    def _verify(
+        self, sequence: int, kind: int, version: int, data: memoryview, mac: memoryview
+    ) -> None:
+        found = self._hmac.copy()
+        try:
+            found.update(PSEUDO_HEADER.pack(sequence, kind, version, len(data)))
+        except struct.error:
+            raise BadRecord("does not authenticate") from None
+        found.update(data)
+        if not hmac.compare_digest(found.digest(), mac):
+            raise BadRecord("does not authenticate")
+
+
+def protection_13(suite: Suite, secret: bytes) -> Protection:
+    """Return what opens the records under a traffic secret of TLS 1.3."""
+    return _Modern(suite, traffic_keys(suite, secret))
+
+
+def protection_12(suite: Suite, keys: Keys, encrypt_then_mac: bool) -> Protection:
+    """Return what opens the records under keys of TLS 1.2; `encrypt_then_mac` is of CBC alone."""
+    if suite.mac:
+        return _Cbc(suite, keys, encrypt_then_mac)
+    return _Aead(suite, keys)
+
+
+def tag_size(suite: Suite) -> int:
+    """Return the bytes of the authentication tag of an AEAD."""
+    return 8 if suite.cipher == "aes-ccm-8" else 16
+
+
+def aead(suite: Suite, key: bytes) -> tuple[Decrypt, type[Exception]]:
+    """Return what decrypts with an AEAD, and what it raises when a tag does not fit."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
+
+    if suite.cipher == "aes-gcm":
+        return AESGCM(key).decrypt, InvalidTag
+    if suite.cipher == "chacha20-poly1305":
+        return ChaCha20Poly1305(key).decrypt, InvalidTag
+    if suite.cipher in ("aes-ccm", "aes-ccm-8"):
+        return AESCCM(key, tag_length=tag_size(suite)).decrypt, InvalidTag
+    raise ValueError(f"{suite.name} is not supported")

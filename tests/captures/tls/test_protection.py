@@ -1,0 +1,168 @@
+"""Records are opened, and nothing else is: vectors, real connections of OpenSSL, every bit."""
+
+from __future__ import annotations
+
+import random
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from kafkascope.captures.tls.derive import Keys, traffic_keys
+from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.protection import (
+    BadRecord,
+    protection_12,
+    protection_13,
+)
+from kafkascope.captures.tls.suites import SUITES, suite_of
+from tests.authority import Authority
+from tests.captures.tls.opened import Opened, opened
+from tests.captures.tls.test_derive import CLIENT_TRAFFIC, SERVER_TRAFFIC
+from tests.captures.tls.test_handshake import Bytes, contexts, talk
+
+HEX = bytes.fromhex
+GCM = suite_of(0x1301)
+
+
+def test_records_of_rfc_8448() -> None:
+    client = protection_13(GCM, CLIENT_TRAFFIC)
+    body = HEX(
+        "a23f7054b62c94d0affafe8228ba55cbefacea42f914aa66bcab3f2b9819a8a5b46b395bd54a9a20441e2b62974e"
+        "1f5a6292a2977014bd1e3deae63aeebb21694915e4"
+    )
+    assert client.open(0, 23, 0x303, body) == (23, bytes(range(50)))
+    assert client.open(0, 23, 0x303, memoryview(body)) == (23, bytes(range(50)))
+    assert client.start == 0
+    alert = HEX("c9872760655666b74d7ff1153efd6db6d0b0e3")
+    assert client.open(1, 23, 0x303, alert) == (21, b"\1\0")
+    alert = HEX("b58fd67166ebf599d24720cfbe7efa7a8864a9")
+    assert protection_13(GCM, SERVER_TRAFFIC).open(2, 23, 0x303, alert) == (21, b"\1\0")
+
+
+def sealed(inner: bytes) -> bytes:
+    """Record 0 of TLS 1.3 with any inner plaintext."""
+    keys = traffic_keys(GCM, CLIENT_TRAFFIC)
+    header = b"\x17\3\3" + (len(inner) + 16).to_bytes(2, "big")
+    return AESGCM(keys.key).encrypt(keys.iv, inner, header)
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 300])
+def test_padding_is_taken_off(zeros: int) -> None:
+    for content in (b"", b"content", b"content\0", bytes(20)):
+        body = sealed(content + b"\x16" + bytes(zeros))
+        assert protection_13(GCM, CLIENT_TRAFFIC).open(0, 23, 0x303, body) == (22, content)
+
+
+def test_a_record_needs_a_content_type() -> None:
+    for inner in (b"", b"\0", bytes(500)):
+        with pytest.raises(BadRecord):
+            protection_13(GCM, CLIENT_TRAFFIC).open(0, 23, 0x303, sealed(inner))
+
+
+def test_how_long_a_record_may_be() -> None:
+    opens = protection_13(GCM, CLIENT_TRAFFIC).open
+    longest = sealed(bytes((1 << 14) + 239) + b"\x17")
+    assert opens(0, 23, 0x303, longest) == (23, bytes((1 << 14) + 239))
+    with pytest.raises(BadRecord):
+        opens(0, 23, 0x303, sealed(bytes((1 << 14) + 240) + b"\x17"))
+
+
+SUPPORTED = [suite for suite in SUITES.values() if suite.cipher]
+MODERN = [suite for suite in SUPPORTED if not suite.exchange]
+OLDER = [suite for suite in SUPPORTED if suite.exchange]
+KINDS = [suite_of(each) for each in (0x9C, 0xCCA8, 0xC09D, 0xC0A0, 0x2F, 0xC028)]
+
+
+@pytest.mark.parametrize("etm", [False, True])
+@pytest.mark.parametrize("suite", MODERN + KINDS, ids=lambda suite: suite.name)
+def test_garbage_is_a_bad_record(suite: object, etm: bool) -> None:
+    source = random.Random(1)
+    assert isinstance(suite, type(GCM))
+    if not suite.exchange:
+        protection = protection_13(suite, bytes(48 if suite.hash == "sha384" else 32))
+    else:
+        iv = 12 if "chacha" in suite.cipher else 0 if suite.mac else 4
+        protection = protection_12(suite, Keys(bytes(suite.key_size), bytes(iv), b"m" * 20), etm)
+    sizes = [*range(200), 16384, 16640, 16641, 18432, 18433, 65535]
+    for size in sizes:
+        for sequence in (0, (1 << 64) - 1, 1 << 64, 1 << 100, -1):
+            with pytest.raises(BadRecord):
+                protection.open(sequence, 23, 0x303, source.randbytes(size))
+    for kind, version in ((256, 0x303), (-1, 0x303), (23, 1 << 16)):
+        with pytest.raises(BadRecord):
+            protection.open(0, kind, version, source.randbytes(112))
+
+
+def test_a_suite_without_support_has_no_protection() -> None:
+    with pytest.raises(ValueError, match="3DES"):
+        protection_12(suite_of(0x0A), Keys(b"", b""), False)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def broker(authority: Authority) -> Path:
+    return authority.issue("broker", "127.0.0.1")
+
+
+def real(
+    version: ssl.TLSVersion, ciphers: str, etm: bool, broker: Path, authority: Authority, keys: Path
+) -> tuple[Bytes, Opened]:
+    client, server = contexts(broker, authority)
+    client.minimum_version = client.maximum_version = version
+    for each in (client, server):
+        each.set_ciphers(f"{ciphers}:@SECLEVEL=0")
+    if not etm:
+        client.options |= 1 << 19  # SSL_OP_NO_ENCRYPT_THEN_MAC
+    keys.unlink(missing_ok=True)
+    client.keylog_filename = str(keys)
+    told = talk(client, server)
+    log = KeyLog()
+    log.add(keys.read_bytes())
+    assert log.unusable == 0
+    return told, opened(told, log)
+
+
+OPENSSL = [
+    *("AES128-SHA", "AES256-SHA256", "ECDHE-RSA-AES128-SHA", "ECDHE-RSA-AES256-SHA384"),
+    *("AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"),
+    *("AES128-CCM", "AES256-CCM8"),
+]
+
+
+@pytest.mark.parametrize("ciphers", OPENSSL)
+def test_what_openssl_seals_is_opened(
+    ciphers: str, broker: Path, authority: Authority, tmp_path: Path
+) -> None:
+    for etm in (True, False):
+        _, found = real(ssl.TLSVersion.TLSv1_2, ciphers, etm, broker, authority, tmp_path / "keys")
+        assert found.version == 0x303
+        assert found.encrypt_then_mac == (etm and bool(found.suite.mac))
+        assert found.data(0) == b"a" * 100
+        assert found.data(1) == b"b" * 100
+        assert [plain[0] for _, kind, plain in found.records if kind == 22] == [20, 20]
+
+
+def test_what_openssl_seals_in_tls_13_is_opened(
+    broker: Path, authority: Authority, tmp_path: Path
+) -> None:
+    _, found = real(ssl.TLSVersion.TLSv1_3, "DEFAULT", True, broker, authority, tmp_path / "keys")
+    assert (found.version, found.suite.name) == (0x304, "TLS_AES_256_GCM_SHA384")
+    assert found.data(0) == b"a" * 100
+    assert found.data(1) == b"b" * 100
+
+
+def test_nothing_heavy_is_loaded_before_a_secret_is_used() -> None:
+    code = (
+        "import sys; from kafkascope.captures.tls import keylog, derive, protection, suites;"
+        "print(sorted({'cryptography', 'numpy', 'ssl'} & sys.modules.keys()))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
+    assert run.stdout.strip() == b"[]"
