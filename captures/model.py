@@ -171,7 +171,7 @@ class Closed:
     for another reason."""
     how: Literal["fin", "rst", "reuse", "idle", "end"]
     """`reuse`: a new connection with the same ports; `idle`: nothing for a long time; `end`: of
-    the capture."""
+    the capture, at the time of its last packet."""
     time_ns: int
     used: bool = False
     """`Connection.used` by then: packets that come later, as on a connection whose RST was forged,

@@ -292,7 +292,7 @@ class Flows:
             self._carry(key, reassembler, conversations)
             return
         self._brokers.now = ENDLESS
-        for event in reassembler.finish():
+        for event in reassembler.finish(self._setting.last_ns):
             self._take(event, conversations)
         for exchange in conversations.finish():
             if not self._sent(exchange):

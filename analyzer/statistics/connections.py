@@ -74,6 +74,8 @@ class Wire(Measures):
     """(time of the latest authentication, when its session expires; 0: never), KIP-368."""
     opened_ns: int | None = least()
     last_ns: int | None = most()
+    until_ns: int | None = most()
+    """End of the capture, of one that was open then."""
     active_ns: int | None = most()
     """Last byte of a message."""
     answered_ns: int | None = most()
@@ -102,7 +104,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 5
+    VERSION = 6
     KEY = ("connection", "opened", "a")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "Conn", "count"),
@@ -189,7 +191,11 @@ class Connections(ByKey[Wire]):
     def saw(self, event: Opened | Closed) -> None:
         """Take note of the beginning or end of a connection."""
         wire = self._wire(event.connection)
-        if isinstance(event, Closed) and event.how != "end":
+        if not isinstance(event, Closed):
+            return
+        if event.how == "end":
+            wire.until_ns = max(wire.until_ns or 0, event.time_ns)
+        else:
             side = -1 if event.direction is None else event.direction
             wire.take(closed=(event.time_ns, side, event.how))
 
@@ -225,7 +231,7 @@ class Connections(ByKey[Wire]):
         self._settle()
         self._live = live
         found = self.grouped(self.KEY)
-        end_ns = max((wire.last_ns or 0 for _, wire in found), default=0)
+        end_ns = max((max(wire.last_ns or 0, wire.until_ns or 0) for _, wire in found), default=0)
         return [_line(key["connection"], wire, end_ns) for key, wire in found]
 
     def midstream(self) -> set[Any]:

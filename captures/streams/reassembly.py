@@ -152,13 +152,14 @@ class Reassembler(Resumable):
         for direction in early:
             self.deadlines.set(direction, direction.deadline_ns)
 
-    def finish(self) -> Out:
-        """End the capture: give up all gaps, deliver what waits, close what is open."""
+    def finish(self, end_ns: int | None = None) -> Out:
+        """End the capture: give up all gaps, deliver what waits, close what is open. `end_ns`: the
+        time of its last packet, which may be of no connection."""
         out: Out = []
         self.packets += REORDER_WINDOW_PACKETS
         self.check(NEVER, out)
         for state in self._states():
-            self._close(state, "end", state.connection.last_ns, out)
+            self._close(state, "end", state.connection.last_ns, out, end_ns)
         self.flows.clear()
         self.deadlines = Deadlines()
         return out
@@ -233,9 +234,14 @@ class Reassembler(Resumable):
             direction.queued_ns = None
 
     def _close(
-        self, state: ConnectionState, how: Literal["reuse", "idle", "end"], time_ns: int, out: Out
+        self,
+        state: ConnectionState,
+        how: Literal["reuse", "idle", "end"],
+        time_ns: int,
+        out: Out,
+        end_ns: int | None = None,
     ) -> None:
-        """Deliver what waits, then end the connection."""
+        """Deliver what waits, then end the connection; at `end_ns` if that is later."""
         if state.settling is not None:
             self._settle(state, time_ns, out)
         while broken := [direction for direction in state.directions if direction.gap_size()]:
@@ -250,7 +256,8 @@ class Reassembler(Resumable):
             direction.waiting.clear()
         if not state.over:
             state.over = True
-            out.append(Closed(state.connection, None, how, time_ns, state.connection.used))
+            end_ns = max(end_ns or time_ns, time_ns)
+            out.append(Closed(state.connection, None, how, end_ns, state.connection.used))
 
     def _settle(self, state: ConnectionState, time_ns: int, out: Out) -> None:
         """Decide where the directions of a connection without SYN start, and take the segments that

@@ -53,7 +53,7 @@ def streams(
         damage = error
     for reason in reassembler.fragments.finish():
         source.statistics.skip(reason, 0)
-    yield from reassembler.finish()
+    yield from reassembler.finish(source.statistics.last_ns)
     if named is not None:
         # Names stand behind the packets as well, where a program adds them when it ends.
         _tell(formats, named)

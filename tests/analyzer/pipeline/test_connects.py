@@ -37,6 +37,8 @@ TOLD = (
     *("retransmissions", "out_of_order", "unanswered", "state", "packet"),
 )
 MS = 1_000_000
+NOT_TCP = bytes(12) + b"\x08\x06" + bytes(28)
+"""A frame of ARP."""
 BROKER = Endpoint("10.0.1.2", 9092)
 
 
@@ -95,6 +97,8 @@ def files(seed: int, folder: Path, *, only: bool = False) -> list[str]:
         start += rng.choice([0, 3 * MS, 400 * MS, 5000 * MS])
         packets += attempt(rng, number, start)
     packets.sort(key=lambda each: each[0])
+    # A capture may go on behind the last packet of a connection.
+    packets += [(packets[-1][0] + rng.choice([300 * MS, 1200 * MS]), NOT_TCP)] * rng.randrange(2)
     names = []
     while packets:
         part = Tape()
@@ -136,6 +140,24 @@ def test_batches_tell_what_one_run_tells(seed: int) -> None:
             caught(path / "spool", path / "out", NOW)
         caught(path / "spool", path / "out", LAST)
         assert told(rows(path / "out")) == told(rows(path / "whole"))
+
+
+@pytest.mark.parametrize(("rest", "state"), [(999, "open"), (1000, "unreachable")])
+def test_a_connect_waits_until_the_end_of_the_capture(
+    rest: int, state: str, tmp_path: Path
+) -> None:
+    """Not only until the last packet of a connection."""
+    capture = Tape()
+    connect = Composer(Endpoint("10.0.0.4", 50_000), BROKER).packet(0, SYN)
+    capture.frames = [(START_NS, connect), (START_NS + rest * MS, NOT_TCP)]
+    path = tmp_path / "in.pcap"
+    path.write_bytes(capture.pcap())
+    for name, way in (("plain", None), ("apart", Apart())):
+        made([str(path)], tmp_path / name, *([way] if way else []))
+        assert [row["state"] for row in rows(tmp_path / name)] == [state]
+        stored = CliRunner().invoke(main, ["stats", "connections", str(tmp_path / name), "--json"])
+        assert json.loads(stored.stdout)["state"] == state
+    assert [line["state"] for line in counted([str(path)])] == [state]
 
 
 @pytest.mark.parametrize(
