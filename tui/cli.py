@@ -86,6 +86,7 @@ COMMANDS: Final[dict[str, Home]] = {
         "kafkascope.analyzer.commands.fields:fields", "Filter fields: type, cost, example."
     ),
     "errors": Home("kafkascope.analyzer.commands.errors:errors", "Error codes and what they mean."),
+    "keys": Home("kafkascope.analyzer.commands.keys:keys", "How to get a key log, to read TLS."),
     "proxy": Home(
         "kafkascope.proxy.cli:proxy", "Stand between clients and brokers: watch, record, tamper."
     ),

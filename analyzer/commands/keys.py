@@ -1,0 +1,103 @@
+"""`kafkascope keys`: how to get a key log, with which TLS can be read, and what is in one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import fill
+from typing import Final
+
+import click
+
+from kafkascope.analyzer.commands.key_logs import WAYS, Way
+from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
+from kafkascope.analyzer.terminal import document, say
+from kafkascope.captures.tls.keylog import MOST_LINE, KeyLog, LogLines
+
+WIDTH: Final = 100
+PIECE: Final = 1 << 20
+SHOW: Final = "show"
+"""The command that a kind of client is given to; users leave it out."""
+
+
+class _Group(click.Group):
+    """`check` is a reserved word; anything else is a kind of client, or nothing is: all of them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without the reserved word, a kind of client follows."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = [SHOW, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Group, invoke_without_command=False)
+def keys() -> None:
+    """How to get a key log (NSS format) from a kind of client, and what does not work.
+
+    Kinds: java, broker, librdkafka, python, go, node, proxy; without one all are shown.
+
+    \b
+      kafkascope keys librdkafka
+      kafkascope keys check keys.log
+      kafkascope ls my.pcap --keylog keys.log
+    """
+
+
+@keys.command(SHOW, hidden=True)
+@click.argument(
+    "client", type=click.Choice([way.word for way in WAYS]), metavar="[CLIENT]", required=False
+)
+def show(client: str | None) -> int:
+    """Print how to get a key log."""
+    chosen = [way for way in WAYS if client in (None, way.word)]
+    document("\n\n".join("\n".join(_lines(way)) for way in chosen))
+    return 0
+
+
+def _lines(way: Way) -> Iterator[str]:
+    yield f"{way.word}: {way.who}"
+    yield ""
+    yield from (f"    {line}" for line in way.do)
+    yield ""
+    for head, text in (("works", way.works), ("lacks", way.lacks), ("tried with", way.tried)):
+        yield fill(f"{head}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+@keys.command("check")
+@click.argument("path", metavar="FILE")
+@table_options
+def check(path: str, how: TableFormat) -> int:
+    """Count the lines of a key log by kind; ends with 1 when none can be used.
+
+    \b
+      kafkascope keys check keys.log
+    """
+    log, kinds = KeyLog(), Counter[str]()
+    text = LogLines()
+    try:
+        with Path(path).open("rb") as file:
+            while data := file.read(PIECE):
+                _count(text.add(data), log, kinds)
+    except OSError as error:
+        say(f"{path}: {error.strerror}")
+        return 3
+    _count(text.finish(), log, kinds)
+    print_table(("lines", "kind"), [(count, kind) for kind, count in kinds.most_common()], how)
+    return 0 if log.changes else 1
+
+
+def _count(lines: list[bytes], log: KeyLog, kinds: Counter[str]) -> None:
+    """Take lines into the log, and count each as what it is."""
+    for line in lines:
+        words, bad = line[:MOST_LINE].split(), log.unusable
+        log.take(line)
+        if not words:
+            continue
+        if words[0].startswith(b"#"):
+            kinds["comment"] += 1
+        elif log.unusable > bad:
+            kinds["not usable: cut, damaged, or no line of a key log"] += 1
+        else:
+            session = b" Session-ID" * words[1].startswith(b"Session-ID:")
+            kinds[(words[0] + session).decode()] += 1

@@ -1,0 +1,31 @@
+"""Print the table of docs/tls.md, between its marks, from what `kafkascope keys` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafkascope.analyzer.commands.key_logs import WAYS
+
+TARGET = Path(__file__).parent / "tls.md"
+BEGIN, END = "<!-- clients: printed by docs/print_tls.py -->\n", "<!-- end of clients -->\n"
+
+
+def table() -> str:
+    """A kind of client a line, and what to type below."""
+    lines = ["| `keys` | client | works | does not | tried with |", "|---|---|---|---|---|"]
+    for way in WAYS:
+        lines.append(f"| {way.word} | {way.who} | {way.works} | {way.lacks} | {way.tried} |")
+    lines += ["", "What to type, or to write into the program:", ""]
+    for way in WAYS:
+        lines += [f"    # {way.word}", *(f"    {line}" for line in way.do), ""]
+    return "\n".join(lines)
+
+
+def document() -> str:
+    """The document with today's table."""
+    head, _, rest = TARGET.read_text().partition(BEGIN)
+    return head + BEGIN + table() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    TARGET.write_text(document())

@@ -1,0 +1,84 @@
+"""`keys`: ways to a key log, as they stand in the documentation, and what is in a key log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from docs.print_tls import TARGET, document
+from kafkascope.analyzer.commands.key_logs import WAYS
+from kafkascope.tui.cli import main
+
+CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, ["keys", *args])
+
+
+def test_the_table_of_the_documentation_is_what_the_code_says() -> None:
+    assert TARGET.read_text() == document()
+
+
+def test_every_way_is_printed_and_each_alone() -> None:
+    whole = run()
+    assert whole.exit_code == 0
+    for way in WAYS:
+        one = run(way.word)
+        assert one.exit_code == 0
+        assert one.stdout.startswith(f"{way.word}: ")
+        assert one.stdout.rstrip("\n") in whole.stdout
+        for line in way.do:
+            assert f"    {line}\n" in one.stdout
+
+
+def test_the_command_that_ways_name_are_commands_with_these_options() -> None:
+    named = [line for way in WAYS for line in way.do if line.startswith("kafkascope ")]
+    assert named
+    for line in named:
+        words = line.partition("    #")[0].split()
+        said = CliRunner().invoke(main, [words[1], "--help"]).stdout
+        for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", line):
+            assert option in said
+
+
+def test_an_unknown_kind_of_client_is_refused_with_those_there_are() -> None:
+    done = run("erlang")
+    assert done.exit_code == 2
+    for way in WAYS:
+        assert way.word in done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.keys")), ids=lambda path: path.stem)
+def test_lines_of_key_logs_that_programs_wrote_are_counted_by_kind(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    done = run("check", str(path), "--json")
+    kinds = {row["kind"]: row["lines"] for row in map(json.loads, done.stdout.splitlines())}
+    assert sum(kinds.values()) == len(lines)
+    assert done.exit_code == (0 if lines else 1)
+    sessions = sum(line.startswith("RSA Session-ID:") for line in lines)
+    assert kinds.get("RSA Session-ID", 0) == sessions
+    assert kinds.get("CLIENT_RANDOM", 0) == sum(line.startswith("CLIENT_RANDOM ") for line in lines)
+    assert not [kind for kind in kinds if kind.startswith("not usable")]
+
+
+def test_damaged_lines_and_other_files_are_told(tmp_path: Path) -> None:
+    whole = (CAPTURES / "tls12-cbc-sha256-etm.keys").read_text()
+    path = tmp_path / "keys.log"
+    path.write_text(f"# of a test\n\n{whole[:-30]}")
+    kinds = {
+        row["kind"]: row["lines"]
+        for row in map(json.loads, run("check", str(path), "--json").stdout.splitlines())
+    }
+    assert kinds.pop("comment") == 1
+    assert kinds.pop("CLIENT_RANDOM") == whole.count("\n") - 1
+    assert list(kinds.values()) == [1]
+    path.write_bytes(bytes(range(256)) * 1000)
+    assert run("check", str(path)).exit_code == 1
+    missing = run("check", str(tmp_path / "none"))
+    assert missing.exit_code == 3
+    assert "none: " in missing.stderr
