@@ -42,6 +42,7 @@ EXTRAS: Final = (
     ("tui", "textual", "the terminal UI"),
     ("web", "textual_serve", "kafkascope open --web"),
     ("proxy", "mitmproxy", "kafkascope proxy"),
+    ("tls", "cryptography", "encrypted captures, with their key logs"),
     ("parquet", "pyarrow", "Parquet export"),
     ("spark", "pyspark", "the batch pipeline"),
     ("telemetry", "opentelemetry.proto", "metrics inside PushTelemetry"),

@@ -250,7 +250,7 @@ def test_a_damaged_capture_is_counted_as_far_as_it_goes(tmp_path: Path) -> None:
 def test_the_doctor_names_what_is_there() -> None:
     found = {line["what"]: line for line in objects("doctor")}
     assert found["Python"]["state"] == "ok"
-    assert {"terminal", "clipboard", "capture rights", "extra proxy"} <= found.keys()
+    assert {"terminal", "clipboard", "capture rights", "extra proxy", "extra tls"} <= found.keys()
     assert {line["state"] for line in found.values()} <= {"ok", "note", "missing"}
 
 
