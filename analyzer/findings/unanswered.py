@@ -100,7 +100,7 @@ class Unanswered(Detector):
             ):
                 lost = self.lost[(*client_of(row), row.api, row.broker_address, row.reason)]
                 lost.see(row)
-                lost.take(oldest=age)
+                lost.take(oldest=max(0, age))
         elif row.state == "open":
             if row.api_key not in WAITING:
                 self.open[(*client_of(row), row.api, row.broker_address)].see(row)

@@ -32,14 +32,14 @@ def embedded_lines(found: Embedded, labels: Labels = PLAIN) -> Iterator[str]:
         yield from lines.of(found.kind + note, found.body)
 
 
-def internal_lines(found: Internal, labels: Labels = PLAIN) -> Iterator[str]:
-    """What one of Kafka's own records says."""
+def internal_lines(found: Internal) -> Iterator[str]:
+    """Yield what one of Kafka's own records says."""
     for content in (found.key, found.value):
         if content is not None:
             layout = content.layout
             inside = {} if layout is None else dict(embedded_in(layout, content.body))
             wire = None if layout is None else layout.body
-            lines = ValueLines(labels, inside)
+            lines = ValueLines(inside=inside)
             yield from lines.of(_title(content), masked_content(content), wire)
     if found.error is not None:
         yield f"! {found.error}"

@@ -63,8 +63,7 @@ class Beginning:
 class OtherTraffic:
     """Feed it every event and every exchange of a capture; then `kept`."""
 
-    def __init__(self, limit: int = MAX_CONNECTIONS, total: int = TOTAL_BYTES) -> None:
-        self._limit, self._total = limit, total
+    def __init__(self) -> None:
         self._seen: dict[int, Beginning] = {}
         self._held = 0
         self.beyond = 0
@@ -76,7 +75,7 @@ class OtherTraffic:
         """Take in what happened on a connection."""
         number = event.connection.number
         if isinstance(event, Opened):
-            if len(self._seen) < self._limit:
+            if len(self._seen) < MAX_CONNECTIONS:
                 self._seen[number] = Beginning(event.connection)
             else:
                 self.beyond += 1
@@ -94,7 +93,7 @@ class OtherTraffic:
 
     def _take(self, beginning: Beginning, packet: Chunk) -> None:
         way = packet.direction
-        most = HEAD_BYTES if self._held < self._total and beginning.client is None else SMALL_BYTES
+        most = HEAD_BYTES if self._held < TOTAL_BYTES and beginning.client is None else SMALL_BYTES
         data = packet.data[: max(0, most - beginning.sizes[way])]
         if not data:
             beginning.full[way] = True

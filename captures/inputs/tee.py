@@ -13,12 +13,11 @@ class Tee(Spool):
         self,
         copy: PrivateFile,
         capacity: int = DEFAULT_BYTES,
-        directory: str | None = None,
         descriptor: int | None = None,
     ) -> None:
         """`copy` is unbuffered; the caller publishes, closes or discards it."""
         self._copy = copy.file
-        super().__init__(capacity, directory, descriptor)
+        super().__init__(capacity, descriptor=descriptor)
 
     def write(self, data: bytes | memoryview) -> int:
         """Keep and write `data`; return its address."""

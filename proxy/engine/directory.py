@@ -49,7 +49,7 @@ def whole_address(text: str, *, least: int = 0) -> Address | None:
     return Address(host.strip("[]"), int(port))
 
 
-def parse_address(text: str, *, host: str = "127.0.0.1", port: int = 9092) -> Address:
+def parse_address(text: str, *, port: int = 9092) -> Address:
     """Parse `host:port`, `:port`, `host` or `[::1]:port`; `ValueError` with a sentence."""
     rest = text.strip()
     if rest.startswith("["):
@@ -65,7 +65,7 @@ def parse_address(text: str, *, host: str = "127.0.0.1", port: int = 9092) -> Ad
         raise ValueError(f"{text!r} has no port between 0 and 65535")
     if not is_host(name):
         raise ValueError(f"{text!r} has no name of a host")
-    return Address(name or host, int(digits) if digits else port)
+    return Address(name or "127.0.0.1", int(digits) if digits else port)
 
 
 @dataclass(slots=True, eq=False)

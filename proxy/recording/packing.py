@@ -54,12 +54,12 @@ class Batch(NamedTuple):
     leases: tuple[object, ...]
 
 
-def preamble(link_type: int = 1) -> bytes:
-    """The start of every file: the section and its two interfaces."""
+def preamble() -> bytes:
+    """Return the start of every file: the section and its two interfaces."""
     buffer = BytesIO()
     writer = PcapngWriter(buffer)
-    writer.interface("client", link_type=link_type, comment=CLIENT_LEG)
-    writer.interface("broker", link_type=link_type, comment=BROKER_LEG)
+    writer.interface("client", comment=CLIENT_LEG)
+    writer.interface("broker", comment=BROKER_LEG)
     return buffer.getvalue()
 
 

@@ -254,12 +254,12 @@ class _Side:
         wanted = [child for child in node.children if not is_noise(child)]
         return _limited([self._item(child, path, beside) for child in wanted])
 
-    def _item(self, node: Node, around: str, beside: Any, space: int = 0) -> Item:
+    def _item(self, node: Node, around: str, beside: Any) -> Item:
         slot = node.slot
         dotted = path_of(around, node.name)
         secret = slot is not None and is_secret(slot.field, beside)
         path = "" if node.name.startswith("[") or not around else _without_indexes(dotted)
-        item = Item(node.name, "", node.start, node.end, space, path=path, raw=None)
+        item = Item(node.name, "", node.start, node.end, path=path, raw=None)
         if is_list(node):
             count = "null" if node.value is None else str(len(node.value))
             item.value = f"({count})" if node.value is not None else count
@@ -280,7 +280,7 @@ class _Side:
             item.value = shown(value, full=False) + self._named(slot, value, beside)
             if slot is not None and slot.name == "error_code" and value:
                 item.kind = "error"
-            self._below(item, node, dotted, space)
+            self._below(item, node, dotted)
         inner = node.value if isinstance(node.value, dict) else beside
         wanted = [child for child in node.children if not is_noise(child)]
         if wanted and not secret and not (slot is not None and isinstance(node.value, bytes | str)):
@@ -293,7 +293,7 @@ class _Side:
         label = self.labels.of(slot.field, value, around if isinstance(around, dict) else {})
         return f" {label}" if label else ""
 
-    def _below(self, item: Item, node: Node, dotted: str, space: int) -> None:
+    def _below(self, item: Item, node: Node, dotted: str) -> None:
         """Put what the bytes of a field hold below its line."""
         if node.slot is not None and holds_records(node.slot) and node.value:
             item.value = f"{len(node.value)} bytes"

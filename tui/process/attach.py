@@ -40,7 +40,7 @@ def stream(path: Path) -> socket.socket:
     return found
 
 
-def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int:
+def open_proxy(path: Path) -> int:
     """Show the proxy behind a control socket until the user leaves; return the exit code."""
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import Control
@@ -55,6 +55,6 @@ def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int
     data.close()
     control = Control(path)
     try:
-        return show(feed, path.stem, filter_text=filter_text, plain=plain, control=control).code
+        return show(feed, path.stem, control=control).code
     finally:
         feed.close()

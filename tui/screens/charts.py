@@ -45,7 +45,7 @@ def bar(part: float, width: int) -> str:
     return "█" * whole + ("▌" if rest >= 4 or (rest and not whole) else "")
 
 
-def columns_chart(counts: Sequence[int], height: int, role: str = "bar") -> list[Spans]:
+def columns_chart(counts: Sequence[int], height: int) -> list[Spans]:
     """Draw bars from the bottom to the top, one column for each count."""
     top = max(counts, default=0)
     out = []
@@ -54,7 +54,7 @@ def columns_chart(counts: Sequence[int], height: int, role: str = "bar") -> list
         for count in counts:
             eighths = 0 if not top or count <= 0 else max(1, round(8 * height * count / top))
             text += EIGHTHS[max(0, min(8, eighths - 8 * (row - 1)))]
-        out.append([(text, role)])
+        out.append([(text, "bar")])
     return out
 
 

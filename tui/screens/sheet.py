@@ -88,13 +88,11 @@ class Sheet:
         self._measure()
         return self
 
-    def sort_by(self, name: str, *, down: bool | None = None) -> None:
+    def sort_by(self, name: str) -> None:
         """Sort by a column; by the same one again, the other way round."""
         column = next(each for each in self.columns if each.name == name)
-        if down is None:
-            same = self.sort is not None and self.sort.name == name
-            down = not self.down if same else column.kind in DOWNWARDS
-        self.sort, self.down = column, down
+        same = self.sort is not None and self.sort.name == name
+        self.sort, self.down = column, not self.down if same else column.kind in DOWNWARDS
         self._order()
         self._measure()
 

@@ -132,9 +132,9 @@ def filters_path() -> Path:
     return state_home() / "filters.json"
 
 
-def filters_of(name: str, path: Path | None = None) -> list[str]:
+def filters_of(name: str) -> list[str]:
     """Return filters that were used: those of an input first, the last one first."""
-    told = _filters(path or filters_path())
+    told = _filters(filters_path())
     mine = [text for place, text in told if place == name]
     return list(dict.fromkeys([*mine, *(text for _, text in told)]))
 
@@ -147,9 +147,9 @@ def _filters(path: Path) -> list[tuple[str, str]]:
         return []
 
 
-def remember_filter(name: str, text: str, path: Path | None = None) -> None:
+def remember_filter(name: str, text: str) -> None:
     """Put a filter at the head of its list, if that can be written."""
-    path = path or filters_path()
+    path = filters_path()
     told = [entry for entry in _filters(path) if entry != (name, text)]
     _put(path, [(name, text), *told][:MOST_FILTERS])
 

@@ -24,11 +24,15 @@ from kafkascope.analyzer.statistics.cluster.addresses import (
     plain,
 )
 from kafkascope.analyzer.statistics.cluster.contact import contact_of
-from kafkascope.analyzer.statistics.cluster.gone import gone
-from kafkascope.analyzer.statistics.cluster.model import ClusterFacts, Coordinator, Leader, Node
+from kafkascope.analyzer.statistics.cluster.model import (
+    ClusterFacts,
+    Coordinator,
+    Leader,
+    Node,
+    Served,
+)
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
-from kafkascope.analyzer.statistics.cluster.reach_model import Served
 from kafkascope.analyzer.statistics.mergeable import Keyed, single, stretch, table
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
@@ -338,8 +342,23 @@ class Cluster(Accumulator):
         return lines
 
     def gone(self) -> set[int]:
-        """Return numbers of brokers that the cluster counts as gone."""
-        return gone(self.whole, self._nodes.items(), self._leaders.items())
+        """Return numbers of brokers that the cluster counts as gone: left out of a later list, or
+        of all in-sync sets. Whoever captures after a broker died sees only refused connects, as
+        with an address that is wrong; but a broker with a wrong address stays listed and in
+        sync."""
+        if len(self.whole.ids) > 1:
+            # Of several clusters, a number stands for nothing.
+            return set()
+        listed: dict[int, int] = {}
+        for (role, number, *_), node in self._nodes.items():
+            if role == "broker" and node.listed_ns is not None:
+                listed[number] = max(node.listed_ns, listed.get(number, 0))
+        latest = [leader.latest for _, leader in self._leaders.items() if leader.latest is not None]
+        replicas = {number for each in latest for number in each[3]}
+        in_sync = {number for each in latest for number in each[4]}
+        last_ns = self.whole.listed_ns or 0
+        unlisted = {number for number, time_ns in listed.items() if time_ns < last_ns}
+        return unlisted | (replicas - in_sync)
 
     def coordinators(self) -> list[Line]:
         """Return one line per group or transactional id."""

@@ -1,9 +1,11 @@
-"""What is measured of a cluster: nodes as told, addresses as reached, leaders, coordinators."""
+"""What is measured of a cluster: nodes, leaders, coordinators; who was told which address, and who
+went where. Values only."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.mergeable import (
     Measures,
     Names,
@@ -70,3 +72,76 @@ class ClusterFacts(Measures):
     """(time, node)"""
     listed_ns: int | None = most()
     """When all brokers were last listed."""
+
+
+@measured
+class Advertised(Measures):
+    """An address of a node, as one client was told."""
+
+    count: int = total()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@measured
+class Contact(Measures):
+    """A client's exchanges with one broker address."""
+
+    exchanges: int = total()
+    answered: int = total()
+    looks: int = total()
+    """Answers without an error to who leads the topics, or coordinates the group, that a client
+    names."""
+    first_look_ns: int | None = least()
+    last_look_ns: int | None = most()
+    work: int = total()
+    """Requests that a client sends only to brokers that it was told of, answered or not."""
+    answered_work_ns: int | None = most()
+    """The last answered one."""
+    opened_ns: int | None = most()
+    """When the last of these connections began whose beginning was seen."""
+    midstream: int = total()
+    """Exchanges on connections that began before the capture."""
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@measured
+class Attempts(Measures):
+    """Connections of a host to an address, whatever they carried."""
+
+    count: int = total()
+    refused: int = total()
+    silent: int = total()
+    """Without any answer."""
+    silent_ns: int | None = least()
+    """When the first of these began."""
+    told_ns: int | None = most()
+    """When the last connection ended, failed or not."""
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+    def failed(self, end_ns: int) -> bool:
+        """Return whether connects came to nothing. `end_ns`: of the capture, before which one may
+        have begun that was answered behind it."""
+        waited = end_ns - (self.silent_ns or end_ns) >= limit("connects.answer")
+        return bool(self.refused or (self.silent and waited))
+
+
+@measured
+class Resolution(Measures):
+    """What a host name stands for."""
+
+    hosts: Names = whole(Names)
+    sources: Names = whole(Names)
+
+
+@measured
+class Served(Measures):
+    """What only one node can have answered at an address: the smallest and the largest of the
+    partitions and groups, which is enough to know the node by."""
+
+    least_partition: tuple[str, int] | None = least()
+    most_partition: tuple[str, int] | None = most()
+    least_group: str | None = least()
+    most_group: str | None = most()

@@ -9,14 +9,14 @@ from typing import Final, TypeAlias
 
 from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.statistics.cluster.addresses import Given, plain
-from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
-from kafkascope.analyzer.statistics.cluster.reach_model import (
+from kafkascope.analyzer.statistics.cluster.model import (
     Advertised,
     Attempts,
     Contact,
     Resolution,
     Served,
 )
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, stretch, table
 from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.analyzer.statistics.moved import PRODUCE, moved

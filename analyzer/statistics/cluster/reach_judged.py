@@ -21,7 +21,7 @@ from kafkascope.analyzer.statistics.cluster.addresses import (
     is_public,
     plain,
 )
-from kafkascope.analyzer.statistics.cluster.reach_model import Advertised, Attempts, Contact
+from kafkascope.analyzer.statistics.cluster.model import Advertised, Attempts, Contact
 from kafkascope.analyzer.statistics.limits import limit
 
 ReachWord: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown", "no"]

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.delivery.encodings import encoding
 from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
 from kafkascope.analyzer.statistics.delivery.parts import (
     Periods,
     Positions,
     commits_of,
+    encoding,
     plan_of,
     starts_of,
 )

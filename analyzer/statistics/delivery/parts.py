@@ -1,13 +1,17 @@
-"""What one exchange says about delivery: commits, offsets to start from, assignments; and the
-periods in which a client polled."""
+"""What one exchange says about delivery: commits, offsets to start from, assignments, how records
+are encoded; and the periods in which a client polled."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Self
 
 from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.batches import CODEC_MASK, HEADER_SIZE, Batch
+from kafkascope.dissectors.records.compression import name_of
+from kafkascope.dissectors.values import read_uvarint
 
 JOIN_GROUP: Final = 11
 APART: Final = 2_000_000_000
@@ -208,3 +212,45 @@ def _body(message: str, field: str, data: bytes, fields: dict[str, Any]) -> dict
 
     found = decode(message, field, data, Around(fields))
     return found.body if found is not None and isinstance(found.body, dict) else None
+
+
+PREFIX: Final = 5
+MAX_ID: Final = 10_000_000
+"""Registries count from 1; larger numbers are another format that begins with a zero."""
+
+
+def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
+    """Return `codecs` and `schema`, where there are any."""
+    found: dict[str, Any] = {}
+    codecs = {batch.attributes & CODEC_MASK for batch in batches} - {0}
+    if codecs:
+        found["codecs"] = sorted(map(name_of, codecs))
+    schema = schema_id(blob, batches[0])
+    if schema is not None:
+        found["schema"] = schema
+    return found
+
+
+def schema_id(blob: bytes, batch: Batch) -> int | None:
+    """Return the schema id of the first record; None where it has none, or is compressed or of an
+    older format."""
+    if batch.magic < 2 or batch.codec:
+        return None
+    try:
+        _, at = read_uvarint(blob, batch.at + HEADER_SIZE)  # the size of the record
+        _, at = read_uvarint(blob, at + 1)  # behind its attributes: the timestamp
+        _, at = read_uvarint(blob, at)
+        key, at = read_uvarint(blob, at)
+        size, at = read_uvarint(blob, at + _signed(key))
+    except (DissectError, IndexError):
+        return None
+    value = blob[at : at + PREFIX]
+    if _signed(size) <= PREFIX or len(value) < PREFIX or value[0]:
+        return None
+    found = int.from_bytes(value[1:])
+    return found if 0 < found < MAX_ID else None
+
+
+def _signed(value: int) -> int:
+    """Return the length that a zigzag varint stands for; none for null."""
+    return max(0, (value >> 1) ^ -(value & 1))

@@ -41,8 +41,7 @@ NO_LIMITS = {
     "statistics.delivery.parts.APART": "how exactly times of polls are kept; the shortest pause "
     "that is a finding is much longer",
     "statistics.delivery.pauses.LEAST_PAUSE": "of lists of pauses: consumer.silence decides",
-    "statistics.delivery.encodings.HEADER": "the header of a batch",
-    "statistics.delivery.encodings.PREFIX": "of what schema registries write",
+    "statistics.delivery.parts.PREFIX": "of what schema registries write",
     "statistics.groups.causes.NEARLY": "decides between two sentences about an expired member",
     "statistics.groups.causes.SHORTEST_SESSION_S": "Kafka's default session timeout",
     "statistics.histogram.SUB_BITS": "how exactly values are kept",
