@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.authority import Authority
 from tests.interop.brokers import free_ports
 from tests.interop.maven import ROOT
-from tests.interop.tls_cases import CASES, Made, TlsCluster, derive, https, make
+from tests.interop.tls_cases import CASES, Made, TlsCluster, derive, early_data, https, make
 
 TARGET = ROOT / "tests" / "analyzer" / "captures" / "tls"
 KEPT = (
@@ -35,6 +35,7 @@ KEPT = (
     "tls13-mutual",
     "tls13-keyupdate-client",
     "tls13-https",
+    "tls13-early-data",
     "tls12-session-ids",
     "tls12-tickets",
     "tls12-cbc-sha256-etm",
@@ -48,6 +49,7 @@ KEPT = (
     "failed-version",
     "failed-suite",
 )
+SPECIAL = {"tls13-https": https, "tls13-early-data": early_data}
 LIMIT_BYTES = 80_000
 
 
@@ -134,7 +136,8 @@ def main(names: Sequence[str], target: Path) -> int:
 
         for name in names:
             try:
-                found = https(folder) if name == "tls13-https" else of(name)
+                special = SPECIAL.get(name)
+                found = of(name) if special is None else special(folder)
                 keep(found, target, packed=target == TARGET)
             except Exception:
                 wrong += 1
@@ -150,5 +153,5 @@ if __name__ == "__main__":
     parser.add_argument("--to", type=Path, default=None)
     parser.add_argument("names", nargs="*")
     asked = parser.parse_args()
-    everything = (*CASES, "tls13-https")
+    everything = (*CASES, *SPECIAL)
     sys.exit(main(asked.names or (everything if asked.to else KEPT), asked.to or TARGET) > 0)

@@ -10,10 +10,12 @@ import hashlib
 import http.server
 import json
 import shutil
+import socket
 import ssl
 import struct
 import subprocess
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -25,9 +27,10 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from tests.analyzer.wire import request
 from tests.authority import Authority
 from tests.interop import tls_truth
-from tests.interop.brokers import USERS, Node
+from tests.interop.brokers import USERS, Node, free_ports
 from tests.interop.drivers import CLIENT_LIST, Driver
 from tests.interop.maven import Artifact, jars
 from tests.interop.proxied import SecuredCluster
@@ -35,7 +38,7 @@ from tests.interop.scenarios import make_topics
 from tests.interop.sniff import sniff
 from tests.interop.tls_forwarder import Forwarder, Front, configuration
 
-__all__ = ["CASES", "Case", "Made", "TlsCluster", "agent", "derive", "https", "make"]
+__all__ = ["CASES", "Case", "Made", "TlsCluster", "agent", "derive", "early_data", "https", "make"]
 
 COUNT = 16
 """Records of a case: captures are to be small."""
@@ -751,6 +754,52 @@ def https(folder: Path) -> Made:
     return Made(capture, keys, truth(case, capture, keys, [port], []))
 
 
+def early_data(folder: Path) -> Made:
+    """A request that is sent with the ClientHello, and one behind the handshake."""
+    name = "tls13-early-data"
+    capture, keys = folder / f"{name}.pcap", folder / f"{name}.keys"
+    own = folder / "early"
+    own.mkdir()
+    certificate = str(Authority(own).issue("early", "127.0.0.1"))
+    (port,) = free_ports(1)
+    first, second = own / "first", request("Metadata", 12, 2, "early", topics=None)
+    first.write_bytes(request("ApiVersions", 2, 1, "early"))
+    server = ["openssl", "s_server", "-quiet", "-early_data", "-accept", f"127.0.0.1:{port}"]
+    client = ["openssl", "s_client", "-nocommands", "-connect", f"127.0.0.1:{port}"]
+    session = str(own / "session")
+    ends = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with (
+        subprocess.Popen([*server, "-cert", certificate], **ends) as serving,  # type: ignore[call-overload]
+        ExitStack() as stack,
+    ):
+        _listening(port)
+        stack.enter_context(sniff(capture, [port]))
+        for options, data in (
+            (["-sess_out", session], b""),
+            (["-sess_in", session, "-early_data", str(first)], second),
+        ):
+            command = [*client, "-keylogfile", str(keys), *options]
+            with subprocess.Popen(command, **ends) as asking:  # type: ignore[call-overload]
+                asking.stdin.write(data)
+                asking.stdin.flush()
+                time.sleep(0.5)  # tickets come, without which there is no early data
+                asking.stdin.close()  # an end in order, else the server forgets the session
+                asking.wait(20)
+        stack.close()
+        serving.terminate()
+    case = Case(name, "a request as early data; nobody answers", "openssl s_client")
+    return Made(capture, keys, truth(case, capture, keys, [port], []))
+
+
+def _listening(port: int) -> None:
+    for _ in range(100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise RuntimeError(f"nobody listens on {port}")
+
+
 LOGGERS = {
     "client": "client",
     "broker": "broker's JVM, agent extract-tls-secrets",
@@ -808,7 +857,8 @@ def derive(case: Case, of: Made, folder: Path) -> Made:
     if case.change == "inside":
         told |= {"keys": None, "keys_inside": True}
     if case.change == "loss":
-        lost_bytes = _lose(capture, _busiest(of)["client_port"])
+        busiest = _busiest(of)
+        lost_bytes = _lose(capture, busiest["client_port"], OVERHEAD[busiest["version"]])
         told = truth(case, capture, keys, ports, steps) | {"of": of.capture.name}
         whole: int = of.truth["tshark"]["app_bytes"]
         told["best_possible_app_bytes"] = whole - lost_bytes
@@ -833,8 +883,12 @@ def _premasters(made: Made, certificate: Path) -> Iterator[str]:
         yield f"RSA {encrypted[:8].hex()} {secret.hex()}\n"
 
 
-def _lose(capture: Path, client: int) -> int:
-    """Take the middle one of the packets with data to a client out; bytes of records in it."""
+OVERHEAD = {"TLS 1.2": 24, "TLS 1.3": 17}
+"""What AES-GCM adds to a plaintext: nonce and tag; kind and tag."""
+
+
+def _lose(capture: Path, client: int, overhead: int) -> int:
+    """Take the middle one of the packets with data to a client out; bytes of plaintext in it."""
     data = capture.read_bytes()
     packets, at = [], 24
     while at < len(data):
@@ -845,7 +899,11 @@ def _lose(capture: Path, client: int) -> int:
     lost = full[len(full) // 2]
     kept = b"".join(packets[:lost] + packets[lost + 1 :])
     capture.write_bytes(data[:24] + kept)
-    return len(_application(packets[lost], client))
+    payload, plain = _application(packets[lost], client), 0
+    while payload:
+        (size,) = struct.unpack_from(">H", payload, 3)
+        payload, plain = payload[5 + size :], plain + size - overhead
+    return plain
 
 
 def _application(packet: bytes, client: int) -> bytes:
