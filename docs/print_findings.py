@@ -51,7 +51,9 @@ What a rule is shown by is a capture of real traffic in `tests/analyzer/captures
 `captures/samples`. Its limits are the thresholds that decide whether a rule is told, how severe it
 is, or what it says; tests hold each one from both sides.
 
-With `-Y` only the exchanges that pass are judged, and connections without any are not.
+With `-Y`, `--from`, `--to` and `-c` only the exchanges that pass are judged, and with `-Y` no
+connections without any. Nothing is told that the whole capture does not tell, too: where answers,
+commits and connections are left out, much seems to be missing.
 
 """
 

@@ -107,10 +107,11 @@ def check(
     """
     with Reading(options) as reading:
         findings = Findings(only or None, ignore, release=release or "")
-        count(reading, findings, watch=not options.filter_text, hosts=hosts)
+        whole = Findings(only or None, ignore, release=release or "") if reading.is_piece else None
+        count(reading, findings, watch=not options.filter_text, hosts=hosts, whole=whole)
         times = Times(options.time_format)
         times.saw(reading.first_ns)
-        causes = findings.causes(reading.capture.context.names)
+        causes = findings.causes(reading.capture.context.names, whole)
         found = flat(causes)
         with Output(options) as output:
             if options.form == "table" and not (options.columns or options.sort):

@@ -59,7 +59,7 @@ def clients(
         selects = bool(options.filter_text or options.begin or options.end)
         if findings is None or selects:
             found = Clients()
-            count(reading, found, watch=findings is not None, hosts=hosts, whole=findings)
+            count(reading, found, hosts=hosts, whole=findings)
         else:
             found = findings.base.clients
             count(reading, findings, watch=True, hosts=hosts)

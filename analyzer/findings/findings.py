@@ -9,6 +9,7 @@ from kafkascope.analyzer.findings.causes import Cause, folded, linked, unfolded
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, is_odd
 from kafkascope.analyzer.findings.detectors import DETECTORS
 from kafkascope.analyzer.findings.model import COLUMNS, Finding, Rule
+from kafkascope.analyzer.findings.pieces import supported
 from kafkascope.analyzer.findings.tampered import Tampered
 from kafkascope.analyzer.findings.view import Base, View
 from kafkascope.analyzer.statistics import STATISTICS
@@ -132,9 +133,10 @@ class Findings:
         consequences."""
         return unfolded(self.causes(names))
 
-    def view(self, names: TopicNames | None = None) -> View:
+    def view(self, names: TopicNames | None = None, whole: Findings | None = None) -> View:
         """Return what detectors read, as it is by now."""
-        return View(self.base, names, self.span.first_ns, self.span.last_ns, self.release)
+        clients = (whole or self).base.clients
+        return View(self.base, names, self.span.first_ns, self.span.last_ns, self.release, clients)
 
     def beyond(self) -> list[str]:
         """Return a sentence for each kind of subject of which there are more than are counted one
@@ -146,9 +148,10 @@ class Findings:
             if each.crowded
         ]
 
-    def causes(self, names: TopicNames | None = None) -> list[Cause]:
-        """Return the causes, the worst and earliest first, with what followed from each."""
-        view = self.view(names)
+    def causes(self, names: TopicNames | None = None, whole: Findings | None = None) -> list[Cause]:
+        """Return the causes, the worst and earliest first, with what followed from each. `whole`:
+        of all exchanges, where these are some of them."""
+        view = self.view(names, whole)
         (tampered,) = (each for each in self.detectors if isinstance(each, Tampered))
         owned = tampered.owner()
         found = [
@@ -158,6 +161,8 @@ class Findings:
             for finding in detector.told(view)
             if finding.name in self.wanted
         ]
+        if whole is not None:
+            found = supported(found, whole.told(names))
         return folded(linked(found))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:

@@ -84,14 +84,18 @@ class View:
         first_ns: int | None,
         last_ns: int | None,
         release: str = "",
+        clients: Clients | None = None,
     ) -> None:
-        """`release`: the Kafka release that is asked about; empty for none."""
+        """`release`: the Kafka release that is asked about; empty for none. `clients`: those of the
+        whole of which this is a piece, so that each has one name."""
         self.base = base
         self.release = release
         self.names = names
         self.first_ns = first_ns
         self.last_ns = last_ns
-        people = {(str(key[0] or ""), str(key[1])) for key, _ in base.clients.values.items()}
+        people = {
+            (str(key[0] or ""), str(key[1])) for key, _ in (clients or base.clients).values.items()
+        }
         self._titles = labels(people)
         self.kept: dict[Any, Any] = {}
         """What was made once, see `once`."""

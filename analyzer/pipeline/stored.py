@@ -15,6 +15,7 @@ from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.store import Store
+from kafkascope.analyzer.pipeline.tables.facts import WHOLE
 from kafkascope.analyzer.pipeline.tables.schemas import TEXTS
 from kafkascope.analyzer.statistics import OF_ROWS
 from kafkascope.captures.errors import CaptureError, CutShort
@@ -78,8 +79,9 @@ class Stored:
     def _files(self, table: str, manifest: dict[str, Any]) -> list[str]:
         return [str(path) for path in self._store.files(table, manifest["batch_id"])]
 
-    def merge_into(self, statistic: Any) -> None:
-        """Merge the stored states of a statistic into it."""
+    def merge_into(self, statistic: Any, name: str = "") -> None:
+        """Merge the stored states of a statistic into it; of another name than its own those that
+        are complete in themselves."""
         if self._states is None:
             self._states = {}
             for manifest in self._manifests:
@@ -87,18 +89,23 @@ class Stored:
                     columns = ["statistic", "state"]
                     for row in pq.read_table(path, columns=columns).to_pylist():
                         self._states.setdefault(row["statistic"], []).append(row["state"])
-        states = self._states.get(statistic.NAME)
+        states = self._states.get(name or statistic.NAME)
         if not states:
-            raise OnlyTables(f"{self.path} has no state of {statistic.NAME}: read the captures")
+            told = name or statistic.NAME
+            raise OnlyTables(f"{self.path} has no state of {told}: read the captures")
         for state in states:
             try:
                 statistic.merge(type(statistic)().load(loads(state)))
             except ValueError as error:
                 raise OnlyTables(f"{self.path}: {error}; read the captures") from None
-        if isinstance(statistic, Findings):
+        if isinstance(statistic, Findings) and not name:
             # The statistics that findings use are stored once.
             for each in statistic.base:
                 self.merge_into(each)
+
+    def merge_whole(self, findings: Findings) -> None:
+        """Merge what was found among all exchanges into `findings`, of tables of a selection."""
+        self.merge_into(findings, WHOLE)
 
     def demand_rows(self, statistic: Any) -> None:
         """Raise `OnlyTables` for a statistic that cannot be counted from rows."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 from kafkascope.captures.model import Closed, Opened, Resolved
+
+Add: TypeAlias = Callable[[Row, Exchange], None]
 
 
 class Through(Protocol):
@@ -32,10 +34,10 @@ def count(
     """Add all matching exchanges to the statistics; with `watch`, also call their `saw` with
     beginnings and ends of connections, whatever the filter. All of them pass through `through`.
     `hosts`: addresses of names that the user gave; neither these nor the names of the capture are
-    counted where `through` gives other names. `whole` is a statistic of all exchanges, which do not
-    pass through `through`."""
+    counted where `through` gives other names. `whole` is a statistic of all exchanges, and of all
+    beginnings and ends."""
     if whole is not None:
-        reading.every = whole.add
+        reading.every = whole.add if through is None else _through(whole.add, through)
     others = () if whole is None else (whole,)
     nameds = [each.named for each in (*statistics, *others) if hasattr(each, "named")]
 
@@ -49,13 +51,16 @@ def count(
         if not reading.options.selects:
             for each in statistics:
                 reading.stored.merge_into(each)
+            if whole is not None:
+                reading.stored.merge_whole(whole)
             reading.told = reading.stored.exchanges_told
             return
         for each in statistics:
             reading.stored.demand_rows(each)
         reading.rows_suffice = True
-    if watch:
-        saws = [each.saw for each in (*statistics, *others) if hasattr(each, "saw")]
+    watching = (*(statistics if watch else ()), *others)
+    saws = [each.saw for each in watching if hasattr(each, "saw")]
+    if saws:
         reading.capture.watch = _all(saws, through)
     if through is None:
         reading.capture.named = named
@@ -65,6 +70,10 @@ def count(
             row, exchange = through.told(row, exchange)
         for add in adds:
             add(row, exchange)
+
+
+def _through(add: Add, through: Through) -> Add:
+    return lambda row, exchange: add(*through.told(row, exchange))
 
 
 def _all(

@@ -209,6 +209,11 @@ class Reading:
                 yield row, exchange
 
     @property
+    def is_piece(self) -> bool:
+        """Whether only some exchanges are read: those chosen, now or when tables were made."""
+        return self.options.selects if self.stored is None else bool(self.stored.filter)
+
+    @property
     def wanted(self) -> Bound | None:
         """The filter; None without one."""
         return None if self._filter is None else self._filter.bound

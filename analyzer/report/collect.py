@@ -78,7 +78,9 @@ def collect(
     findings, errors, rates = Findings(), Errors(), Rates(SECOND, SLICES)
     options = reading.options
     watch = not options.filter_text
-    count(reading, findings, errors, rates, watch=watch, through=disguise, hosts=hosts)
+    whole = Findings() if reading.is_piece else None
+    counted = (findings, errors, rates)
+    count(reading, *counted, watch=watch, through=disguise, hosts=hosts, whole=whole)
     source = reading.capture.source.statistics
     names = reading.capture.context.names
     inputs = tuple(
@@ -103,7 +105,7 @@ def collect(
         errors,
         rates,
         names,
-        findings.causes(names),
+        findings.causes(names, whole),
         source.packets,
         source.connections,
         source.captured_bytes,

@@ -3,12 +3,12 @@ without I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkascope.analyzer.exchanges.rows import nameless_topics, renamed, row_of
+from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, renamed, row_of
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables import values
@@ -100,9 +100,13 @@ class TableCollector:
             each.named for each in self.facts.statistics.values() if hasattr(each, "named")
         ]
         self._wanted, self._by_name = _filter_of(options.filter)
+        self._whole: list[Callable[[Row, Exchange], None]] = []
+        """What takes all exchanges, whether they are wanted or not."""
         if self._wanted is not None:
             # A filter chooses exchanges, so beginnings and ends of connections do not count.
-            self._saws = []
+            whole = self.facts.whole()
+            self._whole, self._saws = [whole.add], [whole.saw]
+            self._nameds.append(whole.named)
         self._schemas = {each.name: each.schema for each in (*COLLECTED.values(), UNWANTED)}
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self._schemas}
         self._bytes = 0
@@ -151,6 +155,8 @@ class TableCollector:
         row = row_of(exchange, values.UNNAMED)
         self.facts.exchanges += 1
         rows, options = self._rows, self._options
+        for add in self._whole:
+            add(row, exchange)
         if self._wanted is not None and not self._wants(row, exchange):
             rows[UNWANTED.name].append((row.number, row.time_ns))
             return

@@ -6,9 +6,9 @@ Nothing here depends on the order in which parts are merged.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.findings import accumulators
+from kafkascope.analyzer.findings import Findings, accumulators
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.codec.jsonform import dumps, loads
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.statistics.model import Statistic
+
+WHOLE: Final = "whole"
+"""Name of the state of findings that are not only of what a filter chose."""
 
 
 class Facts:
@@ -40,6 +43,13 @@ class Facts:
         self.awaited: set[str] = set()
         """Topic ids that a filter was applied to before their names were known."""
         self.statistics: dict[str, Statistic] = accumulators()
+        self._whole: Findings | None = None
+
+    def whole(self) -> Findings:
+        """Return findings of all exchanges, for tables that hold some of them."""
+        if self._whole is None:
+            self._whole = self.statistics[WHOLE] = Findings()
+        return self._whole
 
     def learn(self, topic_id: bytes, name: str) -> None:
         """Add a topic id and its name. Of two names for an id (there should be one) the smaller is
@@ -92,7 +102,8 @@ class Facts:
             endpoint = Endpoint(value[0], value[1])
             self.sensitive[endpoint] = max(value[2], self.sensitive.get(endpoint, 0))
         else:
-            mine = self.statistics[kind.partition(" ")[2]]
+            name = kind.partition(" ")[2]
+            mine = self.whole() if name == WHOLE else self.statistics[name]
             mine.merge(type(mine)().load(value))
 
     def merge_all(self, batch: pa.RecordBatch) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
@@ -126,6 +127,39 @@ def supported(finding: Finding, whole: list[Finding]) -> bool:
 def test_a_piece_tells_no_more_than_the_whole(name: str, tmp_path: Path) -> None:
     path = next((HERE / "causes").glob(f"{name}.pcap*"))
     assert not unsupported(path, tmp_path, pieces=2)
+
+
+CHOSEN: Final = ("api == ApiVersions", "api == FindCoordinator", "api in {Metadata, Fetch}")
+
+
+@pytest.mark.parametrize("text", CHOSEN)
+@pytest.mark.parametrize(
+    "path",
+    [SAMPLES / "aiokafka.pcap", SAMPLES / "cluster.pcap.gz", HERE / "restarted-member.pcap.gz"],
+    ids=lambda path: path.name,
+)
+def test_what_is_chosen_tells_no_more_than_the_whole(path: Path, text: str) -> None:
+    """Of exchanges that a filter leaves out nobody may say that they are missing: a client that
+    connects only to ask for versions, or never to the addresses that it is told."""
+    every = {(each["name"], each["key"]) for each in said("check", str(path))}
+    chosen = said("check", str(path), "-Y", text)
+    assert {(each["name"], each["key"]) for each in chosen} <= every
+
+
+def test_tables_and_reports_of_what_is_chosen_tell_no_more(tmp_path: Path) -> None:
+    path, chosen = str(SAMPLES / "cluster.pcap.gz"), ("-q", "-Y", "api == FindCoordinator")
+    tables = str(tmp_path / "tables")
+    assert CliRunner().invoke(main, ["spark", path, "-o", tables, *chosen]).exit_code == 0
+    assert not said("check", tables)
+    page = tmp_path / "page.md"
+    done = CliRunner().invoke(main, ["report", path, *chosen, "-o", str(page)])
+    assert (done.exit_code, "never connected there" in page.read_text()) == (0, False)
+
+
+def said(*words: str) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(main, [*words, "--json", "-q"])
+    assert done.exit_code in (0, 1)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.soak
