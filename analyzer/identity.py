@@ -46,7 +46,7 @@ def identity_of(row: Row) -> Identity:
 def absorbed(identities: Iterable[Identity]) -> dict[Identity, Identity]:
     """Each identity -> the one that it is part of: the only one of the same client id and host
     that knows more; itself when there is none, or more than one."""
-    found = sorted(set(identities), key=_order)
+    found = sorted(set(identities), key=lambda each: (each.client_id or "", *each[1:]))
     by_place: dict[tuple[str | None, str], list[Identity]] = {}
     for each in found:
         by_place.setdefault(each[:2], []).append(each)
@@ -63,10 +63,6 @@ def absorbed(identities: Iterable[Identity]) -> dict[Identity, Identity]:
         fullest = [one for one in better if one.software and one.user] or better
         out[each] = fullest[0] if len(fullest) == 1 else each
     return {each: out[target] for each, target in out.items()}
-
-
-def _order(identity: Identity) -> tuple[str, str, str, str]:
-    return (identity.client_id or "", *identity[1:])
 
 
 def labels(clients: Iterable[tuple[str | None, str]]) -> dict[tuple[str | None, str], str]:

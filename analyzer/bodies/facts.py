@@ -123,12 +123,10 @@ def _pairs(wire: Any) -> bool:
 def _pair_of(slots: tuple[Slot, ...]) -> tuple[str, str] | None:
     """Return the fields of the topic's id and name where a struct has both."""
     ids = [s.name for s in slots if isinstance(s.wire, UuidWire) and "topic_id" in s.name]
-    names = [s.name for s in slots if s.field.entity == "topicName" and _is_text(s)]
+    names = [
+        s.name for s in slots if s.field.entity == "topicName" and not isinstance(s.wire, ArrayWire)
+    ]
     return (ids[0], names[0]) if ids and names else None
-
-
-def _is_text(slot: Slot) -> bool:
-    return not isinstance(slot.wire, ArrayWire)
 
 
 def learn(layout: Layout, body: dict[str, Any], names: TopicNames) -> None:

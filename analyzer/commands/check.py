@@ -109,8 +109,7 @@ def check(
         findings = Findings(only or None, ignore, release=release or "")
         whole = Findings(only or None, ignore, release=release or "") if reading.is_piece else None
         count(reading, findings, watch=not options.filter_text, hosts=hosts, whole=whole)
-        times = Times(options.time_format)
-        times.saw(reading.first_ns)
+        times = reading.times()
         causes = findings.causes(reading.capture.context.names, whole)
         found = flat(causes)
         with Output(options) as output:

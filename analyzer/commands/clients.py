@@ -15,7 +15,6 @@ from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.model import Resolved
@@ -63,8 +62,7 @@ def clients(
         else:
             found = findings.base.clients
             count(reading, findings, watch=True, hosts=hosts)
-        times = Times(options.time_format)
-        times.saw(reading.first_ns)
+        times = reading.times()
         if release is not None and not options.quiet:
             _remark(release)
         with Output(options) as output:

@@ -11,7 +11,6 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.model import Resolved
@@ -39,8 +38,7 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
     with Reading(options) as reading:
         found = Cluster()
         count(reading, found, watch=not options.filter_text, hosts=hosts)
-        times = Times(options.time_format)
-        times.saw(reading.first_ns)
+        times = reading.times()
         names = reading.capture.context.names
         tables = (
             ("nodes", "node/1", Cluster.COLUMNS, found.rows(names)),

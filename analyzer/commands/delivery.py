@@ -55,8 +55,7 @@ def delivery(options: ReadOptions, only: str | None) -> int:
     with Reading(options) as reading:
         found, groups, cluster = Delivery(), Groups(), Cluster()
         count(reading, found, groups, cluster)
-        times = Times(options.time_format)
-        times.saw(reading.first_ns)
+        times = reading.times()
         known = found.groups()
         shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
         for name in shared if not options.quiet else ():

@@ -54,8 +54,7 @@ def groups(options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str
     with Reading(options) as reading:
         found = Groups()
         count(reading, found)
-        times = Times(options.time_format)
-        times.saw(reading.first_ns)
+        times = reading.times()
         missing = [name for name in wanted if name not in found.names()]
         for name in missing:
             say(f'no traffic of a group "{name}"{_nearest(name, found)}')

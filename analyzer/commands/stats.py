@@ -18,16 +18,12 @@ from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.statistics import latency as latencies
-from kafkascope.analyzer.statistics import sizes as sizes_of
-from kafkascope.analyzer.statistics import throughput
 from kafkascope.analyzer.statistics.connections import Connections
-from kafkascope.analyzer.statistics.errors import BY as ERRORS_BY
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
+from kafkascope.analyzer.statistics.simple import Breakdown
 from kafkascope.analyzer.statistics.sizes import SizesOf
 from kafkascope.analyzer.statistics.throughput import Throughput
 from kafkascope.analyzer.statistics.topics import Topics
@@ -47,18 +43,18 @@ def stats() -> None:
     """
 
 
-def by_option(choices: dict[str, Column], usual: str) -> Callable[[Any], Any]:
+def by_option(statistic: type[Breakdown[Any]]) -> Callable[[Any], Any]:
     """`--by`: the parts of the key that lines are for."""
 
     def read(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
         parts = tuple(part.strip() for part in value.split(",") if part.strip())
-        wrong = [part for part in parts if part not in choices]
+        wrong = [part for part in parts if part not in statistic.choices()]
         if wrong or not parts:
-            known = ", ".join(choices)
             raise click.BadParameter(f'"{wrong[0] if wrong else ""}": choose of {known}')
         return tuple(dict.fromkeys(parts))
 
-    text = f"One line for each of these: {', '.join(choices)}."
+    known, usual = ", ".join(statistic.choices()), ",".join(statistic.USUAL)
+    text = f"One line for each of these: {known}."
     return click.option("--by", default=usual, show_default=True, callback=read, help=text)
 
 
@@ -82,10 +78,18 @@ class _LeftOut:
         return [f"{plural(self._count, 'connect')} left out: {CHOSEN_BY}"]
 
 
-def _show(
-    options: ReadOptions, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any
+def _broken_down(
+    options: ReadOptions,
+    statistic: Breakdown[Any],
+    by: tuple[str, ...],
+    remarks: Callable[[], list[str]] = list,
 ) -> int:
-    return shown(options, statistic, name, columns, lambda names: statistic.rows(names, **how))
+    columns = statistic.columns(by)
+
+    def lines(names: TopicNames | None) -> list[Line]:
+        return statistic.rows(names, by)
+
+    return shown(options, statistic, statistic.NAME, columns, lines, remarks)
 
 
 def shown(
@@ -102,8 +106,7 @@ def shown(
         if watcher is not None and watcher.on and reading.stored is None:
             reading.capture.watch = watcher.saw
         count(reading, statistic, watch=hasattr(statistic, "saw") and not options.filter_text)
-        times = Times(options.time_format)
-        times.saw(reading.first_ns)
+        times = reading.times()
         with Output(options) as output:
             found = lines(reading.capture.context.names)
             print_lines(found, columns, f"{name}/1", options, output, times)
@@ -115,41 +118,36 @@ def shown(
 
 
 @stats.command()
-@by_option(throughput.BY, "api")
+@by_option(Throughput)
 @input_options
 def apis(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Requests, bytes, records, errors and throttling by API, version, client and broker."""
-    columns = (*(throughput.BY[part] for part in by), *Throughput.COLUMNS)
-    return _show(options, Throughput(), "apis", columns, by=by)
+    return _broken_down(options, Throughput(), by)
 
 
 @stats.command()
-@by_option(latencies.BY, "api")
+@by_option(Latency)
 @input_options
 def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Latency and excess: excess is latency without the wait that the client asked for."""
-    columns = (*(latencies.BY[part] for part in by), *Latency.COLUMNS)
     found = Latency()
-    return shown(
-        options, found, "latency", columns, lambda names: found.rows(names, by=by), found.remarks
-    )
+    return _broken_down(options, found, by, found.remarks)
 
 
 @stats.command()
-@by_option(ERRORS_BY, "code,api,client,topic")
+@by_option(Errors)
 @input_options
 def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Error codes, how often, for whom, about what."""
-    key = tuple(ERRORS_BY[part] for part in by)
-    named = (Column("error", "Error"),) if "code" in by else ()
-    return _show(options, Errors(), "errors", (*named, *key, *Errors.COLUMNS), by=by)
+    return _broken_down(options, Errors(), by)
 
 
 @stats.command()
 @input_options
 def topics(options: ReadOptions) -> int:
     """Who writes to and reads from which topic, and how much."""
-    return _show(options, Topics(), "topics", Topics.COLUMNS)
+    statistic = Topics()
+    return shown(options, statistic, "topics", Topics.COLUMNS, statistic.rows)
 
 
 @stats.command()
@@ -188,12 +186,11 @@ def connections(options: ReadOptions, by: str) -> int:
 
 
 @stats.command()
-@by_option(sizes_of.BY, "what,api,client,topic")
+@by_option(SizesOf)
 @input_options
 def sizes(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Sizes of requests, answers and record batches, and how many records batches hold."""
-    columns = (*(sizes_of.BY[part] for part in by), *SizesOf.COLUMNS)
-    return _show(options, SizesOf(), "sizes", columns, by=by)
+    return _broken_down(options, SizesOf(), by)
 
 
 LEAST_WIDTH: Final = 1_000_000
@@ -215,4 +212,5 @@ def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
 @input_options
 def rates(options: ReadOptions, every: int = SECOND) -> int:
     """How much went through over time."""
-    return _show(options, Rates(every), "rates", Rates.COLUMNS)
+    statistic = Rates(every)
+    return shown(options, statistic, "rates", Rates.COLUMNS, statistic.rows)

@@ -171,7 +171,7 @@ class _Judge:
             return Outcome("gone", f"vanished without a FIN, {after}", where)
         if side == "broker":
             verb = "reset" if how == "rst" else "closed"
-            refused = sum(line["phase"] in FAILED for line in self._of_host(who[1]))
+            refused = sum(line["phase"] in FAILED for line in self.lines.get(("", who[1]), ()))
             more += f"; {plural(refused, 'connect')} of its host failed" if refused else ""
             return Outcome("gone", f"the broker {verb} its last connection, {after}{more}", where)
         verb = "reset its connections" if how == "rst" else "closed its connections"
@@ -183,10 +183,6 @@ class _Judge:
             verb += " without leaving its group"
         unclean = failed or lost or how == "rst" or member is not None
         return Outcome("gone" if unclean else "worked", f"{verb} {after}{more}", where)
-
-    def _of_host(self, host: str) -> list[Line]:
-        """Return connections of a host without a client id."""
-        return self.lines.get(("", host), [])
 
     # --- those who never came to a request
 

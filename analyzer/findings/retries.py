@@ -141,7 +141,7 @@ class Retries(Detector):
             )
             # Of a connection that began before the capture nobody knows whether it had to
             # authenticate again: the broker closes it then, and appends nothing.
-            early = tries.appended < 2 and all(_early(each, view) for each in unsure)
+            early = tries.appended < 2 and all(each[2] in _early_places(view) for each in unsure)
             records = f" of {plural(tries.records, 'record')}" if tries.records else ""
             yield view.finding(
                 self.rule("batch-twice"),
@@ -163,12 +163,6 @@ class Retries(Detector):
             return True
         client, broker = place.split(" ")
         return expired_at(view, client, broker, time_ns)
-
-
-def _early(each: tuple[Any, ...], view: View) -> bool:
-    """Return whether the broker closed the connection of a try, which had begun before the
-    capture."""
-    return each[2] in _early_places(view)
 
 
 @once

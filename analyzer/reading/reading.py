@@ -22,6 +22,7 @@ from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks, snaplen
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.inputs.spool import Spool
@@ -217,6 +218,12 @@ class Reading:
     def wanted(self) -> Bound | None:
         """The filter; None without one."""
         return None if self._filter is None else self._filter.bound
+
+    def times(self) -> Times:
+        """Return how times are written, once the first exchange is read."""
+        times = Times(self.options.time_format)
+        times.saw(self.first_ns)
+        return times
 
     def span(self) -> tuple[int | None, int | None]:
         """Return the requested time range, once the exchanges are read; None for no limit."""

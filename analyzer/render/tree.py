@@ -112,8 +112,9 @@ class TreeText:
             text = f"{node.name}: {shown(value)}{' ' if label else ''}{label}"
             yield from self._line(node, depth, text, leaf=not node.children, secret=secret)
             if self.inside is not None and isinstance(node.value, bytes) and slot is not None:
+                blank = " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
                 for line in self.inside(node, path):
-                    yield f"{self._blank()}{'  ' * (depth + 1)}{line}"
+                    yield f"{blank}{'  ' * (depth + 1)}{line}"
             if not self.show_hex and not _has_fields(node):
                 return
         for child in node.children:
@@ -132,9 +133,6 @@ class TreeText:
         name = label or (escaped(named.value) if isinstance(named.value, str) else named.value)
         versions = low.value if low.value == high.value else f"{low.value}-{high.value}"
         return f"{name} {versions}"
-
-    def _blank(self) -> str:
-        return " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
 
     def _line(
         self, node: Node, depth: int, text: str, *, leaf: bool, secret: bool = False

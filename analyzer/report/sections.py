@@ -17,8 +17,6 @@ from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
 from kafkascope.analyzer.report.collect import ReportFacts
-from kafkascope.analyzer.statistics import errors as errors_of
-from kafkascope.analyzer.statistics import latency as latency_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.errors import Errors
@@ -228,7 +226,6 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
     ]
     drawn.sort(key=lambda bar: -bar.parts[0][1])
     chart = bars("Excess latency, 95th percentile", drawn[:MOST_BARS]) if drawn else ""
-    columns_ = (latency_of.BY["api"], *Latency.COLUMNS)
     return Section(
         "latency",
         "Latency",
@@ -239,7 +236,7 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
         _tables(
             table(
                 "Latency by API",
-                columns_,
+                Latency.columns(["api"]),
                 lines,
                 times,
                 lambda line: api_is(line["api"]),
@@ -249,9 +246,8 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
 
 
 def _errors(facts: ReportFacts, times: Times, where: str) -> Section:
-    by = ("code", "api", "client", "topic")
-    lines = facts.errors.rows(facts.names, by=by)
-    chosen = (Column("error", "Error"), *(errors_of.BY[part] for part in by[1:]), *Errors.COLUMNS)
+    lines = facts.errors.rows(facts.names)
+    chosen = (Column("error", "Error"), *Errors.columns(("api", "client", "topic")))
 
     def evidence(line: Line) -> str:
         parts = [f"error == {line['error']}" if line["error"] != OTHERS else ""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import (
@@ -16,8 +16,8 @@ from kafkascope.analyzer.statistics.mergeable import (
     table,
     total,
 )
-from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames, topic_key
-from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, topic_key
+from kafkascope.analyzer.statistics.simple import Breakdown
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 
@@ -33,20 +33,11 @@ class Count(Measures):
     """(time, number)"""
 
 
-BY: Final = {
-    "code": Column("code", "Code", "count"),
-    "api": Column("api", "API"),
-    "client": Column("client", "Client"),
-    "broker": Column("broker", "Broker"),
-    "topic": Column("topic", "Topic"),
-    "group": Column("group", "Group"),
-}
-
-
-class Errors(ByKey[Count]):
+class Errors(Breakdown[Count]):
     """Error codes by API, client, broker, topic and group."""
 
     NAME = "errors"
+    USUAL = ("code", "api", "client", "topic")
     KEY = ("code", "api", "client_id", "host", "broker", "topic", "group")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
@@ -76,31 +67,27 @@ class Errors(ByKey[Count]):
             here = Count(1, row.time_ns, row.time_ns, (row.time_ns, row.number))
             self.values[key].merge(here)
 
-    def rows(
-        self,
-        names: TopicNames | None = None,
-        by: Sequence[str] = ("code", "api", "client", "topic"),
-    ) -> list[Line]:
-        """Return one line for each value of `by`, the most frequent first."""
-        found = self.grouped(by, names)
-        found.sort(key=lambda item: -item[1].count)
-        return [{**_named(key), **_line(key.get("code"), count)} for key, count in found]
+    @classmethod
+    def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
+        """Return the columns, the name of the error before its code."""
+        named = (Column("error", "Error"),) if "code" in by else ()
+        return (*named, *super().columns(by))
 
+    def weight(self, count: Count) -> int:
+        """Return how many there were."""
+        return count.count
 
-def _named(key: Line) -> Line:
-    """Return a key with the name of the error before its code."""
-    code = key.get("code")
-    if code is None:
-        return key
-    return {"error": OTHERS if code == OTHERS else error_name(code), **key}
-
-
-def _line(code: int | str | None, count: Count) -> Line:
-    retriable = ERRORS[code].retriable if isinstance(code, int) and code in ERRORS else None
-    return {
-        "count": count.count,
-        "retriable": retriable,
-        "first": count.first_ns,
-        "last": count.last_ns,
-        "number": None if count.first_exchange is None else count.first_exchange[1],
-    }
+    def line(self, key: Line, count: Count) -> Line:
+        """Return the line of a key."""
+        code = key.get("code")
+        known = ERRORS.get(code) if isinstance(code, int) else None
+        named = {} if code is None else {"error": code if code == OTHERS else error_name(code)}
+        return {
+            **named,
+            **key,
+            "count": count.count,
+            "retriable": None if known is None else known.retriable,
+            "first": count.first_ns,
+            "last": count.last_ns,
+            "number": None if count.first_exchange is None else count.first_exchange[1],
+        }

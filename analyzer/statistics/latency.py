@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
@@ -17,8 +16,8 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames, share
-from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, share
+from kafkascope.analyzer.statistics.simple import Breakdown
 
 LONG_POLL: Final = 400_000_000
 """A latency (ns) that is taken for trouble."""
@@ -45,18 +44,11 @@ class LatencyTimes(Measures):
     """(excess, minus the number of the exchange)"""
 
 
-BY: Final = {
-    "api": Column("api", "API"),
-    "version": Column("version", "Version", "count"),
-    "client": Column("client", "Client"),
-    "broker": Column("broker", "Broker"),
-}
-
-
-class Latency(ByKey[LatencyTimes]):
+class Latency(Breakdown[LatencyTimes]):
     """Latency by API, version, client and broker."""
 
     NAME = "latency"
+    USUAL = ("api",)
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
@@ -103,11 +95,32 @@ class Latency(ByKey[LatencyTimes]):
             if slowest is None or here > slowest:
                 times.slowest = here
 
-    def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
-        """Return one line for each value of `by`, the largest excess first."""
-        found = self.grouped(by, names)
-        found.sort(key=lambda item: -(item[1].beyond_wait.percentile(0.95) or 0))
-        return [{**key, **_line(times)} for key, times in found]
+    def weight(self, times: LatencyTimes) -> int:
+        """Return the excess of the slow ones, at the 95th percentile."""
+        return times.beyond_wait.percentile(0.95) or 0
+
+    def line(self, key: Line, times: LatencyTimes) -> Line:
+        """Return the line of a key."""
+        latency, excess, server = times.latency, times.beyond_wait, times.server
+        return {
+            **key,
+            "count": latency.count,
+            "p50": latency.percentile(0.5),
+            "p95": latency.percentile(0.95),
+            "p99": latency.percentile(0.99),
+            "max": latency.most,
+            "waited": times.waited,
+            "wait": share(times.wait, latency.total),
+            "excess_p50": excess.percentile(0.5),
+            "excess_p95": excess.percentile(0.95),
+            "excess_p99": excess.percentile(0.99),
+            "excess_max": excess.most,
+            "server_p50": server.percentile(0.5),
+            "server_p95": server.percentile(0.95),
+            "server_max": server.most,
+            "handshake_p50": times.handshake.percentile(0.5),
+            "slowest": None if times.slowest is None else -times.slowest[1],
+        }
 
     def remarks(self) -> list[str]:
         """Return a sentence for each API whose latency looks high and is a wait that clients asked
@@ -123,25 +136,3 @@ class Latency(ByKey[LatencyTimes]):
                     f"asked to wait nearly all: {duration(excess)} is excess"
                 )
         return found
-
-
-def _line(times: LatencyTimes) -> Line:
-    latency, excess, server = times.latency, times.beyond_wait, times.server
-    return {
-        "count": latency.count,
-        "p50": latency.percentile(0.5),
-        "p95": latency.percentile(0.95),
-        "p99": latency.percentile(0.99),
-        "max": latency.most,
-        "waited": times.waited,
-        "wait": share(times.wait, latency.total),
-        "excess_p50": excess.percentile(0.5),
-        "excess_p95": excess.percentile(0.95),
-        "excess_p99": excess.percentile(0.99),
-        "excess_max": excess.most,
-        "server_p50": server.percentile(0.5),
-        "server_p95": server.percentile(0.95),
-        "server_max": server.most,
-        "handshake_p50": times.handshake.percentile(0.5),
-        "slowest": None if times.slowest is None else -times.slowest[1],
-    }

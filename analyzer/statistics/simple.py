@@ -1,17 +1,19 @@
-"""Base of the statistics that are one table of measures by key, with keys that may be left out.
+"""Bases of the statistics that are one table of measures by key, with keys that may be left out.
 
-A subclass says what its key is (`key_of` or its own `add`), and makes lines of keys and measures.
+A subclass says what its key is, adds to the measures of keys, and makes lines of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from kafkascope.analyzer.identity import labels
 from kafkascope.analyzer.statistics.mergeable import OTHERS, Key, Keyed, Measures
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
+    Column,
+    Line,
     TopicNames,
     checked,
     stated,
@@ -20,8 +22,19 @@ from kafkascope.analyzer.statistics.model import (
 
 M = TypeVar("M", bound=Measures)
 
-CLIENT = ("client_id", "host")
+CLIENT: Final = ("client_id", "host")
 """Parts of a key that are shown as one column, `client`."""
+PARTS: Final = {
+    "what": Column("what", "What"),
+    "code": Column("code", "Code", "count"),
+    "api": Column("api", "API"),
+    "version": Column("version", "Version", "count"),
+    "client": Column("client", "Client"),
+    "broker": Column("broker", "Broker"),
+    "topic": Column("topic", "Topic"),
+    "group": Column("group", "Group"),
+}
+"""The columns of parts of keys."""
 
 
 class ByKey(Accumulator, Generic[M]):
@@ -68,3 +81,35 @@ class ByKey(Accumulator, Generic[M]):
         if found is None:
             found = sums[key] = self.values.kind()
         found.merge(value)
+
+
+class Breakdown(ByKey[M]):
+    """Measures by key, with lines for whatever parts of the key are asked for."""
+
+    USUAL: ClassVar[tuple[str, ...]]
+    """Parts that lines are for unless others are asked for."""
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        """Return the parts that lines may be for, as `PARTS` has them."""
+        return tuple(dict.fromkeys("client" if part in CLIENT else part for part in cls.KEY))
+
+    @classmethod
+    def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
+        """Return the columns of lines for some parts of the key."""
+        return (*(PARTS[part] for part in by), *cls.COLUMNS)
+
+    def rows(self, names: TopicNames | None = None, by: Sequence[str] = ()) -> list[Line]:
+        """Return one line for each value of some parts of the key, those with the most weight
+        first."""
+        found = self.grouped(by or self.USUAL, names)
+        found.sort(key=lambda item: -self.weight(item[1]))
+        return [self.line(key, measures) for key, measures in found]
+
+    def weight(self, measures: M) -> int:
+        """Return what lines are sorted by, the largest first."""
+        raise NotImplementedError
+
+    def line(self, key: Line, measures: M) -> Line:
+        """Return the line of a key."""
+        raise NotImplementedError

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, whole
-from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames
+from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row
 from kafkascope.analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved
-from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.statistics.simple import Breakdown
 
 
 @measured
@@ -24,18 +23,11 @@ class SizeCounts(Measures):
     """(bytes, minus the number of the exchange)"""
 
 
-BY: Final = {
-    "what": Column("what", "What"),
-    "api": Column("api", "API"),
-    "client": Column("client", "Client"),
-    "topic": Column("topic", "Topic"),
-}
-
-
-class SizesOf(ByKey[SizeCounts]):
+class SizesOf(Breakdown[SizeCounts]):
     """Sizes of requests and answers by API, of batches by topic, and of all of them by client."""
 
     NAME = "sizes"
+    USUAL = ("what", "api", "client", "topic")
     KEY = ("what", "api", "client_id", "host", "topic")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
@@ -76,26 +68,21 @@ class SizesOf(ByKey[SizeCounts]):
             sizes.largest = size, -number
         return sizes
 
-    def rows(
-        self,
-        names: TopicNames | None = None,
-        by: Sequence[str] = ("what", "api", "client", "topic"),
-    ) -> list[Line]:
-        """Return one line for each value of `by`, the largest first."""
-        found = self.grouped(by, names)
-        found.sort(key=lambda item: -(item[1].bytes.most or 0))
-        return [{**key, **_line(sizes)} for key, sizes in found]
+    def weight(self, sizes: SizeCounts) -> int:
+        """Return the size of the largest."""
+        return sizes.bytes.most or 0
 
-
-def _line(sizes: SizeCounts) -> Line:
-    return {
-        "count": sizes.bytes.count,
-        "p50": sizes.bytes.percentile(0.5),
-        "p95": sizes.bytes.percentile(0.95),
-        "p99": sizes.bytes.percentile(0.99),
-        "max": sizes.bytes.most,
-        "total": sizes.bytes.total,
-        "records_p50": sizes.records.percentile(0.5),
-        "records_max": sizes.records.most,
-        "largest": None if sizes.largest is None else -sizes.largest[1],
-    }
+    def line(self, key: Line, sizes: SizeCounts) -> Line:
+        """Return the line of a key."""
+        return {
+            **key,
+            "count": sizes.bytes.count,
+            "p50": sizes.bytes.percentile(0.5),
+            "p95": sizes.bytes.percentile(0.95),
+            "p99": sizes.bytes.percentile(0.99),
+            "max": sizes.bytes.most,
+            "total": sizes.bytes.total,
+            "records_p50": sizes.records.percentile(0.5),
+            "records_max": sizes.records.most,
+            "largest": None if sizes.largest is None else -sizes.largest[1],
+        }

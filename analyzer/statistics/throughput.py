@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
@@ -20,11 +19,10 @@ from kafkascope.analyzer.statistics.model import (
     Exchange,
     Line,
     Row,
-    TopicNames,
     per_second,
     share,
 )
-from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.statistics.simple import Breakdown
 
 
 @measured
@@ -50,13 +48,6 @@ class Traffic(Measures):
     last_ns: int | None = most()
 
 
-BY: Final = {
-    "api": Column("api", "API"),
-    "version": Column("version", "Version", "count"),
-    "client": Column("client", "Client"),
-    "broker": Column("broker", "Broker"),
-}
-
 STATES: Final = {
     "answered": "answered",
     "no-reply": "no_reply",
@@ -67,10 +58,11 @@ STATES: Final = {
 }
 
 
-class Throughput(ByKey[Traffic]):
+class Throughput(Breakdown[Traffic]):
     """Traffic by API, version, client and broker."""
 
     NAME = "apis"
+    USUAL = ("api",)
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
@@ -116,31 +108,30 @@ class Throughput(ByKey[Traffic]):
         if traffic.last_ns is None or time_ns > traffic.last_ns:
             traffic.last_ns = time_ns
 
-    def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
-        """Return one line for each value of `by`, the most frequent first."""
-        found = self.grouped(by, names)
-        found.sort(key=lambda item: -item[1].count)
-        return [{**key, **_line(traffic)} for key, traffic in found]
+    def weight(self, traffic: Traffic) -> int:
+        """Return how many there were."""
+        return traffic.count
 
-
-def _line(traffic: Traffic) -> Line:
-    first, last = traffic.first_ns, traffic.last_ns
-    return {
-        "count": traffic.count,
-        "per_second": per_second(traffic.count, first, last),
-        "answered": traffic.answered,
-        "no_reply": traffic.no_reply,
-        "open": traffic.open,
-        "lost": traffic.lost,
-        "unpaired": traffic.unpaired,
-        "failed": traffic.failed,
-        "undecoded": traffic.undecoded,
-        "request_bytes": traffic.request_bytes,
-        "response_bytes": traffic.response_bytes,
-        "records": traffic.records,
-        "throttled": traffic.throttled,
-        "throttled_share": share(traffic.throttled, traffic.answered),
-        "throttle": traffic.throttle_ms * 1_000_000,
-        "first": first,
-        "last": last,
-    }
+    def line(self, key: Line, traffic: Traffic) -> Line:
+        """Return the line of a key."""
+        first, last = traffic.first_ns, traffic.last_ns
+        return {
+            **key,
+            "count": traffic.count,
+            "per_second": per_second(traffic.count, first, last),
+            "answered": traffic.answered,
+            "no_reply": traffic.no_reply,
+            "open": traffic.open,
+            "lost": traffic.lost,
+            "unpaired": traffic.unpaired,
+            "failed": traffic.failed,
+            "undecoded": traffic.undecoded,
+            "request_bytes": traffic.request_bytes,
+            "response_bytes": traffic.response_bytes,
+            "records": traffic.records,
+            "throttled": traffic.throttled,
+            "throttled_share": share(traffic.throttled, traffic.answered),
+            "throttle": traffic.throttle_ms * 1_000_000,
+            "first": first,
+            "last": last,
+        }

@@ -100,7 +100,7 @@ def _of_api(usage: Usage, api: str, used: list[int], release: str) -> Reason | N
     if negotiates and len(missing) < len(used):
         # It knows a version that is there, and asks which are.
         return None
-    what = f"{api} {_listed(missing)}"
+    what = f"{api} v{','.join(map(str, missing))}"
     if there is None:
         return _without(usage, api, what, release)
     has = f"{release} has {_span(there)}"
@@ -161,10 +161,6 @@ def _since(api: str, missing: list[int]) -> str:
         if span.removed:
             words.append(f"gone since {span.removed}")
     return f" ({'; '.join(dict.fromkeys(words))})" if words else ""
-
-
-def _listed(versions: list[int]) -> str:
-    return "v" + ",".join(map(str, versions))
 
 
 def _span(versions: Versions) -> str:

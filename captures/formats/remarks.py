@@ -80,7 +80,7 @@ class Remarks:
         mine = self.files.get(file)
         if not mine:
             return ""
-        found = mine[bisect_right(mine, at, key=_start) - 1]
+        found = mine[bisect_right(mine, at, key=lambda found: found.start) - 1]
         return found.text if found.start <= at < found.end and not found.about else ""
 
     def about(self, whom: str, file: int, at: int) -> str:
@@ -89,10 +89,6 @@ class Remarks:
             if (number, found.start) > (file, at):
                 return found.text
         return ""
-
-
-def _start(found: Remark) -> int:
-    return found.start
 
 
 __all__ = ["OURS", "Remark", "Remarks", "remark"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkascope.analyzer.statistics.histogram import Histogram
-from kafkascope.analyzer.statistics.latency import BY, Latency
+from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
@@ -61,11 +61,11 @@ class LatencyBoard(ChartedBoard):
 
     def make_sheet(self) -> Sheet:
         """Return the columns of `stats latency --by`."""
-        key = [BY[part] for part in self.by]
         found = {column.name: column for column in Latency.COLUMNS}
         first = WITH_WAITS if self.waits else WITHOUT
         order = dict.fromkeys(("count", *first, *found))
         columns = [found[name] for name in order if not found[name].wide]
+        key = Latency.columns(self.by)[: len(self.by)]
         return Sheet((*key, *columns), keep=(*self.by, *first[1:4], "count", first[0]))
 
     def identity(self, line: Line) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.statistics.sizes import BY, SizesOf
+from kafkascope.analyzer.statistics.sizes import SizesOf
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.text import columns_taken, cut, padded, safe
 from kafkascope.tui.host import Host
@@ -114,9 +114,7 @@ SHEETS: Final[dict[str, Callable[[], Sheet]]] = {
         alarms=ALARMS,
         keep=("share", "produced_records", "fetched_records"),
     ),
-    "Batches": lambda: Sheet(
-        (BY["api"], BY["client"], *SizesOf.COLUMNS), keep=("count", "p50", "max")
-    ),
+    "Batches": lambda: Sheet(SizesOf.columns(("api", "client")), keep=("count", "p50", "max")),
     "Leaders": lambda: Sheet(
         [c for c in Cluster.LEADER_COLUMNS if not c.wide and c.name != "topic"],
         alarms={"errors": "!", "changes": "?"},
