@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import random
 import ssl
 import subprocess
@@ -9,20 +10,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from kafkascope.captures.tls.derive import Keys, traffic_keys
+from kafkascope.captures.tls.derive import Keys, key_block, traffic_keys
 from kafkascope.captures.tls.keylog import KeyLog
 from kafkascope.captures.tls.protection import (
     BadRecord,
     protection_12,
     protection_13,
 )
-from kafkascope.captures.tls.suites import SUITES, suite_of
+from kafkascope.captures.tls.suites import SUITES, Suite, suite_of
 from tests.authority import Authority
-from tests.captures.tls.opened import Opened, opened
+from tests.captures.tls.opened import Opened, opened, records
 from tests.captures.tls.test_derive import CLIENT_TRAFFIC, SERVER_TRAFFIC
 from tests.captures.tls.test_handshake import Bytes, contexts, talk
+from tests.captures.tls.writer import CLIENT, Talk
 
 HEX = bytes.fromhex
 GCM = suite_of(0x1301)
@@ -73,15 +76,13 @@ def test_how_long_a_record_may_be() -> None:
 
 SUPPORTED = [suite for suite in SUITES.values() if suite.cipher]
 MODERN = [suite for suite in SUPPORTED if not suite.exchange]
-OLDER = [suite for suite in SUPPORTED if suite.exchange]
 KINDS = [suite_of(each) for each in (0x9C, 0xCCA8, 0xC09D, 0xC0A0, 0x2F, 0xC028)]
 
 
 @pytest.mark.parametrize("etm", [False, True])
 @pytest.mark.parametrize("suite", MODERN + KINDS, ids=lambda suite: suite.name)
-def test_garbage_is_a_bad_record(suite: object, etm: bool) -> None:
+def test_garbage_is_a_bad_record(suite: Suite, etm: bool) -> None:
     source = random.Random(1)
-    assert isinstance(suite, type(GCM))
     if not suite.exchange:
         protection = protection_13(suite, bytes(48 if suite.hash == "sha384" else 32))
     else:
@@ -166,3 +167,60 @@ def test_nothing_heavy_is_loaded_before_a_secret_is_used() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
     assert run.stdout.strip() == b"[]"
+
+
+@pytest.mark.parametrize("etm", [False, True])
+@pytest.mark.parametrize("suite", MODERN + KINDS, ids=lambda suite: suite.name)
+def test_any_flipped_bit_is_a_bad_record(suite: Suite, etm: bool) -> None:
+    talk = Talk(suite.number, etm=etm)
+    before = len(talk.sent)
+    talk.client(b"a request").client(b"x" * 40)
+    if suite.exchange:
+        keys = key_block(suite, talk.master, talk.client_random, talk.server_random)
+        protection = protection_12(suite, keys[CLIENT], etm)
+        first = 1  # behind the Finished
+    else:
+        protection = protection_13(suite, talk.secrets["CLIENT_TRAFFIC_SECRET_0"])
+        first = 0
+    for index, sent in enumerate(talk.sent[before:]):
+        for bit in range(8 * len(sent.data)):
+            if bit // 8 in (3, 4):
+                continue  # the length is where the body ends
+            data = bytearray(sent.data)
+            data[bit // 8] ^= 1 << bit % 8
+            with pytest.raises(BadRecord):
+                protection.open(first + index, *records(bytes(data))[0])
+        kind, version, body = records(sent.data)[0]
+        for wrong in (first + index + 1, first + index - 1):
+            with pytest.raises(BadRecord):
+                protection.open(wrong, kind, version, body)
+        for cut in (body[:-1], body[1:], body + b"\0", body[16:], body[:-16], b""):
+            with pytest.raises(BadRecord):
+                protection.open(first + index, kind, version, cut)
+        assert protection.open(first + index, kind, version, body) == (23, sent.plain)
+        if not suite.mac:
+            # Stream ciphers: a byte of plaintext lies where `start` says.
+            assert len(body) >= protection.start + len(sent.plain)
+
+
+def test_any_wrong_padding_of_cbc_is_a_bad_record() -> None:
+    """Padding behind a MAC that is right: each of its bytes counts, also one that says too much."""
+    keys = Keys(bytes(16), b"", b"m" * 20)
+    suite = suite_of(0x2F)
+    header = bytes(8) + b"\x17\3\3\0\5"
+    content = b"right" + hmac.digest(keys.mac, header + b"right", "sha1")
+    protection = protection_12(suite, keys, False)
+
+    def body(padding: bytes) -> bytes:
+        encryptor = Cipher(algorithms.AES(keys.key), modes.CBC(b"i" * 16)).encryptor()
+        return b"i" * 16 + encryptor.update(content + padding)
+
+    for right in (7, 23, 247):
+        padding = bytes((right - 1,)) * right
+        assert (len(content) + len(padding)) % 16 == 0
+        assert protection.open(0, 23, 0x303, body(padding)) == (23, b"right")
+        for at in range(right):
+            wrong = bytearray(padding)
+            wrong[at] ^= 0x41
+            with pytest.raises(BadRecord):
+                protection.open(0, 23, 0x303, body(bytes(wrong)))
