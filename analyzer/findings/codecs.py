@@ -145,7 +145,7 @@ class Codecs(Detector):
         then = f"it stood still for {after}" if old else f"it left {after} later"
         if len({event.number for event in fetches}) > 1:
             then = f"it got them {len({event.number for event in fetches})} times"
-        why = f"; its Fetch is older than v{ZSTD_FETCHES.low}, the first with zstd" if old else ""
+        why = older(ZSTD_FETCHES.low - 1) if old else ""
         return view.finding(
             self.rule("batch-codec"),
             f"{who} was sent batches of {listed(topics)} in {', '.join(codecs)} and got no "
@@ -230,6 +230,12 @@ def _judged(lives: Iterable[MemberLife], fetches: list[Event], version: int | No
         elif each.bare and each.left and after <= limit("stuck.leaves"):
             return after
     return None
+
+
+def older(version: int) -> str:
+    """Return what follows for zstd from the latest version of Fetch that a reader sends."""
+    first = ZSTD_FETCHES.low
+    return f"; its Fetch is older than v{first}, the first with zstd" if version < first else ""
 
 
 def one_topic(row: Row) -> str:

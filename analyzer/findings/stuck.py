@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.codecs import EXTRA
+from kafkascope.analyzer.findings.codecs import EXTRA, FETCH, ZSTD_FETCHES, older
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import (
@@ -23,6 +23,7 @@ from kafkascope.analyzer.findings.view import (
     places_of,
     plural,
 )
+from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import at
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Stall
@@ -92,7 +93,9 @@ class Readers(Detector):
         else:
             text = f"{where} was committed {worst.times} times within {took} by {listed(clients)}"
         text += carried(
-            fetched_by(view, place.topic, place.number, place.readers, set(worst.numbers))
+            view,
+            fetched_by(view, place.topic, place.number, place.readers, set(worst.numbers)),
+            {(client_id, host) for client_id, _, host in who},
         )
         behind = (place.log_end or 0) - worst.offset
         if worst.over:
@@ -130,7 +133,8 @@ class Readers(Detector):
         return view.finding(
             self.rule("reader-stuck"),
             f"offset {found.offset:,} of {topic}-{found.number} was read {len(times)} times "
-            f"within {duration(max(times) - min(times))} by {client}{carried(found.fetches)}, and "
+            f"within {duration(max(times) - min(times))} by {client}"
+            f"{carried(view, found.fetches, {found.client})}, and "
             f"it never asked for more{waits}",
             all_of("api == Fetch", among("number", numbers[:100])),
             count=len(times),
@@ -250,8 +254,9 @@ def fetched_by(
     ]
 
 
-def carried(fetches: Iterable[Event]) -> str:
-    """Return what a reader has to understand of their records: the codec, the schema."""
+def carried(view: View, fetches: Iterable[Event], readers: Collection[ClientKey]) -> str:
+    """Return what readers have to understand of their records: the codec, and whether it is younger
+    than they are; the schema."""
     codecs: set[str] = set()
     schemas: set[int] = set()
     for each in fetches:
@@ -259,6 +264,13 @@ def carried(fetches: Iterable[Event]) -> str:
         if "schema" in each.about:
             schemas.add(each.about["schema"])
     text = f"; the records are compressed with {listed(sorted(codecs))}" if codecs else ""
+    if "zstd" in codecs:
+        sent = [
+            int(str(version))
+            for (client_id, host, _, _, key, version), _ in view.base.clients.values.items()
+            if key == FETCH and (str(client_id or ""), str(host)) in readers
+        ]
+        text += older(max(sent, default=ZSTD_FETCHES.low))
     if schemas:
         word = "id" if len(schemas) == 1 else "ids"
         text += f"; values carry schema {word} {listed(sorted(schemas))}"

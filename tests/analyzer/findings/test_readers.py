@@ -71,14 +71,14 @@ class Readers(Members):
         wire.broker(response(api, version, self.ids, **answer))
 
 
-def failing(times: int, *, commits: bool, stays: Seconds = 0.1) -> Readers:
+def failing(times: int, *, commits: bool, stays: Seconds = 0.1, **fetch: int) -> Readers:
     """An application that fails on what it is given and starts again."""
     group = Readers()
     for life in range(times):
         name, at = f"a#{life}", 10 * life
         group.join(name, at, 1, (name,))
         group.start(name, at + 1, 5 if commits else -1)
-        group.fetch(name, at + 2, 5 if commits else 0)
+        group.fetch(name, at + 2, 5 if commits else 0, **fetch)
         if commits and life == 0:
             group.commit(name, at + 2.05, 5)
         group.leave(name, at + Fraction(41, 20) + stays)
@@ -94,6 +94,16 @@ def test_who_comes_back_to_one_offset_is_stuck(times: int, stuck: bool, commits:
         assert told["reader-stuck"].severity == "error"
         assert f"was read {times} times" in told["reader-stuck"].text
         assert told.get("redelivered") is None or told["redelivered"].because
+
+
+@pytest.mark.parametrize(("version", "old"), [(4, True), (9, True), (10, False), (11, False)])
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_who_is_stuck_on_a_codec_that_is_younger(codec: str, version: int, old: bool) -> None:
+    """The version of Fetch tells the age of any client."""
+    group = failing(4, commits=True, version=version, attributes=CODECS[codec])
+    text = group.told()["reader-stuck"].text
+    assert f"compressed with {codec}" in text
+    assert ("its Fetch is older than v10" in text) == (old and codec == "zstd")
 
 
 def test_who_commits_nothing_and_stays_is_not_stuck() -> None:
