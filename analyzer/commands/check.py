@@ -159,8 +159,7 @@ def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_t
 def block(cause: Cause, times: Times, width: int) -> Iterable[tuple[str, str]]:
     """(line, style): severity and sentence, how often and when, what followed, evidence, advice."""
     finding = cause.finding
-    head = f"{finding.severity}: {finding.text}"
-    for part in wrapped(head, width, hanging=INDENT):
+    for part in wrapped(f"{finding.severity}: {finding.text}", width, hanging=INDENT):
         yield part, SIGNS[finding.severity]
     when = ""
     if finding.first_ns is not None:

@@ -70,8 +70,7 @@ def clients(
                 columns, lines, name = Clients.API_COLUMNS, found.apis(), "client-api"
             else:
                 extra = (BREAKS,) if release is None else VERDICT
-                names = reading.capture.context.names
-                ends = {} if findings is None else outcomes(findings, names)
+                ends = {} if findings is None else outcomes(findings, reading.capture.context.names)
                 if findings is not None and selects:
                     ends = of_selection(found, ends, findings.base.clients)
                 columns, name = (*Clients.COLUMNS, *extra, *OUTCOME), "client"

@@ -65,8 +65,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     target = _target(options.output)
     redaction = Redaction(redact, Pseudonyms(same_length=True))
     with Reading(options) as reading:
-        names = reading.capture.source.names
-        making = Making(redaction, per_version=per_version, captures=names)
+        making = Making(redaction, per_version=per_version, captures=reading.capture.source.names)
         try:
             for _, exchange in reading.rows():
                 making.add(exchange)

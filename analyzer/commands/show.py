@@ -72,8 +72,7 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
             some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
             told = reading.told
             say(f"there is no exchange {some} ({told} in all)")
-        code = reading.finish(tls=False)
-        return code or (2 if missing and first else 0)
+        return reading.finish(tls=False) or (2 if missing and first else 0)
 
 
 def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:

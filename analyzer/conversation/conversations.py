@@ -341,8 +341,7 @@ class Undecided(Resumable):
         direction = chunk.direction
         if self._expected(direction) != self._expected(1 - direction):
             client = direction if self._expected(direction) else 1 - direction
-            head = self._heads[client]
-            reason = describe(head)
+            reason = describe(self._heads[client])
             known = reason.startswith(("TLS", "HTTP", "SSH"))
             return reason if known else self._conversation(client)
         if direction and self.connection.handshake:
@@ -395,14 +394,13 @@ class Undecided(Resumable):
         piece = first.pieces[0]
         # Of the first packet only: how many come at once is a matter of reading.
         size = first.pieces[1].start if len(first.pieces) > 1 else len(first.data)
-        part = Part(piece.file, piece.at, size, piece.packet)
         frame = Frame(
             first.data[: min(size, 64)],
             first.offset,
             size - 4,
             piece.time_ns,
             piece.time_ns,
-            (part,),
+            (Part(piece.file, piece.at, size, piece.packet),),
         )
         connection = self.connection
         ends = (connection.a, connection.b)

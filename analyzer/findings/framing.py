@@ -137,8 +137,7 @@ class Framing(Detector):
         found: dict[tuple[str, str, str], tuple[Seen, list[Any]]] = {}
         for (number, first_ns), orphans in self.orphans.items():
             if (number, first_ns) in whole and orphans.client and orphans.broker:
-                place = (*orphans.client, orphans.broker)
-                seen, numbers = found.setdefault(place, (Seen(), []))
+                seen, numbers = found.setdefault((*orphans.client, orphans.broker), (Seen(), []))
                 seen.take(count=orphans.count, first=orphans.first, last_ns=orphans.last_ns)
                 numbers.append(number)
         for (client_id, host, broker), (seen, numbers) in sorted(found.items()):

@@ -36,8 +36,7 @@ def offers(view: View) -> dict[tuple[str, str, str], Offer]:
         of_4 = usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4
         for api, (first, last) in usage.offered.items():
             least = first_taken(api, first) if of_4 else first
-            key = (usage.identity.client_id or "", usage.identity.host, api)
-            found[key] = Offer(least, last)
+            found[(usage.identity.client_id or "", usage.identity.host, api)] = Offer(least, last)
     return found
 
 

@@ -107,8 +107,7 @@ class Starts(Detector):
             begins = audit.bounds.get((topic, number), ([], []))[0]
             records = offset - max(0, told_at(begins, time_ns))
             if records > 0 and _first(reads) == offset:
-                name = view.client(client, host)
-                start = Start(topic, number, name, records, time_ns, seen)
+                start = Start(topic, number, view.client(client, host), records, time_ns, seen)
                 found.setdefault(group, []).append(start)
         for group, starts in sorted(found.items()):
             yield self._finding(group, starts, view)

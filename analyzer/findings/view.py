@@ -159,8 +159,7 @@ class View:
 
     def client(self, client_id: Any, host: Any) -> str:
         """Return the name of a client."""
-        named = str(client_id or ""), str(host)
-        return spelled(self._titles.get(named) or client_id or host)
+        return spelled(self._titles.get((str(client_id or ""), str(host))) or client_id or host)
 
     def topic(self, key: Any) -> str:
         """Return the name of a topic."""

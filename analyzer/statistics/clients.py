@@ -238,8 +238,7 @@ class Clients(ByKey[Used]):
         items, target = self.values.items(), self.targets()
         for (*who, number, version), used in items:
             if version >= 0:
-                place = target[Identity(*who)], _api_name(number)
-                by_api.setdefault(place, Used()).merge(used)
+                by_api.setdefault((target[Identity(*who)], _api_name(number)), Used()).merge(used)
         return [
             {
                 **_who(usage.identity),

@@ -64,8 +64,7 @@ class Errors(Breakdown[Count]):
                 topic_key(error.topic, error.topic_id),
                 error.group,
             )
-            here = Count(1, row.time_ns, row.time_ns, (row.time_ns, row.number))
-            self.values[key].merge(here)
+            self.values[key].merge(Count(1, row.time_ns, row.time_ns, (row.time_ns, row.number)))
 
     @classmethod
     def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:

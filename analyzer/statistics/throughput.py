@@ -89,8 +89,7 @@ class Throughput(Breakdown[Traffic]):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count an exchange."""
         client = host_of(row.client_address)
-        key = (row.api, row.api_version, row.client_id, client, row.broker_address)
-        traffic = self.values[key]
+        traffic = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
         traffic.count += 1
         state = STATES[row.state]
         setattr(traffic, state, getattr(traffic, state) + 1)

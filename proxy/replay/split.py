@@ -32,8 +32,7 @@ def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body
     for slot, topic in _topic_slots(layout):
         for each in body[slot.name] or ():
             for node, share in _shares(slot, topic, each, leader_of).items():
-                part = parts.setdefault(node, _emptied(layout, body))
-                part[slot.name].append(share)
+                parts.setdefault(node, _emptied(layout, body))[slot.name].append(share)
     return parts or {-1: body}
 
 
@@ -106,8 +105,7 @@ def by_coordinator(
         parts: dict[int, Body] = {}
         for each in body[slot.name] or ():
             node = node_of(each[name] if name else each)
-            part = parts.setdefault(node, {**body, slot.name: []})
-            part[slot.name].append(each)
+            parts.setdefault(node, {**body, slot.name: []})[slot.name].append(each)
         if parts:
             return parts
     for slot in layout.body.slots:

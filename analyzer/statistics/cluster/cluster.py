@@ -315,8 +315,7 @@ class Cluster(Accumulator):
         sums: dict[tuple[Any, Any], Leader] = {}
         for (topic, partition), found in self._leaders.items():
             # Known by its name here and by its id there.
-            key = topic_label(topic, names), partition
-            sums.setdefault(key, Leader()).merge(found)
+            sums.setdefault((topic_label(topic, names), partition), Leader()).merge(found)
         for (topic, partition), found in sums.items():
             latest = found.latest or (None, None, -1, (), (), ())
             history = [leader for _, leader in found.leaders]

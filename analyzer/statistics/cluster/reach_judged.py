@@ -67,8 +67,7 @@ class JudgedReach:
             self.told.setdefault(node, []).append(client)
         self._contacts: dict[ClientKey, dict[tuple[str, int], Contact]] = {}
         for (client_id, client_host, host, port), contact in contacts.items():
-            mine = self._contacts.setdefault((client_id, client_host), {})
-            mine[plain(host), port] = contact
+            self._contacts.setdefault((client_id, client_host), {})[plain(host), port] = contact
         self._answered = {
             (client_host, plain(host), port)
             for (_, client_host, host, port), contact in contacts.items()
@@ -145,8 +144,7 @@ class JudgedReach:
         for who in dict.fromkeys((client, ("", client[1]))):
             for (host, number), contact in self._contacts.get(who, {}).items():
                 if number == port:
-                    sum_ = found.setdefault(host, Contact())
-                    sum_.merge(contact)
+                    found.setdefault(host, Contact()).merge(contact)
         return found
 
     def _names_of(self, client: ClientKey) -> dict[int, set[str]]:

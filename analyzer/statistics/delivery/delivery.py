@@ -129,8 +129,7 @@ class Reads(Measures):
         if self.position is not None:
             times.add(self.position)
         for time_ns, offset in sorted(times):
-            about = {"offset": offset, "end_ns": time_ns}
-            yield Event(time_ns, "", 0, 0, "stand", about)
+            yield Event(time_ns, "", 0, 0, "stand", {"offset": offset, "end_ns": time_ns})
         if self.away_ns is not None:
             yield Event(self.away_ns, "", 0, 0, "away", {"end_ns": self.away_ns})
 

@@ -234,8 +234,7 @@ class Groups(Accumulator):
             return self._members
         found: dict[str, dict[tuple[str, int], Presence]] = {}
         for (name, member, generation), presence in self._presences.items():
-            here = found.setdefault(str(name), {})
-            here[member, generation] = presence
+            found.setdefault(str(name), {})[member, generation] = presence
         self._members = found
         return found
 

@@ -111,8 +111,7 @@ class Offsets:
     async def _fetch(self, request: Request) -> Body:
         body = request.body
         if "groups" not in body:
-            result = self._committed(body["group_id"], body["topics"])
-            return {"error_code": 0, "topics": result}
+            return {"error_code": 0, "topics": self._committed(body["group_id"], body["topics"])}
         groups = []
         for each in body["groups"]:
             error = self._consumers.check_member(
