@@ -6,8 +6,7 @@ import functools
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -20,8 +19,7 @@ from kafkascope.analyzer.text import safe
 MIN_WIDTH: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class TableFormat:
+class TableFormat(NamedTuple):
     """How rows are printed."""
 
     name: Format

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.findings.explanations import EXPLANATIONS, Explanation
 from kafkascope.analyzer.findings.model import RANK, Finding, order
@@ -35,8 +35,7 @@ _Known: TypeAlias = tuple[str, Finding]
 """A finding behind its id, which is computed anew whenever one asks for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """A finding that nothing explains, with all that followed from it."""
 
     finding: Finding

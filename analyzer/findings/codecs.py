@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
@@ -55,8 +54,7 @@ class Old(Seen):
     version: int | None = most()
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(NamedTuple):
     """Records of a partition that a client was sent, and behind which it never went on."""
 
     topic: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
@@ -15,8 +14,7 @@ from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.text import spelled
 
 
-@dataclass(frozen=True, slots=True)
-class LagGrowth:
+class LagGrowth(NamedTuple):
     """A partition whose lag grows."""
 
     place: AuditedPartition

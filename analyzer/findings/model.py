@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     """Names of the thresholds that decide whether and how it is told, see `limits`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
 class Finding:
     """An observation about the traffic."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
@@ -34,8 +33,7 @@ class Outside(Seen):
     """(time, offset asked, log start, high watermark)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """What is told of a partition."""
 
     place: str

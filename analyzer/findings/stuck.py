@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.codecs import EXTRA, FETCH, ZSTD_FETCHES, older
@@ -34,8 +33,7 @@ from kafkascope.analyzer.text import spelled
 MOST_CLIENTS: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class StuckPartition:
+class StuckPartition(NamedTuple):
     """A partition that a group does not get on with."""
 
     place: AuditedPartition
@@ -196,8 +194,7 @@ def _committed(place: AuditedPartition) -> StuckPartition | None:
     return StuckPartition(place, offset, len(times), times[-1], times[0]) if grown else None
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(NamedTuple):
     """A partition that a client reads from the same offset on, and no further."""
 
     client: tuple[str, str]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.times import SECOND
 
@@ -71,8 +70,7 @@ def _seconds(ns: int) -> str:
 _NUMBER: Final = re.compile(r"\d{1,8}(\.\d{1,9})?\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """An end of a time range, as far as it is known before the capture is read."""
 
     kind: Literal["absolute", "clock", "start", "end"]

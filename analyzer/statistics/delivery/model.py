@@ -83,7 +83,7 @@ LAG_COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
 class Happening:
     """Something worth telling."""
 
