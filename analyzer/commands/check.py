@@ -123,7 +123,7 @@ def check(
         if not options.quiet:
             for sentence in findings.beyond():
                 say(sentence)
-        if not options.quiet and reading.told:
+        if not options.quiet and reading.exchanges_read:
             say(f"{_summary(causes)}")
         if fail_on != NEVER and any(RANK[f.severity] <= RANK[fail_on] for f in found):  # type: ignore[index]
             return code if code not in (0, 4) else FOUND
@@ -131,17 +131,16 @@ def check(
 
 
 def _summary(causes: list[Cause]) -> str:
-    told = [plural(n, word) for word, n in counted(causes).items() if n]
-    return ", ".join(told) if told else "nothing found"
+    counts = [plural(n, word) for word, n in counted(causes).items() if n]
+    return ", ".join(counts) if counts else "nothing found"
 
 
 def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_too: bool) -> None:
     """Blocks of causes, and chats in one line at the end unless they are wanted as blocks."""
     width = output.width or PIPE_WIDTH
-    told = list(causes)
-    told, chats = (told, []) if chats_too else apart(told)
+    shown, chats = (list(causes), []) if chats_too else apart(list(causes))
     between = False
-    for cause in told:
+    for cause in shown:
         if between:
             output.line("")
         between = True
@@ -166,19 +165,19 @@ def block(cause: Cause, times: Times, width: int) -> Iterable[tuple[str, str]]:
         when = f", {times.text(finding.first_ns)}"
         if finding.last_ns not in (None, finding.first_ns):
             when += f" to {times.text(finding.last_ns or 0)}"
-    told = [f"{finding.name}, {finding.count:,} x{when}".split()]
+    parts = [f"{finding.name}, {finding.count:,} x{when}".split()]
     if cause.consequences:
-        told.append(f"therefore: {cause.therefore()}".split())
+        parts.append(f"therefore: {cause.therefore()}".split())
     if finding.filter:
         # Blanks between the words of a filter mean nothing: it can be copied with its line breaks.
-        told.append(["see:", "-Y", *_WORD.findall(safe(shlex.quote(finding.filter)))])
+        parts.append(["see:", "-Y", *_WORD.findall(safe(shlex.quote(finding.filter)))])
     if finding.connects:
         command = ["see:", "kafkascope", "stats", "connections", "INPUT", "-Y"]
-        told.append([*command, *_WORD.findall(safe(shlex.quote(finding.connects)))])
-    told.append(f"do: {finding.advice}".split())
+        parts.append([*command, *_WORD.findall(safe(shlex.quote(finding.connects)))])
+    parts.append(f"do: {finding.advice}".split())
     if finding.link:
-        told.append(f"more: kafkascope errors {finding.link}".split())
-    for words in told:
+        parts.append(f"more: kafkascope errors {finding.link}".split())
+    for words in parts:
         for part in packed(words, width, indent=INDENT, hanging=INDENT * 2):
             yield part, ""
 

@@ -70,7 +70,7 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
                 break
         if missing and not options.quiet:
             some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
-            told = reading.told
+            told = reading.exchanges_read
             say(f"there is no exchange {some} ({told} in all)")
         return reading.finish(tls=False) or (2 if missing and first else 0)
 

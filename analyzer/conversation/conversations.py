@@ -93,15 +93,15 @@ class Conversations(Resumable):
         number = event.connection.number
         current = self._open.get(number)
         if type(current) is Conversation:
-            told = current.feed(event)
+            exchanges = current.feed(event)
             if type(event) is Closed:
                 self._forget(number, event)
             elif type(event) is Chunk:
                 # As if all of it stayed: what does is counted when it matters.
                 self.context.waiting += len(event.data)
             if self.context.waiting > self._enough:
-                told += self._relieved()
-            return told
+                exchanges += self._relieved()
+            return exchanges
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
         out: list[Exchange] = []

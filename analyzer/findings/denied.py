@@ -140,13 +140,15 @@ class Denials(Detector):
     ) -> Finding:
         who = view.client(*client)
         users = sorted({user for _, _, denied in parts for user in denied.users})
-        told: list[str] = []
+        refusals: list[str] = []
         topics: set[str] = set()
         groups: set[str] = set()
         for code, api, denied in parts:
             named = sorted(map(view.topic, denied.places))
             places = f" on {listed(named)}" if named else ""
-            told.append(f"{plural(denied.count, f'{api} request')}{places} got {error_name(code)}")
+            refusals.append(
+                f"{plural(denied.count, f'{api} request')}{places} got {error_name(code)}"
+            )
             topics.update(named if code == TOPIC else ())
             groups.update(named if code == GROUP else ())
         codes = sorted({code for code, _, _ in parts})
@@ -154,7 +156,7 @@ class Denials(Detector):
         # What differs from topics comes behind what is said of all.
         advices = sorted({_advice(code, api) for code, api, _ in parts})
         advice = " ".join(each or rule.advice for each in advices)
-        what = "; ".join(told[:MOST_PARTS])
+        what = "; ".join(refusals[:MOST_PARTS])
         return view.finding(
             rule,
             f"{who} (user {listed(users, 2)}) is denied access: {what}",

@@ -91,7 +91,7 @@ class ErrorCodes(Detector):
             if daily and view.is_broker(client_id, host):
                 continue
             who = view.client(client_id, host)
-            told = error_name(code)
+            error = error_name(code)
             span = (seen.last_ns or 0) - (first or 0)
             about = f" about topic {view.topic(topic)}" if topic else ""
             often = f" within {duration(span)} ({rate:.0f} per second)" if storm else ""
@@ -103,7 +103,7 @@ class ErrorCodes(Detector):
             why = f"{help_.meaning} Usual causes: {'; '.join(help_.causes)}."
             yield view.finding(
                 self.rule(name),
-                f"{plural(seen.count, f'{api} answer')} to {who}{about} said {told}{often}{again}",
+                f"{plural(seen.count, f'{api} answer')} to {who}{about} said {error}{often}{again}",
                 all_of(
                     view.of_client(client_id, host),
                     api_is(api),
@@ -113,10 +113,10 @@ class ErrorCodes(Detector):
                 seen,
                 severity="error" if storm and code in BROKEN else None,
                 advice=why if help_.causes else "",
-                link=told,
+                link=error,
                 about=[
                     ("client", who),
-                    ("error", told),
+                    ("error", error),
                     *([("topic", view.topic(topic))] if topic else []),
                 ],
             )

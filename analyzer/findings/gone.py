@@ -25,18 +25,18 @@ def _nodes(view: View) -> dict[str, int]:
     judged = _judged(view)
     return {
         address_text(host, key[3]): key[1]
-        for key in judged.told
+        for key in judged.advertised
         for host in judged.hosts_of(key) or ()
     }
 
 
-def told_of(broker: str, view: View) -> set[tuple[str, str]]:
+def advertised_to(broker: str, view: View) -> set[tuple[str, str]]:
     """Return the clients (id, host) that were told of the node at an address."""
     judged = _judged(view)
     number = node_at(broker, view)
     return {
         client
-        for key, clients in judged.told.items()
+        for key, clients in judged.advertised.items()
         if key[1] == number and broker.endswith(f":{key[3]}")
         for client in clients
     }

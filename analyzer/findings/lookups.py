@@ -88,14 +88,14 @@ class Lookups(Detector):
         for (client_id, host, topic, code), seen in self.topics.items():
             if seen.count < limit("unknown-topic.count"):
                 continue
-            who, told = view.client(client_id, host), error_name(code)
+            who, error = view.client(client_id, host), error_name(code)
             rate = per_second(seen.count, seen.first[0] if seen.first else None, seen.last_ns)
             pace = f", {60 * rate:.0f} times a minute" if rate else ""
             made = self._made(topic, seen, view)
             yield view.finding(
                 self.rule("unknown-topic"),
                 f"{who} asked for topic {view.topic(topic)} {seen.count:,} times{pace}, and was "
-                f"told {told}" + (" until the topic was made" if made else ""),
+                f"told {error}" + (" until the topic was made" if made else ""),
                 all_of(
                     view.of_client(client_id, host),
                     f"api == Metadata and error == {code}",
@@ -104,7 +104,7 @@ class Lookups(Detector):
                 seen,
                 severity="chat" if made else None,
                 advice=MADE if made else "",
-                link=told,
+                link=error,
                 about=[("client", who), ("topic", view.topic(topic))],
             )
         for key, traffic in view.base.apis.grouped(("api", "client_id", "host")):

@@ -70,8 +70,8 @@ class Finding:
     @property
     def id(self) -> str:
         """Equal for equal findings: 12 hexadecimal digits."""
-        told = (self.name, self.text, self.filter, self.count, self.first_ns, self.last_ns)
-        return blake2b(repr((told, self.entities)).encode(), digest_size=6).hexdigest()
+        parts = (self.name, self.text, self.filter, self.count, self.first_ns, self.last_ns)
+        return blake2b(repr((parts, self.entities)).encode(), digest_size=6).hexdigest()
 
     def line(self) -> Line:
         """Return the finding as a line of a table."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.gone import gone_addresses, node_at, told_of
+from kafkascope.analyzer.findings.gone import advertised_to, gone_addresses, node_at
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
 from kafkascope.analyzer.findings.view import View, among, duration, ended_at, listed, once, plural
@@ -299,7 +299,7 @@ def _told(broker: str, outage: Outage, view: View) -> set[ClientKey]:
     """Return who was told of the broker, among the hosts that tried to connect: the capture shows
     nobody who reached it."""
     hosts = {host_of(line["client_address"]) for line in outage.failed}
-    return {each for each in told_of(broker, view) if each[0] and each[1] in hosts}
+    return {each for each in advertised_to(broker, view) if each[0] and each[1] in hosts}
 
 
 def _where(broker: str, lines: list[Line]) -> str:

@@ -107,7 +107,7 @@ class Sequences(Detector):
             for line in view.base.producers.rows(view.names):
                 users.setdefault(line["transactional_id"] or "", set()).update(line["clients"])
         for (code, client_id, host, api, named), seen in self.errors.items():
-            who, told = view.client(client_id, host), error_name(code)
+            who, error = view.client(client_id, host), error_name(code)
             txn = f" (transactional id {spelled(named)})" if named else ""
             mine = ids.get((str(client_id or ""), str(host)), set())
             rule = self.rule(RULE_OF[code])
@@ -117,17 +117,17 @@ class Sequences(Detector):
             mended = code == OUT_OF_ORDER and bool(mine) and not mine & lost
             yield view.finding(
                 rule,
-                f"{plural(seen.count, f'{api} request')} of {who}{txn} got {told}"
+                f"{plural(seen.count, f'{api} request')} of {who}{txn} got {error}"
                 + (FORGOTTEN if rule.name == "producer-unknown" else "")
                 + (", and all batches were taken when they were sent again" if mended else ""),
                 all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
                 seen,
                 severity="note" if mended else None,
                 advice=MENDED if mended else "",
-                link=told,
+                link=error,
                 about=[
                     ("client", who),
-                    ("error", told),
+                    ("error", error),
                     *([("txn", spelled(named))] if named else []),
                 ],
             )

@@ -122,16 +122,16 @@ class Sizes(Detector):
             who = view.client(client_id, host)
             mine = all_of(view.of_client(client_id, host), api_is(api))
             if code:
-                told = error_name(code)
+                error = error_name(code)
                 was = "was" if large.count == 1 else "were"
                 yield view.finding(
                     self.rule("message-too-large"),
                     f"{plural(large.count, 'batch', 'batches')} of {who} for topic "
-                    f"{view.topic(topic)} {was} refused with {told}; the largest request had "
+                    f"{view.topic(topic)} {was} refused with {error}; the largest request had "
                     f"{size(large.bytes)}",
                     all_of(mine, f"error == {code}", view.of_topic(topic)),
                     large,
-                    link=told,
+                    link=error,
                     about=[("client", who), ("topic", view.topic(topic))],
                 )
             else:

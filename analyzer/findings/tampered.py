@@ -117,22 +117,22 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
 
 def _packed(row: Row) -> dict[str, Any]:
     """Return what filters of findings may ask of a row, as plain values."""
-    told = {name: getattr(row, name) for name in _PLAIN}
-    told["errors"] = [[each.code, each.name, each.top] for each in row.errors]
-    told["topic_ids"] = [each.hex() for each in row.topic_ids]
+    packed = {name: getattr(row, name) for name in _PLAIN}
+    packed["errors"] = [[each.code, each.name, each.top] for each in row.errors]
+    packed["topic_ids"] = [each.hex() for each in row.topic_ids]
     return {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in told.items()
+        for name, value in packed.items()
         if value not in (None, "", ())
     }
 
 
-def _row(told: dict[str, Any]) -> Row:
+def _row(packed: dict[str, Any]) -> Row:
     values = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in told.items()
+        name: tuple(value) if isinstance(value, list) else value for name, value in packed.items()
     }
-    values["errors"] = tuple(RowError(*each) for each in told.get("errors", ()))
-    values["topic_ids"] = tuple(bytes.fromhex(each) for each in told.get("topic_ids", ()))
+    values["errors"] = tuple(RowError(*each) for each in packed.get("errors", ()))
+    values["topic_ids"] = tuple(bytes.fromhex(each) for each in packed.get("topic_ids", ()))
     return blank(**values)
 
 

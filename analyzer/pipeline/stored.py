@@ -52,7 +52,7 @@ class Stored:
         self.named: Callable[[Resolved], None] | None = None
         self.damage: CutShort | None = None
         self.first_ns = min((m["first_ns"] for m in self._manifests if m["first_ns"]), default=0)
-        self.exchanges_told = 0
+        self.exchanges_read = 0
         self.filter = next((f for m in self._manifests if (f := m["options"].get("filter"))), "")
         """The filter that selected the exchanges in the tables; empty when all are there."""
         self._states: dict[str, list[Any]] | None = None
@@ -74,7 +74,7 @@ class Stored:
             for path in self._files("topic_names", manifest):
                 for row in pq.read_table(path, columns=["topic_id", "topic"]).to_pylist():
                     context.names.learn(Uuid.parse(row["topic_id"]), row["topic"])
-        self.exchanges_told = context.numbers
+        self.exchanges_read = context.numbers
 
     def _files(self, table: str, manifest: dict[str, Any]) -> list[str]:
         return [str(path) for path in self._store.files(table, manifest["batch_id"])]

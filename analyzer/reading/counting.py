@@ -16,7 +16,7 @@ Add: TypeAlias = Callable[[Row, Exchange], None]
 class Through(Protocol):
     """Transforms exchanges and connections before they are counted."""
 
-    def told(self, row: Row, exchange: Exchange) -> RowAndExchange:
+    def transformed(self, row: Row, exchange: Exchange) -> RowAndExchange:
         """Return an exchange and its row, transformed."""
 
     def event(self, event: Opened | Closed) -> Opened | Closed:
@@ -53,7 +53,7 @@ def count(
                 reading.stored.merge_into(each)
             if whole is not None:
                 reading.stored.merge_whole(whole)
-            reading.told = reading.stored.exchanges_told
+            reading.exchanges_read = reading.stored.exchanges_read
             return
         for each in statistics:
             reading.stored.demand_rows(each)
@@ -67,13 +67,13 @@ def count(
     adds = [each.add for each in statistics]
     for row, exchange in reading.rows():
         if through is not None:
-            row, exchange = through.told(row, exchange)
+            row, exchange = through.transformed(row, exchange)
         for add in adds:
             add(row, exchange)
 
 
 def _through(add: Add, through: Through) -> Add:
-    return lambda row, exchange: add(*through.told(row, exchange))
+    return lambda row, exchange: add(*through.transformed(row, exchange))
 
 
 def _all(

@@ -93,7 +93,7 @@ class Reading:
         self.code = 0
         self._shown = 0
         """Number of matching exchanges."""
-        self.told = 0
+        self.exchanges_read = 0
         """Number of exchanges, whether they match or not."""
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
         self._last_ns = 0
@@ -148,19 +148,19 @@ class Reading:
             if not self.rows_suffice:
                 raise self.stored.no_exchanges()
             for pair in self.stored.rows():
-                self.told += 1
+                self.exchanges_read += 1
                 yield pair
             return
         names = self.capture.context.names
         for exchange in self.capture.exchanges():
-            if not self.told:
+            if not self.exchanges_read:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
-            self.told += 1
+            self.exchanges_read += 1
             if len(self._sides) < 2 and not _silent(exchange):
                 self._hear(exchange)
             if exchange.undecoded and not self._holes:
                 self._holes = any(each.reason == "gap" for each in exchange.undecoded)
-            if not self.told % TICK:
+            if not self.exchanges_read % TICK:
                 self._progress.tick()
             row = rows.row_of(exchange, names)
             if self._evidence is not None:
@@ -180,7 +180,7 @@ class Reading:
         """Return whether the snaplen cut bytes of Kafka."""
         if not self.capture.source.statistics.cut_packets:
             return False
-        return not self.told or self._holes or self.capture.context.skipped_bytes > 0
+        return not self.exchanges_read or self._holes or self.capture.context.skipped_bytes > 0
 
     def _wanted(self, pairs: Iterable[RowAndExchange], wanted: Filter) -> Iterator[RowAndExchange]:
         """Yield the matching exchanges. If the filter uses topics, exchanges whose topics have no
@@ -228,7 +228,7 @@ class Reading:
     def span(self) -> tuple[int | None, int | None]:
         """Return the requested time range, once the exchanges are read; None for no limit."""
         begin, end = self.options.begin, self.options.end
-        if not self.told:
+        if not self.exchanges_read:
             # There is nothing to be relative to.
             return None, None
         first, last = self.first_ns, self._last_ns
@@ -276,7 +276,7 @@ class Reading:
         if self.options.quiet and cut:
             say(f"{snaplen(self.capture)}")
         if not self.options.quiet:
-            if not self.told and self.code != INTERRUPTED:
+            if not self.exchanges_read and self.code != INTERRUPTED:
                 say(f"{nothing_found(self.capture)}")
             if len(self._sides) == 1 and self.options.count is None:
                 say(f"{one_way(*self._sides)}")
@@ -401,7 +401,7 @@ class Progress:
         self._next = now + 0.1
         source = self._reading.capture.source
         read = source.statistics.captured_bytes
-        text = f"{self._reading.told:,} exchanges, {read / 1e6:,.0f} MB".replace(",", " ")
+        text = f"{self._reading.exchanges_read:,} exchanges, {read / 1e6:,.0f} MB".replace(",", " ")
         if 0 < read < source.size:
             left = (now - self._begun) * (source.size / read - 1)
             text += f" ({100 * read // source.size} %, {left:.0f} s left)"

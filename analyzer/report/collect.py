@@ -87,7 +87,7 @@ def collect(
         "stdin" if name == "-" else PurePath(name).name or name for name in options.inputs
     )
     said = list(remarks(reading.capture, verbose=True))
-    if not reading.told:
+    if not reading.exchanges_read:
         said.insert(0, nothing_found(reading.capture))
     damage = [str(each) for each in source.damage]
     filter_text = options.filter_text

@@ -51,7 +51,7 @@ class Disguise:
         self.names = TopicNames()
         """The changed names by the changed ids."""
 
-    def told(self, row: Row, exchange: Exchange) -> tuple[Row, Exchange]:
+    def transformed(self, row: Row, exchange: Exchange) -> tuple[Row, Exchange]:
         """The exchange, and what its row is then."""
         self.learn()
         changed = self._exchange(exchange)

@@ -140,16 +140,16 @@ class Cluster(Accumulator):
         for each in given(key, response):
             self._node(each, row)
 
-    def _node(self, told: Given, row: Row) -> None:
-        node = self._nodes[(told.role, told.node, told.host, told.port)]
-        node.told += 1
-        if row.api_key == METADATA and told.role == "broker":
+    def _node(self, address: Given, row: Row) -> None:
+        node = self._nodes[(address.role, address.node, address.host, address.port)]
+        node.count += 1
+        if row.api_key == METADATA and address.role == "broker":
             node.take(listed_ns=row.time_ns)
         node.sources.add(row.api)
         client = row.client_id or "", host_of(row.client_address)
         node.clients.add(client)
-        self.reach.tell(told, client, row.time_ns)
-        node.take(rack=told.rack or None, first=(row.time_ns, row.number))
+        self.reach.advertise(address, client, row.time_ns)
+        node.take(rack=address.rack or None, first=(row.time_ns, row.number))
         stretch(node, row.time_ns)
 
     def _whole(self, response: dict[str, Any], row: Row) -> None:
@@ -186,7 +186,7 @@ class Cluster(Accumulator):
         *others: tuple[int, ...],
     ) -> None:
         found = self._leaders[key]
-        found.told += 1
+        found.count += 1
         found.leaders.add((epoch, leader))
         latest = (time_ns, leader, epoch, *(others or ((), (), ())))
         found.take(latest=latest, first_ns=time_ns)
@@ -210,7 +210,7 @@ class Cluster(Accumulator):
             found = [{**response, "key": asked.get("key", "")}]
         for each in found:
             coordinator = self._coordinators[(kind, each["key"])]
-            coordinator.told += 1
+            coordinator.count += 1
             if each["error_code"]:
                 coordinator.errors += 1
                 continue
@@ -221,14 +221,14 @@ class Cluster(Accumulator):
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """Return the nodes, then addresses that were used and never told."""
-        told = self._nodes.items()
-        titles = labels(client for _, node in told for client in node.clients)
+        nodes = self._nodes.items()
+        titles = labels(client for _, node in nodes for client in node.clients)
         judged, sums = self.judged(names), self.reach.sums()
         addresses: dict[tuple[Any, Any], set[tuple[Any, Any]]] = {}
-        for (role, number, host, port), _ in told:
+        for (role, number, host, port), _ in nodes:
             addresses.setdefault((role, number), set()).add((host, port))
         lines = []
-        for key, node in told:
+        for key, node in nodes:
             role, number, host, port = key
             contact = contact_of(key, node, judged, sums)
             several = len(addresses[role, number]) > 1
@@ -240,10 +240,10 @@ class Cluster(Accumulator):
                     "rack": node.rack,
                     "controller": self.whole.controller is not None
                     and self.whole.controller[1] == number,
-                    "told": node.told,
+                    "told": node.count,
                     "sources": list(node.sources),
                     "clients": sorted({titles[client] for client in node.clients}),
-                    "told_to": judged.told[key],
+                    "told_to": judged.advertised[key],
                     "contacted": contact.word,
                     "attempts": contact.attempts,
                     "exchanges": contact.exchanges,
@@ -282,7 +282,7 @@ class Cluster(Accumulator):
         from."""
         known = {
             (plain(host), port)
-            for node in judged.told
+            for node in judged.advertised
             for host, port in ({node[2:]} | judged.places(node))
             if judged.best(node) not in ("no", "unknown") or host == node[2]
         }
@@ -370,7 +370,7 @@ class Cluster(Accumulator):
                     "key": key,
                     "node": node,
                     "address": None if host is None else address_text(host, port),
-                    "told": found.told,
+                    "told": found.count,
                     "changes": max(0, len(found.nodes) - 1),
                     "errors": found.errors,
                     "time": time_ns,

@@ -21,7 +21,7 @@ from kafkascope.analyzer.statistics.mergeable import (
 class Node(Measures):
     """A node at one address, as it was told."""
 
-    told: int = total()
+    count: int = total()
     sources: Names = whole(Names)
     """APIs."""
     clients: Names = whole(Names)
@@ -39,7 +39,7 @@ class Node(Measures):
 class Leader(Measures):
     """The leader of a partition."""
 
-    told: int = total()
+    count: int = total()
     latest: tuple[Any, ...] | None = most()
     """(time, leader, epoch, replicas, in sync, offline)"""
     leaders: Names = whole(Names)
@@ -54,7 +54,7 @@ class Leader(Measures):
 class Coordinator(Measures):
     """The coordinator of a group, transaction or share partition."""
 
-    told: int = total()
+    count: int = total()
     latest: tuple[Any, ...] | None = most()
     """(time, node, host, port)"""
     nodes: Names = whole(Names)

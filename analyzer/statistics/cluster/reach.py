@@ -44,7 +44,7 @@ answers them without an error."""
 FETCH: Final = 1
 MOST_WITNESSES: Final = 4
 """Partitions of an exchange that are looked at."""
-MAX_TOLD: Final = 50_000
+MAX_ADDRESSES: Final = 50_000
 MAX_RESOLVED: Final = 10_000
 """Host names: each may stand for 64 addresses."""
 
@@ -57,14 +57,14 @@ NodeOf: TypeAlias = Callable[[Served], int | None]
 class Reach(Compound):
     """Accumulators of tellings, contacts, attempts, names and witnesses."""
 
-    _told: Keyed[Advertised] = table(Advertised, MAX_TOLD)
+    _advertised: Keyed[Advertised] = table(Advertised, MAX_ADDRESSES)
     """By role, node, host, port, client id and client host."""
-    _contacts: Keyed[Contact] = table(Contact, MAX_TOLD)
+    _contacts: Keyed[Contact] = table(Contact, MAX_ADDRESSES)
     """By client id, client host, host and port."""
-    _attempts: Keyed[Attempts] = table(Attempts, MAX_TOLD)
+    _attempts: Keyed[Attempts] = table(Attempts, MAX_ADDRESSES)
     """By client host, host and port."""
     _names: Keyed[Resolution] = table(Resolution, MAX_RESOLVED)
-    _served: Keyed[Served] = table(Served, MAX_TOLD)
+    _served: Keyed[Served] = table(Served, MAX_ADDRESSES)
     """By host and port."""
 
     # --- taking in
@@ -94,11 +94,11 @@ class Reach(Compound):
         for host in event.hosts:
             known.hosts.add(plain(host))
 
-    def tell(self, given: Given, client: ClientKey, time_ns: int) -> None:
+    def advertise(self, given: Given, client: ClientKey, time_ns: int) -> None:
         """Take note that a client was told an address."""
-        told = self._told[(given.role, given.node, given.host, given.port, *client)]
-        told.count += 1
-        stretch(told, time_ns)
+        advertised = self._advertised[(given.role, given.node, given.host, given.port, *client)]
+        advertised.count += 1
+        stretch(advertised, time_ns)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange: who asked whom, and what only some node could answer."""
@@ -168,7 +168,7 @@ class Reach(Compound):
         """Judge everything that was told: was it reached? Of several clusters, the number of a node
         stands for nothing."""
         return JudgedReach(
-            [((key[:4], key[4:]), told) for key, told in self._told.items()],
+            [((key[:4], key[4:]), each) for key, each in self._advertised.items()],
             dict(self._contacts.items()),
             dict(self._attempts.items()),
             {name: set(each.hosts) for (name,), each in self._names.items()},

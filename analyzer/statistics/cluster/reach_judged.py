@@ -51,7 +51,7 @@ class JudgedReach:
 
     def __init__(
         self,
-        told: list[tuple[tuple[NodeKey, ClientKey], Advertised]],
+        advertised: list[tuple[tuple[NodeKey, ClientKey], Advertised]],
         contacts: dict[tuple[str, str, str, int], Contact],
         attempts: dict[tuple[str, str, int], Attempts],
         names: dict[str, set[str]],
@@ -61,10 +61,10 @@ class JudgedReach:
     ) -> None:
         self._names = names
         self._by_client: dict[ClientKey, list[tuple[NodeKey, Advertised]]] = {}
-        self.told: dict[NodeKey, list[ClientKey]] = {}
-        for (node, client), each in told:
+        self.advertised: dict[NodeKey, list[ClientKey]] = {}
+        for (node, client), each in advertised:
             self._by_client.setdefault(client, []).append((node, each))
-            self.told.setdefault(node, []).append(client)
+            self.advertised.setdefault(node, []).append(client)
         self._contacts: dict[ClientKey, dict[tuple[str, int], Contact]] = {}
         for (client_id, client_host, host, port), contact in contacts.items():
             self._contacts.setdefault((client_id, client_host), {})[plain(host), port] = contact
@@ -78,7 +78,7 @@ class JudgedReach:
         """Hosts of clients that private addresses answer: these lead there, whatever their own."""
         self._literals: dict[tuple[str, int, int], set[str]] = {}
         """(role, node, port) -> addresses that stand for it."""
-        for role, number, host, port in self.told if one_cluster else ():
+        for role, number, host, port in self.advertised if one_cluster else ():
             if is_address(host):
                 self._literals.setdefault((role, number, port), set()).add(plain(host))
         for (host, port), number in nodes.items() if one_cluster else ():
@@ -91,7 +91,7 @@ class JudgedReach:
         self._end_ns = max(ends, default=0)
         """Of the capture, as far as connections and exchanges tell."""
         self._words: dict[tuple[NodeKey, ClientKey], ReachWord] = {}
-        self._since = {key: each.first_ns or 0 for key, each in told}
+        self._since = {key: each.first_ns or 0 for key, each in advertised}
         """When a client was told of a node first."""
         self._met: dict[tuple[ClientKey, int], dict[str, Contact]] = {}
         self._unresolved: dict[ClientKey, dict[int, set[str]]] = {}
@@ -117,7 +117,7 @@ class JudgedReach:
 
     def best(self, node: NodeKey) -> ReachWord:
         """Return the best result that any of those who were told it had."""
-        return min((self.word(node, each) for each in self.told[node]), key=ORDER.index)
+        return min((self.word(node, each) for each in self.advertised[node]), key=ORDER.index)
 
     def _judge(self, node: NodeKey, client: ClientKey) -> ReachWord:
         _, _, host, port = node
@@ -182,10 +182,11 @@ class JudgedReach:
         hosts = self.hosts_of(node)
         if hosts is not None:
             return {(each, port) for each in hosts}
-        found = {(each, port) for client in self.told[node] for each in self._at(client, port)}
+        clients = self.advertised[node]
+        found = {(each, port) for client in clients for each in self._at(client, port)}
         if host == "localhost":
             return {place for place in found if is_loopback(place[0])}
-        for client in self.told[node]:
+        for client in clients:
             found |= {(each, port) for each in self._attempted.get(client[1], {}).get(port, {})}
         return found - self._taken
 
@@ -193,7 +194,7 @@ class JudgedReach:
         """Sum up how those who were told an address called it."""
         sum_ = Attempts()
         hosts = {host for host, _ in self.places(node)}
-        for client_host in {client[1] for client in self.told[node]}:
+        for client_host in {client[1] for client in self.advertised[node]}:
             for host, each in self._attempted.get(client_host, {}).get(node[3], {}).items():
                 if host in hosts:
                     sum_.merge(each)

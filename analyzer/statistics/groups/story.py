@@ -38,9 +38,9 @@ def story_of(
     older events that are left out."""
     members = members_of(events, presences)
     classic = any(event.kind in ("join", "sync") for event in events)
-    rebalances = _Classic(events, members, presences).told() if classic else []
+    rebalances = _Classic(events, members, presences).rebalances() if classic else []
     if any(event.kind == "epoch" for event in events):
-        rebalances += _Epochs(events, members, presences).told()
+        rebalances += _Epochs(events, members, presences).rebalances()
         rebalances.sort(key=lambda each: each.begin_ns)
     tell_fates(events, members)
     for member in members.values():
@@ -68,7 +68,7 @@ def story_of(
 class _Classic(Causes):
     """Rebalances by generation of JoinGroup's answers."""
 
-    def told(self) -> list[Rebalance]:
+    def rebalances(self) -> list[Rebalance]:
         joins: dict[int, list[Event]] = {}
         syncs: dict[int, list[Event]] = {}
         for event in self.events:
@@ -195,7 +195,7 @@ class _Classic(Causes):
 class _Epochs(Causes):
     """Rebalances by epoch of the group, as its members' heartbeats tell (KIP-848 and later)."""
 
-    def told(self) -> list[Rebalance]:
+    def rebalances(self) -> list[Rebalance]:
         epochs: dict[int, list[Event]] = {}
         there_in: dict[int, set[str]] = {}
         ended: list[tuple[int, str]] = []
