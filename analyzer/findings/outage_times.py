@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, ended_at
+from kafkascope.analyzer.findings.view import View, closed_at
 from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.model import Line
 
@@ -96,8 +96,8 @@ def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
     outage.ended = [
         line
         for line in worked
-        if line["end"].startswith("broker") and 0 <= outage.begin_ns - ended_at(line) <= near
+        if line["end"].startswith("broker") and 0 <= outage.begin_ns - closed_at(line) <= near
     ]
     if outage.ended:
-        outage.begin_ns = min(ended_at(line) for line in outage.ended)
+        outage.begin_ns = min(closed_at(line) for line in outage.ended)
     return outage

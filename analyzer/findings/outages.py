@@ -10,7 +10,16 @@ from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.gone import advertised_to, gone_addresses, node_at
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
-from kafkascope.analyzer.findings.view import View, among, duration, ended_at, listed, once, plural
+from kafkascope.analyzer.findings.view import (
+    View,
+    among,
+    closed_at,
+    duration,
+    ended_at,
+    listed,
+    once,
+    plural,
+)
 from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.model import Line
@@ -183,8 +192,8 @@ class Outages(Detector):
             text.replace("requests was", "requests were"),
             among("conn", [line["connection"] for line in alike][:MOST_NAMED]),
             count=len(alike),
-            first_ns=min(ended_at(line) for line in alike),
-            last_ns=max(ended_at(line) for line in alike),
+            first_ns=min(closed_at(line) for line in alike),
+            last_ns=max(closed_at(line) for line in alike),
             severity="warning" if lost else None,
             about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", spelled(broker))],
         )
@@ -265,7 +274,7 @@ def _alike(closed: list[Line]) -> list[Line]:
             best = ordered[begin : end + 1]
     if len(best) == 1 and abs(best[0]["idle"] - DEFAULT_IDLE) <= limit("idle.default"):
         return best
-    times = [ended_at(line) for line in best]
+    times = [closed_at(line) for line in best]
     apart = bool(times) and max(times) - min(times) >= limit("idle.apart")
     return best if apart else []
 

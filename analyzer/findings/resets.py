@@ -29,8 +29,9 @@ WORDS: Final = {-1: "latest", -2: "earliest"}
 class Outside(Seen):
     """Refused offsets of a partition."""
 
-    asked: tuple[int, int, int, int] | None = most()
-    """(time, offset asked, log start, high watermark)"""
+    asked: tuple[bool, int, int, int, int] | None = most()
+    """(whether the offset is known: a fetch of a session may not repeat it, time, offset asked, log
+    start, high watermark)"""
 
 
 class Refused(NamedTuple):
@@ -105,10 +106,12 @@ class Resets(Detector):
                 number = each["partition_index"]
                 outside = self.outside[(*who, named, number)]
                 outside.see(row)
+                offset = offsets.get((named, number), -1)
                 outside.take(
                     asked=(
+                        offset >= 0,
                         row.time_ns,
-                        offsets.get((named, number), -1),
+                        offset,
                         each.get("log_start_offset", -1),
                         each.get("high_watermark", -1),
                     )
@@ -142,7 +145,7 @@ class Resets(Detector):
         found: dict[tuple[Any, Any, Any, str], list[Refused]] = {}
         for (client_id, host, topic, number), outside in self.outside.items():
             assert outside.asked is not None
-            time_ns, offset, begin, end = outside.asked
+            _, time_ns, offset, begin, end = outside.asked
             named = view.topic(topic)
             known = audit.bounds.get((named, number), ([], []))
             if begin < 0:
@@ -231,13 +234,15 @@ def _told(
     place: str, offset: int, begin: int, end: int, reset: dict[str, Any] | None, *, stopped: bool
 ) -> str:
     """Return what a client asked for, what there was, and where it went on."""
-    text = f"offset {offset:,} of {place}"
+    text = f"offset {offset:,} of {place}" if offset >= 0 else f"an offset of {place}"
     if begin >= 0 and end >= 0:
         text += f", which holds {begin:,} to {end:,}"
-    elif begin > offset:
+    elif begin > offset >= 0:
         text += f", which begins at {begin:,}"
     if reset is not None:
         word = WORDS.get(reset["timestamp"], "a time")
+        if offset < 0:
+            return f"{text}; it went on at {reset['offset']:,} ({word})"
         skipped = reset["offset"] - offset
         moved = (
             f"{plural(skipped, 'record')} skipped"

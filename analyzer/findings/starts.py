@@ -111,12 +111,14 @@ class Starts(Detector):
             yield self._finding(group, starts, view)
 
     def _finding(self, group: str, starts: list[Start], view: View) -> Finding:
-        starts.sort(key=lambda each: (each.topic, each.partition))
-        places = listed(f"{each.topic}-{each.partition}" for each in starts)
-        records = sum(each.records for each in starts)
+        starts.sort(key=lambda each: (each.topic, each.partition, -each.time_ns))
+        # A partition may go from member to member before it has a committed offset.
+        places = {(each.topic, each.partition): each for each in starts}
+        named = listed(f"{topic}-{number}" for topic, number in places)
+        records = sum(each.records for each in places.values())
         return view.finding(
             self.rule("latest-skips"),
-            f"group {spelled(group)} had no committed offset and started at the end of {places} "
+            f"group {spelled(group)} had no committed offset and started at the end of {named} "
             f"(latest): it skips {plural(records, 'record')} from before",
             f"(api == OffsetFetch and group == {quoted(group)}) or "
             + all_of("api == ListOffsets", among("number", [each.number for each in starts][:100])),

@@ -303,6 +303,12 @@ def ended_at(line: Line) -> int:
     return int(line["opened"] or 0) + int(line["life"] or 0)
 
 
+def closed_at(line: Line) -> int:
+    """Return when a connection was closed first, by whoever it was: the other side may close its
+    half much later. Of one that nobody closed: see `ended_at`."""
+    return int(line["ended"] or ended_at(line))
+
+
 def listed(values: Iterable[Any], most: int = MOST_NAMED) -> str:
     """Return the first few of a list, and how many more there are."""
     found = [spelled(value) for value in values]

@@ -354,6 +354,7 @@ def _line(number: Any, wire: Wire, end_ns: int) -> Line:
         "gap_bytes": wire.gap_bytes,
         "answered": wire.answered_ns,
         "waiting": wire.waiting_ns,
+        "ended": None if wire.closed is None else wire.closed[0],
         "idle": _idle(wire),
         "end": _end(wire),
     }
