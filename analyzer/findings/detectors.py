@@ -32,6 +32,7 @@ from kafkascope.analyzer.findings.sizes import Sizes
 from kafkascope.analyzer.findings.skew import Skew
 from kafkascope.analyzer.findings.slow import Slowness
 from kafkascope.analyzer.findings.starts import Starts
+from kafkascope.analyzer.findings.storage import Storage
 from kafkascope.analyzer.findings.stuck import Readers
 from kafkascope.analyzer.findings.tampered import Tampered
 from kafkascope.analyzer.findings.tls import TlsFailures
@@ -46,6 +47,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Addresses,
     Slowness,
     Unanswered,
+    Storage,
     ErrorCodes,
     Leaders,
     Security,

@@ -16,7 +16,7 @@ from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 ELSEWHERE: Final = frozenset(
     {1, 5, 6, 10, 18, 29, 30, 31, 33, 34, 35, 45, 46, 47, 49}
-    | {53, 58, 59, 65, 66, 74, 75, 76, 89, 90}
+    | {53, 56, 58, 59, 65, 66, 74, 75, 76, 89, 90}
 )
 """Codes that detectors of their own tell about."""
 EXPECTED: Final = frozenset(
@@ -26,7 +26,7 @@ EXPECTED: Final = frozenset(
 BUSY: Final = frozenset({51})
 """CONCURRENT_TRANSACTIONS: brokers complete a transaction after they answered EndTxn, and producers
 ask every 20 ms meanwhile (the KIP-98 design); one that never completes makes that a storm."""
-BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 41, 42, 43, 56, 60, 63, 67, 87})
+BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 41, 42, 43, 60, 63, 67, 87})
 """Codes that healthy clusters and clients do not give, or meet."""
 AMONG_BROKERS: Final = frozenset({41})
 """NOT_CONTROLLER."""

@@ -205,6 +205,14 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "a request that is sent while the broker closes is lost",
     ),
     Explanation(
+        ("disk-failed",),
+        ("batch-twice", "error-broken", "error-seen", "error-storm", "leader-moved", *AGAIN),
+        ("client",),
+        "partitions on a disk that is out of use have no leader: clients ask, and send again",
+        before_ns=ALL,
+        after_ns=PATIENT,
+    ),
+    Explanation(
         ("topic-deleted",),
         ("unknown-topic", "error-broken", "error-storm", "error-seen"),
         ("topic",),

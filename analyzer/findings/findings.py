@@ -50,7 +50,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 12
+    VERSION: ClassVar[int] = 13
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(

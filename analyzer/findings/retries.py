@@ -25,7 +25,7 @@ from kafkascope.analyzer.findings.detector import (
 )
 from kafkascope.analyzer.findings.offers import offered
 from kafkascope.analyzer.findings.sessions import expired_at
-from kafkascope.analyzer.findings.view import View, once, plural
+from kafkascope.analyzer.findings.view import View, listed, once, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
@@ -37,6 +37,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     whole,
 )
 from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.dissectors.reference.codes import error_name
 
 PRODUCE: Final = 0
 DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})
@@ -54,8 +55,8 @@ class Tries(Seen):
 
     appended: int = total()
     unsure: Names = whole(Names)
-    """(time, version, connection or "") of tries without an answer, or with a doubtful one; the
-    connection is there when the broker closed it."""
+    """(time, version, connection or "", error or 0) of tries without an answer, or with a doubtful
+    one; the connection is there when the broker closed it."""
     records: int | None = most()
     landed: tuple[int, int] | None = most()
     """(time, offset) of the last try that was appended."""
@@ -108,7 +109,7 @@ class Retries(Detector):
                     if not answered or error in DOUBTFUL:
                         closed = row.reason.endswith("by the broker")
                         place = f"{row.client_address} {row.broker_address}" if closed else ""
-                        tries.unsure.add((row.time_ns, row.api_version or 0, place))
+                        tries.unsure.add((row.time_ns, row.api_version or 0, place, error))
                     elif not error:
                         tries.appended += 1
                         landed = (row.time_ns, -1 if base is None else base + count)
@@ -134,11 +135,9 @@ class Retries(Detector):
             if tries.appended + len(unsure) < 2:
                 continue
             who, place = view.client(client_id, host), f"{view.topic(topic)}-{number}"
-            sure = (
-                "was accepted twice"
-                if tries.appended > 1
-                else "may be there twice: one answer was not seen"
-            )
+            said = sorted({error_name(each[3]) for each in unsure if each[3]})
+            why = f"{listed(said)} leaves that open" if said else "one answer was not seen"
+            sure = "was accepted twice" if tries.appended > 1 else f"may be there twice: {why}"
             # Of a connection that began before the capture nobody knows whether it had to
             # authenticate again: the broker closes it then, and appends nothing.
             early = tries.appended < 2 and all(each[2] in _early_places(view) for each in unsure)
@@ -155,7 +154,7 @@ class Retries(Detector):
 
     def _refused(self, each: tuple[Any, ...], who: tuple[Any, Any], view: View) -> bool:
         """Return whether the broker closed the connection instead of appending."""
-        time_ns, version, place = each
+        time_ns, version, place, _ = each
         if not place:
             return False
         span = offered(view, *who, "Produce")

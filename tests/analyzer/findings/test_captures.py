@@ -25,6 +25,7 @@ TROUBLE = {
     "broker-killed-java": {"broker-down"},
     "commit-storm": {"commit-storm"},
     "denied": {"denied"},
+    "disk-full-librdkafka": {"disk-failed"},
     "acl-denied-java": {"denied"},
     "group-shared-mixed-topics": {"two-applications"},
     "more-members-than-partitions-librdkafka": {"idle-members"},

@@ -45,6 +45,7 @@ CALM = {
     "consumer-silent": "slow-rebalance",
     "commits-lost": "assignors",
     "denied": "sasl",
+    "disk-failed": "denied",
     "eager-fetches": "commit-storm",
     "error-broken": "odd-requests",
     "error-seen": "denied",
