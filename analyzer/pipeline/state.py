@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 8
+VERSION: Final = 9
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Opened, events.Chunk, events.Gap),

@@ -13,7 +13,6 @@ Rules
 
 from __future__ import annotations
 
-import gc
 from typing import Final, Literal, Self
 
 from kafkascope.captures.model import Closed
@@ -66,7 +65,7 @@ MAX_CONNECTIONS: Final = 32_768
 class Reassembler(Resumable):
     """Reassembles all connections of a capture: `feed` it every segment in order, then `finish`."""
 
-    STATE = ("copies", "packets", "connections", "duplicates", "held", "_evicted")
+    STATE = ("copies", "packets", "connections", "duplicates", "held")
 
     def __init__(self, comment_of: Comment | None = None) -> None:
         """`comment_of(file, interface)` returns the comment of a pcapng interface."""
@@ -84,8 +83,6 @@ class Reassembler(Resumable):
         self._comment_of = comment_of
         self.held = 0
         """Memory of all bytes that wait."""
-        self._evicted = 0
-        """Connections that were evicted since the last garbage collection."""
 
     def feed(self, segment: Segment) -> Out:
         """Take the next segment and return the events that it caused."""
@@ -220,18 +217,15 @@ class Reassembler(Resumable):
         for state in states[: len(states) // 8 + 1]:
             self._close(state, "idle", state.connection.last_ns, out)
             self._forget(state)
-            self._evicted += 1
-        if self._evicted >= MAX_CONNECTIONS:
-            # The directions of a connection refer to each other, and our programs let Python
-            # collect cycles seldom: a flood of SYNs made half a gigabyte of them meanwhile.
-            self._evicted = 0
-            del states, state
-            gc.collect()
 
     def _forget(self, state: ConnectionState) -> None:
         for direction in state.directions:
             self.flows.pop(direction.flow, None)
             direction.queued_ns = None
+            # Circles are left to the garbage collector, which our programs run seldom: a flood of
+            # SYNs made half a gigabyte of them meanwhile.
+            del direction.other
+        state.directions.clear()
 
     def _close(
         self,
