@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.facts import Facts
 
 SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
+CELL_KEYS = [each.name for each in LATENCY.columns if each.name not in SUMS]
 
 
 def summed(rows: pa.Table) -> pa.Table:
     """Return the cells of histograms, summed by key."""
-    keys = [each.name for each in LATENCY.columns if each.name not in SUMS]
-    found = rows.group_by(keys).aggregate(list(SUMS.items()))
+    found = rows.group_by(CELL_KEYS).aggregate(list(SUMS.items()))
     names = [f"{name}_{how}" for name, how in SUMS.items()]
-    found = found.select([*keys, *names]).rename_columns([*keys, *SUMS])
+    found = found.select([*CELL_KEYS, *names]).rename_columns([*CELL_KEYS, *SUMS])
     return found.cast(LATENCY.schema)
 
 
@@ -55,10 +55,8 @@ def _nodes(facts: Facts) -> list[tuple[Any, ...]]:
     return [tuple(line[name] for name in columns) for line in found if line["node"] is not None]
 
 
-def statistics_rows(facts: Facts, rank: Callable[[int], int]) -> pa.RecordBatch:
-    """Return the states of statistics, with ranks for places."""
-    rows = []
+def statistics_rows(facts: Facts, rank: Callable[[int], int]) -> Iterator[pa.RecordBatch]:
+    """Yield the states of statistics, one at a time, with ranks for places."""
     for name, statistic in facts.statistics.items():
         state = ranked(statistic.dump(), rank)
-        rows.append((name, statistic.VERSION, dumped(state)))
-    return record_batch(rows, STATISTICS.schema)
+        yield record_batch([(name, statistic.VERSION, dumped(state))], STATISTICS.schema)

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.exchanges.offline import Capture, Legs
-from kafkascope.analyzer.pipeline.finish import fixed_tables, statistics_rows, summed
+from kafkascope.analyzer.pipeline.finish import CELL_KEYS, fixed_tables, statistics_rows, summed
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried, setting_of
 from kafkascope.analyzer.pipeline.job import Before, Job
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
@@ -28,6 +29,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     COLLECTED,
     CONNECTIONS,
     EXCHANGES,
+    LATENCY,
     PAIRS,
     TABLES,
     UNWANTED,
@@ -41,11 +43,14 @@ from kafkascope.captures.inputs.inflate import Stream
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.schemas import Table
+    from kafkascope.analyzer.topics import TopicNames
 
 MOST_ROUNDS: Final = 3
 """In each round connections know what others learned before; two rounds suffice except for
 contrived input."""
 GROUP_ROWS: Final = 65_536
+GROUP_BYTES: Final = 4 << 20
+"""Limits of a row group: a reader skips some, and a writer holds one."""
 T = TypeVar("T")
 FILE: Final = "part-0.parquet"
 QUICK: Final = "lz4"
@@ -125,7 +130,9 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
             capture.context.fingerprints = [file.fingerprint for file in job.files]
             if earlier is not None:
                 capture.context.names.learn_all(earlier.topics)
-            return write(_told(capture, job), job, folder)
+            raw = _Raw(job, folder)
+            _read(capture, raw)
+            return raw.finish()
 
     return in_rounds(made, staging)
 
@@ -167,7 +174,9 @@ def regrouped(
         )
         if spread:
             told = _spread(told, setting, spread)
-        return write(told, job, folder)
+        raw = _Raw(job, folder)
+        raw.put_all(told)
+        return raw.finish()
 
     return in_rounds(made, staging)
 
@@ -190,30 +199,47 @@ def _sorted(table: pa.Table, chosen: Any) -> pa.Table:
     return table.filter(pa.array(chosen)).sort_by(order)
 
 
-def _told(capture: Capture, job: Job) -> Iterator[Told]:
-    collector = TableCollector(capture.context, job.options, job.last_ns)
+class _Raw:
+    """Rows in files, and facts, until all are there."""
+
+    def __init__(self, job: Job, staging: Path) -> None:
+        self.job = job
+        self._staging = staging
+        self._writers = Writers(staging / "raw", compression=QUICK)
+        self._facts = Facts(job.before.topics)
+
+    def put(self, told: Told) -> None:
+        """Write some rows."""
+        table, batch = told
+        if table == "facts":
+            self._facts.merge_all(batch)
+        else:
+            self._writers.write(table, batch)
+
+    def put_all(self, told: Iterable[Told]) -> None:
+        """Write more rows."""
+        for each in told:
+            self.put(each)
+
+    def finish(self) -> tuple[Path, Facts]:
+        """Fill in what is known only at the end; return the folder of the tables."""
+        made = self._staging / "made"
+        self._writers.close()
+        finish(self.job, self._facts, self._writers.parts(), made)
+        return made, self._facts
+
+
+def _read(capture: Capture, raw: _Raw) -> None:
+    """Make the rows of a capture."""
+    job = raw.job
+    collector = TableCollector(capture.context, job.options, job.last_ns, raw.put)
     capture.watch = collector.saw
     capture.named = collector.named
     for number, exchange in enumerate(capture.exchanges()):
         collector.add(exchange)
         if collector.large or not number % 256:
-            yield from collector.ready()
-    yield from collector.finish()
-
-
-def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
-    """Write all rows, then fill in what is known only at the end."""
-    raw, made = staging / "raw", staging / "made"
-    writers = Writers(raw, compression=QUICK)
-    facts = Facts(job.before.topics)
-    for table, batch in rows:
-        if table == "facts":
-            facts.merge_all(batch)
-        else:
-            writers.write(table, batch)
-    writers.close()
-    finish(job, facts, writers.parts(), made)
-    return made, facts
+            raw.put_all(collector.ready())
+    raw.put_all(collector.finish())
 
 
 def _segments(job: Job, writers: Writers) -> None:
@@ -234,21 +260,17 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
     for table in COLLECTED.values():
         if table.name not in raw:
             writers.write(table.name, table.schema.empty_table())
-        elif table.name == "latency_histogram":
-            rows = pa.Table.from_batches([named(batch, names) for batch in _batches(raw, table)])
-            writers.write(table.name, summed(rows))
+        elif table is LATENCY:
+            for cells in _cells_apart(raw, names, made.parent / "cells"):
+                writers.write(table.name, summed(cells))
         else:
-            for batch in _batches(raw, table):
-                for column in ("number", "connection"):
-                    index = batch.schema.get_field_index(column)
-                    if index >= 0:
-                        numbers = ranks.of(batch.column(index))
-                        batch = batch.set_column(index, batch.schema.field(index), numbers)
-                writers.write(table.name, named(batch, names))
+            for group in _groups(_numbered(raw, table, ranks, names)):
+                writers.write(table.name, group)
     _segments(job, writers)
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
-    writers.write("statistics", statistics_rows(facts, ranks.one))
+    for state in statistics_rows(facts, ranks.one):
+        writers.write("statistics", state)
     for batch in _batches(raw, CARRY):
         writers.write(CARRY.name, with_ranks(batch, ranks.one))
     writers.close()
@@ -256,8 +278,59 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
 
 
 def _batches(raw: Parts, table: Table) -> Iterator[pa.RecordBatch]:
+    """Yield rows as they were written: a batch over several row groups may take much memory."""
     for path in raw.get(table.name, ()):
-        yield from pq.ParquetFile(path).iter_batches(GROUP_ROWS)
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield from file.read_row_group(number, use_threads=False).to_batches()
+
+
+def _numbered(
+    raw: Parts, table: Table, ranks: _Ranks, names: TopicNames
+) -> Iterator[pa.RecordBatch]:
+    for batch in _batches(raw, table):
+        for column in ("number", "connection"):
+            index = batch.schema.get_field_index(column)
+            if index >= 0:
+                numbers = ranks.of(batch.column(index))
+                batch = batch.set_column(index, batch.schema.field(index), numbers)
+        yield named(batch, names)
+
+
+def _cells_apart(raw: Parts, names: TopicNames, folder: Path) -> Iterator[pa.Table]:
+    """Yield the cells of histograms, those of one key together: as many keys at a time as sums take
+    little memory of."""
+    about = [pq.read_metadata(path) for path in raw[LATENCY.name]]
+    groups = [each.row_group(number) for each in about for number in range(each.num_row_groups)]
+    rows = sum(each.num_rows for each in groups)
+    size = sum(each.total_byte_size for each in groups)
+    parts = 1 + max(rows // GROUP_ROWS, size // GROUP_BYTES)
+    writers = Writers(folder, compression=QUICK)
+    for batch in _batches(raw, LATENCY):
+        batch = named(batch, names)
+        keys = zip(*(batch.column(name).to_pylist() for name in CELL_KEYS), strict=True)
+        part = np.array([crc32(repr(key).encode()) % parts for key in keys])
+        for number in range(parts):
+            writers.write(str(number), batch.filter(pa.array(part == number)))
+    writers.close()
+    for paths in writers.parts().values():
+        for path in paths:
+            yield pq.read_table(path, use_threads=False)
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield row groups of several batches: many small ones would be slow to read."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if held and (rows + batch.num_rows > GROUP_ROWS or size + batch.nbytes > GROUP_BYTES):
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBatch:

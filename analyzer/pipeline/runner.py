@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.pipeline import plain
@@ -130,13 +131,14 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
 
 def _opened(job: Job, made: Path) -> int:
     """Return the number of connections that began in this batch."""
-    ranks = set()
+    ranks = [np.zeros(0, np.int64)]
     for path in (made / "connections").glob("*.parquet"):
-        ranks.update(pq.read_table(path, columns=["connection"]).column(0).to_pylist())
+        ranks.append(pq.read_table(path, columns=["connection"]).column(0).to_numpy())
     for path in (made / CARRY.name).glob("*.parquet"):
-        for each in pq.read_table(path, columns=["ranks"]).column(0).to_pylist():
-            ranks.update(each)
-    return sum(rank >= job.before.connections for rank in ranks)
+        for each in pq.read_table(path, columns=["ranks"]).column(0):
+            ranks.append(each.values.to_numpy())
+    found = np.unique(np.concatenate(ranks))
+    return int((found >= job.before.connections).sum())
 
 
 def _version() -> str:

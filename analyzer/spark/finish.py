@@ -76,7 +76,8 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
     places = _places(session, facts, ranks, read_made(session, made, EXCHANGES))
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
-    writers.write("statistics", statistics_rows(facts, lambda place: places.get(place, place)))
+    for batch in statistics_rows(facts, lambda place: places.get(place, place)):
+        writers.write("statistics", batch)
     writers.close()
 
 

@@ -10,12 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.export import parquet
+from kafkascope.analyzer.pipeline import plain
 from kafkascope.analyzer.pipeline.tables import arrow, collect
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.tui.cli import main
 from tests.explosion.attacks import write_attack
+from tests.explosion.many import clients
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.records import fetched_records, large_record
-from tests.explosion.turns import write_capture
+from tests.explosion.turns import fetch, write_capture
 
 
 def test_records_that_are_too_many_for_a_column_are_left_out(tmp_path: Path) -> None:
@@ -76,3 +80,65 @@ def test_records_of_one_exchange_become_columns_before_they_are_many(
     files = list((out / "records").rglob("*.parquet"))
     offsets = [n for each in files for n in pq.read_table(each).column("offset").to_pylist()]
     assert len(offsets) == 5_000
+
+
+def tabled(path: Path, out: Path, *options: str) -> None:
+    arguments = ["spark", str(path), "-o", str(out), "--engine", "plain", *options]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+
+
+def test_large_records_of_one_exchange_become_columns_before_they_are_many(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # 20 records of 10 MB took 1600 MB.
+    path = tmp_path / "a.pcapng"
+    value = encode_batch([Record(n, 1, None, b"x" * 50_000, ()) for n in range(10)])
+    write_capture(path, iter([fetch(1, *[value] * 10)]))
+    made = arrow.record_batch
+    sizes: list[int] = []
+
+    def noted(rows: list[tuple[object, ...]], schema: object) -> object:
+        sizes.append(sum(len(part) for row in rows for part in row if isinstance(part, str)))
+        return made(rows, schema)
+
+    monkeypatch.setattr(collect, "BODY_BYTES", 100_000)
+    monkeypatch.setattr(collect, "record_batch", noted)
+    tabled(path, tmp_path / "out", "--records")
+    assert sum(sizes) > 5_000_000
+    assert max(sizes) < 300_000
+
+
+def test_row_groups_hold_no_more_bytes_than_a_writer_should(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(collect, "BODY_BYTES", 100_000)
+    monkeypatch.setattr(plain, "GROUP_BYTES", 400_000)
+    path = tmp_path / "a.pcapng"
+    write_capture(path, iter([large_record(50_000)] * 40))
+    tabled(path, tmp_path / "out", "--full")
+    (file,) = (tmp_path / "out" / "exchanges").rglob("*.parquet")
+    about = pq.ParquetFile(file)
+    assert about.metadata.num_rows == 40
+    assert 4 <= about.metadata.num_row_groups <= 20
+    assert about.read(["number"]).column(0).to_pylist() == list(range(1, 41))
+
+
+def test_cells_are_added_up_some_of_them_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.pcapng"
+    write_capture(path, iter([clients(300), clients(200)]))
+
+    def cells(out: Path) -> list[str]:
+        tabled(path, out)
+        (file,) = (out / "latency_histogram").rglob("*.parquet")
+        return sorted(map(str, pq.read_table(file).to_pylist()))
+
+    whole = cells(tmp_path / "whole")
+    assert len(whole) >= 300
+    monkeypatch.setattr(collect, "CELLS", 64)
+    monkeypatch.setattr(plain, "GROUP_ROWS", 50)
+    assert cells(tmp_path / "parts") == whole
+    (file,) = (tmp_path / "parts" / "latency_histogram").rglob("*.parquet")
+    assert pq.ParquetFile(file).metadata.num_row_groups > 5

@@ -15,7 +15,7 @@ from kafkascope.analyzer.pipeline.tables import values
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
-from kafkascope.analyzer.pipeline.tables.schemas import COLLECTED, FACTS, UNWANTED
+from kafkascope.analyzer.pipeline.tables.schemas import COLLECTED, FACTS, RECORDS, UNWANTED
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
 from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
 from kafkascope.captures.model import Closed, Opened, Resolved
@@ -32,13 +32,16 @@ if TYPE_CHECKING:
 ROWS: Final = 4096
 """Rows per batch."""
 BODY_BYTES: Final = 16 << 20
-"""Bytes of JSON bodies per batch."""
+"""Bytes of JSON bodies, or of keys, values and headers of records, per batch."""
+RECORD_TEXTS: Final = slice(
+    RECORDS.schema.get_field_index("key"), 1 + RECORDS.schema.get_field_index("headers")
+)
 CELLS: Final = 50_000
 """Cells of histograms that are kept before they are yielded."""
 HOUR_NS: Final = 3_600_000_000_000
-SILENT: Final = 2 * MAX_CONNECTIONS
-"""Connections that ended without a byte, before rows are made for the older half: packets can only
-follow for as many as reassembly tracks."""
+ENDED: Final = MAX_CONNECTIONS + MAX_CONNECTIONS // 4
+"""Connections that ended, before rows are made for the oldest: packets can only follow for as many
+as reassembly tracks."""
 CLIENT_IDS: Final = 16
 """Client ids kept per connection; more indicate a gateway, not clients."""
 
@@ -88,8 +91,15 @@ class TableCollector:
     """Takes exchanges by `add` and connections by `saw`; yields full batches by `ready` and the
     others by `finish`. `add` is `count` and `tell`, which may run in different tasks."""
 
-    def __init__(self, context: Context, options: TableOptions, last_ns: int = 0) -> None:
-        """`last_ns`: time of the latest packet of all."""
+    def __init__(
+        self,
+        context: Context,
+        options: TableOptions,
+        last_ns: int = 0,
+        put: Callable[[Told], None] | None = None,
+    ) -> None:
+        """`last_ns`: time of the latest packet of all. `put` takes batches that are full before an
+        exchange is complete; without it they wait for `ready`."""
         self._context = context
         self._options = options
         self._last_ns = last_ns
@@ -109,29 +119,33 @@ class TableCollector:
             self._nameds.append(whole.named)
         self._schemas = {each.name: each.schema for each in (*COLLECTED.values(), UNWANTED)}
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self._schemas}
-        self._bytes = 0
+        self._bytes = self._record_bytes = 0
         self._done: list[Told] = []
-        """Batches that are full before an exchange is complete."""
+        self._put = put or self._done.append
         self._seen: dict[Connection, ConnectionTotals] = {}
-        self._silent: list[Connection] = []
-        """Those that ended without a byte. A flood of connects may be endless, without exchanges in
-        between."""
+        self._ended: list[Connection] = []
+        """Those that ended; packets may follow."""
+        self._forgotten: list[Connection] = []
+        """Those that reassembly has ended: no packet follows."""
         self._cells: dict[tuple[Any, ...], list[int]] = {}
 
     def saw(self, event: Opened | Closed) -> None:
         """Record that a connection begins or ends."""
+        if len(self._ended) >= ENDED or len(self._forgotten) >= ROWS:
+            # Before this event is taken: what it ends may still have exchanges that wait.
+            self._settle_ended()
         seen = self._connection(event.connection)
         if isinstance(event, Closed) and event.how != "end":
             side = -1 if event.direction is None else event.direction
             here = (event.time_ns, side, event.how)
             over = event.how != "fin" or seen.closed is not None
             seen.closed = here if seen.closed is None else min(seen.closed, here)
-            if over and not sum(event.connection.bytes):
-                self._silent.append(event.connection)
+            if event.direction is None:
+                self._forgotten.append(event.connection)
+            elif over:
+                self._ended.append(event.connection)
         for saw in self._saws:
             saw(event)
-        if len(self._silent) >= SILENT:
-            self._settle_silent()
 
     def named(self, event: Resolved) -> None:
         """Record that a host name was resolved."""
@@ -192,8 +206,9 @@ class TableCollector:
         rows = self._rows["records"]
         for record in records:
             rows.append(record)
-            if len(rows) >= ROWS:
-                self._done.append(self._batch("records", rows))
+            self._record_bytes += sum(map(len, filter(None, record[RECORD_TEXTS])))
+            if len(rows) >= ROWS or self._record_bytes > BODY_BYTES:
+                self._put(self._batch("records", rows))
 
     def count(self, exchange: Exchange) -> None:
         """Count an exchange for its connection."""
@@ -265,6 +280,8 @@ class TableCollector:
         batch = record_batch(rows, self._schemas[name])
         self.facts.rows[name] += len(rows)
         rows.clear()
+        if name == "records":
+            self._record_bytes = 0
         return name, batch
 
     def settle(self) -> None:
@@ -272,28 +289,30 @@ class TableCollector:
         for connection, seen in self._seen.items():
             self._take_connection(connection, seen)
         self._seen.clear()
-        self._silent.clear()
+        self._ended.clear()
+        self._forgotten.clear()
 
-    def _settle_silent(self) -> None:
-        """Make the rows of those connections without a byte that ended first."""
-        silent = sorted(set(self._silent), key=attrgetter("last_ns", "number"))
-        self._silent = silent[-MAX_CONNECTIONS:]
-        for connection in silent[:-MAX_CONNECTIONS]:
-            seen = self._seen.get(connection)
-            if seen is not None and not seen.exchanges and not sum(connection.bytes):
-                self._take_connection(connection, self._seen.pop(connection))
+    def _settle_ended(self) -> None:
+        """Make the rows of the connections that no packet can follow. There may be endlessly many,
+        and no exchange in between."""
+        ended = sorted(set(self._ended), key=attrgetter("last_ns", "number"))
+        self._ended = ended[-MAX_CONNECTIONS:]
+        for connection in (*self._forgotten, *ended[:-MAX_CONNECTIONS]):
+            self._take_connection(connection, self._seen.pop(connection))
+        self._forgotten.clear()
 
     def _take_connection(self, connection: Connection, seen: ConnectionTotals) -> None:
         rows = self._rows["connections"]
         rows.append(_connection_values(connection, seen, self._last_ns))
         if len(rows) >= ROWS:
-            self._done.append(self._batch("connections", rows))
+            self._put(self._batch("connections", rows))
 
     def suspend(self) -> dict[Connection, ConnectionTotals]:
         """Return the totals of the connections since the last `settle`, which continue in another
         batch."""
         seen, self._seen = self._seen, {}
-        self._silent.clear()
+        self._ended.clear()
+        self._forgotten.clear()
         return seen
 
     def resume(self, seen: dict[Connection, ConnectionTotals]) -> None:
@@ -311,7 +330,8 @@ class TableCollector:
         if self._cells:
             yield self._measured()
         self.facts.take(self._context)
-        yield "facts", record_batch(list(self.facts.told()), FACTS.schema)
+        for fact in self.facts.told():
+            yield "facts", record_batch([fact], FACTS.schema)
 
 
 def _filter_of(text: str) -> tuple[Filter | None, bool]:

@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -29,6 +30,7 @@ from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught
 from tests.analyzer.pipeline.traffic import tape
+from tests.analyzer.wire import request, response
 from tests.captures.wires import START_NS, Tape
 
 CAUSES = Path(__file__).parents[1] / "captures" / "causes"
@@ -187,7 +189,7 @@ def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_pa
     """Rows of connects that are over are made before the end, each once."""
     monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 20)
     monkeypatch.setattr(collect, "MAX_CONNECTIONS", 20)
-    monkeypatch.setattr(collect, "SILENT", 40)
+    monkeypatch.setattr(collect, "ENDED", 40)
     kept = 0
     settle = collect.TableCollector.settle
 
@@ -213,3 +215,60 @@ def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert apart == whole
     states = Counter(row["state"] for row in rows(tmp_path / "plain"))
     assert states == {"refused": 490, "reset": 10}
+
+
+def shaken(number: int) -> list[bytes]:
+    return Composer(Endpoint("10.0.0.4", 2000 + number), BROKER).open()
+
+
+def asked(number: int) -> list[bytes]:
+    """A connection with one exchange, which stays open."""
+    tape = Composer(Endpoint("10.0.0.4", 2000 + number), BROKER)
+    sent = tape.open()
+    sent += tape.send(0, request("ApiVersions", 0, 1))
+    return sent + tape.send(1, response("ApiVersions", 0, 1))
+
+
+def closed(number: int) -> list[bytes]:
+    """One with an exchange, and its end."""
+    tape = Composer(Endpoint("10.0.0.4", 2000 + number), BROKER)
+    sent = tape.open()
+    sent += tape.send(0, request("ApiVersions", 0, 1))
+    sent += tape.send(1, response("ApiVersions", 0, 1))
+    return [*sent, tape.packet(0, FIN | ACK), tape.packet(1, FIN | ACK)]
+
+
+@pytest.mark.parametrize("each", [asked, shaken, closed])
+def test_connections_are_written_when_they_are_over(
+    each: Callable[[int], list[bytes]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those that carried exchanges as well, and with no exchange in between: 100,000 took 640 MB,
+    a million of one SYN each twice that."""
+    monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(collect, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(collect, "ENDED", 40)
+    monkeypatch.setattr(collect, "ROWS", 10)
+    kept = 0
+    settle = collect.TableCollector.settle
+
+    def settled(self: collect.TableCollector) -> None:
+        nonlocal kept
+        kept = max(kept, len(self._seen) + 10 * len(list(self._done)))
+        settle(self)
+
+    tape = Tape()
+    for number in range(500):
+        for late, packet in enumerate(each(number)):
+            tape.frames.append((START_NS + number * MS + late, packet))
+    path = tmp_path / "in.pcap"
+    path.write_bytes(tape.pcap())
+    apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000)
+    monkeypatch.setattr(collect.TableCollector, "settle", settled)
+    whole, _ = made([str(path)], tmp_path / "plain")
+    if each is closed:
+        # Others are forgotten in a crowd, and open where each is read alone.
+        assert apart == whole
+    found = rows(tmp_path / "plain")
+    assert [row["connection"] for row in found] == list(range(500))
+    assert {row["exchanges"] for row in found} == {int(each is not shaken)}
+    assert kept < 80
