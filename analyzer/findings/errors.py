@@ -26,7 +26,7 @@ EXPECTED: Final = frozenset(
 BUSY: Final = frozenset({51})
 """CONCURRENT_TRANSACTIONS: brokers complete a transaction after they answered EndTxn, and producers
 ask every 20 ms meanwhile (the KIP-98 design); one that never completes makes that a storm."""
-BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 41, 42, 43, 60, 63, 67, 87})
+BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 23, 24, 26, 41, 42, 43, 60, 63, 67, 87, 112})
 """Codes that healthy clusters and clients do not give, or meet."""
 AMONG_BROKERS: Final = frozenset({41})
 """NOT_CONTROLLER."""
