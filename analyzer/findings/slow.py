@@ -45,6 +45,8 @@ MAX_MINUTES: Final = 20_000
 """Minutes of brokers: more than a day of ten of them."""
 MOST_NAMED: Final = 100
 MOST_IN_FILTER: Final = 200
+TIMED_OUT: Final = 7
+"""REQUEST_TIMED_OUT."""
 
 
 @measured
@@ -136,6 +138,8 @@ class Slowness(Detector):
             return
         if row.api_key in FETCHES and (exchange.request_body is None or row.errors):
             return
+        if any(error.code == TIMED_OUT for error in row.errors):
+            return  # Its answer says itself why it took so long.
         slow = self.slow[(row.api, *client_of(row), row.broker_address)]
         slow.count += 1
         about = {"latency": latency, "excess": excess, "connection": connection}
