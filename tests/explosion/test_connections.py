@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.explosion.measuring import MEMORY_MB, measured
@@ -78,6 +79,18 @@ def test_connections_without_bytes(
     taken = measured([*command.split(), path], timeout=900)
     assert taken.code in (0, 1), taken.errors
     assert taken.megabytes < MEMORY_MB * 3 // 5
+
+
+@pytest.mark.parametrize("flood", [syns, refused])
+def test_tables_of_connections_without_bytes(
+    flood: Callable[[int], Iterator[bytes]], tmp_path: Path
+) -> None:
+    path, out = written(tmp_path / "in.pcap", flood(400_000)), tmp_path / "out"
+    taken = measured(["spark", path, "-o", out, "--engine", "plain"], timeout=900)
+    assert taken.code == 0, taken.errors
+    assert taken.megabytes < MEMORY_MB
+    files = (out / "connections").rglob("*.parquet")
+    assert sum(pq.read_metadata(each).num_rows for each in files) == 400_000
 
 
 @pytest.mark.parametrize("command", ["ls", "check"])
