@@ -51,6 +51,14 @@ Outcome = Literal["established", "alert", "rejected", "closed"]
 one, by its size; `closed`: a side closed the connection before it was done."""
 
 
+TlsError = Literal[
+    "", "no-key-log", "no-secret", "no-handshake", "bad-secret", "unsupported", "damaged"
+]
+"""Why TLS cannot be read, or not all of it: no key log was given; it has no line for this
+connection; the capture begins behind the handshake; nothing authenticates with the log's secret;
+a version or suite that cannot be decrypted; bytes are missing or were changed."""
+
+
 class HandshakeResult(NamedTuple):
     """Result of a TLS handshake."""
 
@@ -59,6 +67,51 @@ class HandshakeResult(NamedTuple):
     """Direction of the side that ended a handshake that failed."""
     alert: int | None = None
     """Number of the alert, where it can be read."""
+
+
+@dataclass(slots=True, eq=False)
+class Tls:
+    """What is known of the TLS of a connection. Holds no secret."""
+
+    result: HandshakeResult | None = None
+    """How its first handshake ended; None: that is not known."""
+    version: str = ""
+    """The chosen one, as `TLS 1.3`."""
+    suite: str = ""
+    """The chosen one, as IANA names it."""
+    resumed: bool = False
+    random: bytes = b""
+    """Client random of the first handshake, by which key logs name a connection."""
+    server_name: str = ""
+    """What the client asked for (SNI)."""
+    protocol: str = ""
+    """The chosen one (ALPN)."""
+    offered: tuple[str, ...] = ()
+    """Versions that the client offered, its favourite first."""
+    suites: int = 0
+    """How many suites the client offered."""
+    client: str = ""
+    """Subject of the client's certificate."""
+    certificate: str = ""
+    """Of a handshake that failed: owner, issuer, dates and names of the server's certificate."""
+    early_data: bool = False
+    """The client sent data with its ClientHello."""
+    updates: int = 0
+    """KeyUpdates that could be read."""
+    alerts: tuple[tuple[int, int], ...] = ()
+    """(direction, number) of the first alerts that could be read, but for close_notify."""
+    decrypted: tuple[int, int] = (0, 0)
+    """Bytes of application data that could be read, per direction."""
+    inside: str = ""
+    """What it carries, where that is not Kafka: `HTTP`, say."""
+    error: TlsError = ""
+    note: str = ""
+    """A sentence about `error`."""
+
+    @property
+    def name(self) -> str:
+        """Version and suite."""
+        return f"{self.version} {self.suite}".strip()
 
 
 @dataclass(slots=True, eq=False)
@@ -96,8 +149,8 @@ class Connection:
 
     first_packet: int = 0
     """Number of its first packet; 0 where there are no packets."""
-    tls: HandshakeResult | None = None
-    """Result of its TLS handshake; None: there is none, or its end is not known."""
+    tls: Tls | None = None
+    """None: it has no TLS, or none was seen yet."""
 
     @property
     def used(self) -> bool:

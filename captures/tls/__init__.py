@@ -1,10 +1,8 @@
-"""TLS as far as it shows without keys: record headers and alerts. Knows nothing of Kafka.
+"""TLS: what is seen of it without keys, and its plaintext with a key log. Knows nothing of Kafka.
 
-handshake = Handshake(connection, client=0)
-handshake.feed(event)               # each Chunk, Gap and Closed of the connection
-handshake.result                    # how it went; None as long as that is not known
+stream = TlsStream(connection, client, KeySources(log))
+stream.feed(event)                  # each Chunk, Gap and Closed -> those of the plaintext
+connection.tls                      # how its handshake went, and why it cannot be read
+
+Most captures have no TLS: importing this, or `sources`, loads none of the others.
 """
-
-from kafkascope.captures.tls.handshake import ALERTS, Handshake
-
-__all__ = ["ALERTS", "Handshake"]

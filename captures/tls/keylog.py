@@ -128,6 +128,8 @@ class KeyLog:
         here do not count."""
         self.limited = False
         """Secrets were forgotten."""
+        self.other_names = False
+        """There are secrets that no client random names."""
         self._most = most
         self._old: dict[bytes, bytes] = {}
         self._new: dict[bytes, bytes] = {}
@@ -186,6 +188,7 @@ class KeyLog:
         if not fits or len(value) not in (HASH_SIZES if index != MASTER else (MASTER_SIZE,)):
             return False
         self._learn(kind + key, index, value)
+        self.other_names |= kind != _RANDOM
         return True
 
     def _learn(self, key: bytes, index: int, value: bytes) -> None:

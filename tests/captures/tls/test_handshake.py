@@ -18,7 +18,8 @@ from kafkascope.captures.model import (
     HandshakeResult,
     Piece,
 )
-from kafkascope.captures.tls import Handshake
+from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.stream import TlsStream
 from tests.authority import Authority
 
 CLIENT, BROKER = 0, 1
@@ -72,15 +73,16 @@ def contexts(broker: Path, authority: Authority | None) -> tuple[ssl.SSLContext,
 
 def result(told: Bytes, *ends: int) -> HandshakeResult | None:
     connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
-    handshake = Handshake(connection, CLIENT)
+    stream = TlsStream(connection, CLIENT, KeySources())
+    stream.begin()
     offsets = [0, 0]
     for direction, data in told:
         piece = Piece(0, 0, 1, 0, 0)
-        handshake.feed(Chunk(connection, direction, offsets[direction], data, [piece]))
+        stream.feed(Chunk(connection, direction, offsets[direction], data, [piece]))
         offsets[direction] += len(data)
     for direction in ends:
-        handshake.feed(Closed(connection, direction, "fin", 0))
-    return handshake.result
+        stream.feed(Closed(connection, direction, "fin", 0))
+    return stream.tls.result
 
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
@@ -180,12 +182,13 @@ def test_nothing_is_told_behind_a_gap(broker: Path, authority: Authority) -> Non
     client, server = contexts(broker, authority)
     told = talk(client, server)
     connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
-    handshake = Handshake(connection, CLIENT)
-    handshake.feed(Gap(connection, BROKER, 0, 10, 0, "lost"))
+    stream = TlsStream(connection, CLIENT, KeySources())
+    stream.begin()
+    stream.feed(Gap(connection, BROKER, 0, 10, 0, "lost"))
     for direction, data in told:
-        handshake.feed(Chunk(connection, direction, 0, data, [Piece(0, 0, 1, 0, 0)]))
-    assert handshake.over
-    assert handshake.result is None
+        stream.feed(Chunk(connection, direction, 0, data, [Piece(0, 0, 1, 0, 0)]))
+    assert stream.over
+    assert stream.tls.result is None
 
 
 RECORDED: dict[bool, Bytes] = {}

@@ -1,0 +1,102 @@
+"""Which keys protect the records of a connection: values that hold no secret, and what makes keys
+of them with a key log. Stateless.
+
+A state that is stored, or goes to another process, has epochs in it; the key log goes its own way.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from kafkascope.captures.tls.derive import key_block, next_secret
+from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.messages import TLS_1_3
+from kafkascope.captures.tls.protection import Protection, protection_12, protection_13
+from kafkascope.captures.tls.sessions import Origin
+from kafkascope.captures.tls.suites import suite_of
+
+
+class Stage(IntEnum):
+    """How far a direction of a connection came."""
+
+    PLAIN = 0
+    """Records are not encrypted yet."""
+    EARLY = 1
+    """TLS 1.3: data that came with the ClientHello."""
+    HANDSHAKE = 2
+    """TLS 1.3: the rest of the handshake."""
+    TRAFFIC = 3
+    """Application data, and in TLS 1.2 the Finished before it."""
+
+
+class Epoch(NamedTuple):
+    """What one handshake decided."""
+
+    version: int
+    suite: int
+    client_random: bytes
+    server_random: bytes
+    encrypt_then_mac: bool = False
+    origins: tuple[Origin, ...] = ()
+    """TLS 1.2: the handshakes whose master secret it uses, the likeliest first."""
+
+    @property
+    def modern(self) -> bool:
+        """Whether it is TLS 1.3."""
+        return self.version == TLS_1_3
+
+    @property
+    def supported(self) -> bool:
+        """Whether its records can be decrypted at all."""
+        return self.version in (0x0303, TLS_1_3) and bool(suite_of(self.suite).cipher)
+
+
+class Opener(NamedTuple):
+    """What opens the records of a direction, and the secret that it was made from."""
+
+    protection: Protection
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return "Opener(...)"
+
+
+def opener_of(
+    epoch: Epoch, stage: Stage, *, client: bool, updates: int, log: KeyLog
+) -> Opener | None:
+    """Return what opens the records that the client or the server sends; None where the key log
+    does not have the secret. `updates`: KeyUpdates since the handshake."""
+    if not epoch.supported:
+        return None
+    suite = suite_of(epoch.suite)
+    if not epoch.modern:
+        masters = (origin.master(log) for origin in epoch.origins)
+        master = next((each for each in masters if each is not None), None)
+        if master is None:
+            return None
+        keys = key_block(suite, master, epoch.client_random, epoch.server_random)
+        mine = keys[0] if client else keys[1]
+        return Opener(protection_12(suite, mine, epoch.encrypt_then_mac), master)
+    secrets = log.secrets(epoch.client_random)
+    if secrets is None:
+        return None
+    match stage:
+        case Stage.EARLY:
+            secret = secrets.client_early if client else None
+        case Stage.HANDSHAKE:
+            secret = secrets.client_handshake if client else secrets.server_handshake
+        case _:
+            secret = secrets.client_traffic if client else secrets.server_traffic
+    if secret is None:
+        return None
+    for _ in range(updates):
+        secret = next_secret(suite, secret)
+    return Opener(protection_13(suite, secret), secret)
+
+
+def updated(epoch: Epoch, opener: Opener) -> Opener:
+    """Return what opens the records behind a KeyUpdate (RFC 8446, 7.2)."""
+    suite = suite_of(epoch.suite)
+    secret = next_secret(suite, opener.secret)
+    return Opener(protection_13(suite, secret), secret)

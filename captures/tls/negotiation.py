@@ -1,0 +1,182 @@
+"""What the handshake messages of a connection decide: version, suite, and how its secrets are
+found. State without I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from kafkascope.captures.model import Tls
+from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.tls import messages as m
+from kafkascope.captures.tls.epoch import Epoch
+from kafkascope.captures.tls.sessions import Origin
+from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.suites import suite_of, version_name
+
+HELLO_REQUEST: Final = 0
+"""No part of what is hashed (RFC 5246, 7.4.1.1)."""
+MOST_TRANSCRIPT: Final = 1 << 18
+
+
+class Negotiation(Resumable):
+    """One handshake after the other: TLS 1.2 may negotiate anew."""
+
+    STATE = __slots__ = (
+        "_certificate",
+        "_epoch",
+        "_ticket",
+        "_transcript",
+        "client_hello",
+        "first",
+    )
+
+    def __init__(self) -> None:
+        self.client_hello: m.ClientHello | None = None
+        self.first = True
+        """It is the connection's first handshake."""
+        self._epoch: Epoch | None = None
+        """What the ServerHello chose, as far as it is known by now."""
+        self._transcript: bytes | None = b""
+        """TLS 1.2 with RSA key exchange: all messages, for the extended master secret; None when
+        nobody needs them."""
+        self._ticket = b""
+        """The one that the server gave out."""
+        self._certificate = b""
+        """The server's, as DER, as long as the handshake lasts."""
+
+    def message(self, message: bytes, *, client: bool, keys: KeySources, tls: Tls) -> Epoch | None:
+        """Take a message of a handshake that is not TLS 1.3, or not yet; return what a ServerHello
+        chose."""
+        kind = message[0]
+        try:
+            if kind == m.CLIENT_HELLO and client:
+                self._client_hello(message, keys, tls)
+            if self._transcript is not None and kind != HELLO_REQUEST:
+                whole = len(self._transcript) + len(message) <= MOST_TRANSCRIPT
+                self._transcript = self._transcript + message if whole else None
+            if kind == m.SERVER_HELLO and not client:
+                return self._server_hello(message, tls)
+            if kind == m.CERTIFICATE:
+                self._chain(message, client=client, modern=False, tls=tls)
+            elif kind == m.NEW_SESSION_TICKET and not client:
+                self._ticket = m.ticket(message)
+            elif kind == m.CLIENT_KEY_EXCHANGE and client:
+                self._key_exchange(message)
+        except m.Malformed:
+            pass
+        return None
+
+    def _client_hello(self, message: bytes, keys: KeySources, tls: Tls) -> None:
+        again, self.client_hello = self.client_hello, m.client_hello(message)
+        hello = self.client_hello
+        if again is not None and again.random == hello.random and self._epoch is None:
+            return  # behind a HelloRetryRequest
+        keys.claimed.add(hello.random)
+        self._transcript, self._ticket, self._epoch = b"", b"", None
+        self.first = again is None
+        if self.first:
+            tls.random = hello.random
+            tls.server_name = hello.server_name
+            tls.offered = tuple(map(version_name, hello.versions))
+            tls.suites = len(hello.suites)
+            tls.early_data = hello.early_data
+
+    def _server_hello(self, message: bytes, tls: Tls) -> Epoch | None:
+        hello, asked = m.server_hello(message), self.client_hello
+        if asked is None or hello.retry:
+            return None
+        modern = hello.version == m.TLS_1_3
+        resumed = (
+            hello.psk
+            if modern
+            else bool(hello.session_id) and (hello.session_id == asked.session_id)
+        )
+        own = Origin(hello.suite, asked.random, hello.random, hello.session_id)
+        if modern or suite_of(hello.suite).exchange != "RSA" or not hello.extended_master_secret:
+            self._transcript = None
+        self._epoch = Epoch(
+            hello.version,
+            hello.suite,
+            asked.random,
+            hello.random,
+            hello.encrypt_then_mac,
+            () if modern else (own,),
+        )
+        if self.first:
+            tls.resumed = resumed
+            tls.protocol = hello.protocol
+        return self._epoch
+
+    def _key_exchange(self, message: bytes) -> None:
+        epoch = self._epoch
+        if epoch is None or suite_of(epoch.suite).exchange != "RSA":
+            return
+        seen = self._transcript
+        digest = b"" if seen is None else hashlib.new(suite_of(epoch.suite).hash, seen).digest()
+        premaster = m.encrypted_premaster(message)[:8]
+        own = epoch.origins[0]._replace(premaster=premaster, session_hash=digest)
+        self._epoch = epoch._replace(origins=(own,))
+        self._transcript = None
+
+    def _chain(self, message: bytes, *, client: bool, modern: bool, tls: Tls) -> None:
+        chain = m.certificates(message, modern=modern)
+        if not chain:
+            return
+        if not client:
+            self._certificate = chain[0]
+        elif not tls.client:
+            from kafkascope.captures.tls.certificates import subject_of
+
+            tls.client = subject_of(chain[0])
+
+    def modern(self, message: bytes, *, client: bool, tls: Tls) -> None:
+        """Take a message of TLS 1.3 that was encrypted."""
+        try:
+            if message[0] == m.ENCRYPTED_EXTENSIONS and not client:
+                tls.protocol = tls.protocol or m.protocol_of(message)
+            elif message[0] == m.CERTIFICATE:
+                self._chain(message, client=client, modern=True, tls=tls)
+        except m.Malformed:
+            pass
+
+    def changed(self, *, client: bool, keys: KeySources) -> Epoch | None:
+        """Return what the records behind a ChangeCipherSpec are encrypted with (TLS 1.2)."""
+        epoch, hello = self._epoch, self.client_hello
+        if epoch is None or hello is None or epoch.modern:
+            return None
+        own = epoch.origins[0]
+        if not self._certificate and (hello.session_id or hello.ticket):
+            # No certificate came: it is resumed, by what the client offered.
+            found = (*keys.sessions.of(own.session_id), *keys.sessions.of(hello.ticket))
+            epoch = epoch._replace(origins=(own, *(each for each in found if each != own)))
+        if not client:
+            keys.sessions.remember(own.session_id, epoch.origins)
+            keys.sessions.remember(self._ticket, epoch.origins)
+        return epoch
+
+    def may_open(self, keys: KeySources) -> bool:
+        """Return whether the key log may have the secret of the client that has just begun."""
+        log, hello = keys.log, self.client_hello
+        if log is None or hello is None:
+            return False
+        if log.secrets(hello.random) is not None or log.other_names:
+            return True
+        return any(
+            origin.master(log) is not None
+            for name in (hello.session_id, hello.ticket)
+            for origin in keys.sessions.of(name)
+        )
+
+    def describe(self) -> str:
+        """Return what the server's certificate says, to be shown with a handshake that failed;
+        empty where it was not seen."""
+        if not self._certificate:
+            return ""
+        from kafkascope.captures.tls.certificates import described
+
+        return described(self._certificate)
+
+    def done(self) -> None:
+        """Forget what is of use for a handshake that failed only."""
+        self._certificate = b""

@@ -1,0 +1,169 @@
+"""Records of TLS in the chunks of one direction (RFC 8446, 5.1; RFC 5246, 6.2.1).
+
+  type    version  length          type 20 change cipher spec, 21 alert, 22 handshake,
++-------+---------+---------+           23 application data
+| 1     | 2       | 2       | ...
++-------+---------+---------+
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kafkascope.captures.model import Piece
+from kafkascope.captures.resumable import Resumable
+
+CHANGE_CIPHER_SPEC: Final = 20
+ALERT: Final = 21
+HANDSHAKE: Final = 22
+APPLICATION_DATA: Final = 23
+HEARTBEAT: Final = 24
+HEADER: Final = 5
+MOST_RECORD: Final = (1 << 14) + 2048
+"""Largest record (RFC 5246, 6.2.3); a longer one is no TLS."""
+PIECE_BYTES: Final = 200
+"""Memory of a piece."""
+
+
+class TlsRecord(NamedTuple):
+    """A record, or the head of one that nobody wants whole."""
+
+    kind: int
+    version: int
+    size: int
+    """Bytes behind the header."""
+    body: bytes
+    """All of them; of a record that is not wanted, the first two at most."""
+    pieces: list[Piece]
+    """Where its bytes stand, the header included; `start` counts from `begin`."""
+    begin: int
+    """Offset of the header in what `pieces` counts."""
+
+
+class RecordBuffer(Resumable):
+    """Cuts the bytes of one direction into records. State without I/O."""
+
+    STATE = ("_blocks", "_kept", "_passed", "_pieces", "_total", "lost", "whole")
+    __slots__ = STATE
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._kept = 0
+        """Bytes in `_blocks`."""
+        self._pieces: list[Piece] = []
+        """Of `_blocks`."""
+        self._passed = 0
+        """Bytes of the current record that went by, kept or not, the header included."""
+        self._total = 0
+        """The same when the record is complete; 0 while its header is not."""
+        self.lost = False
+        """No more records can be found: bytes are missing, or this is no TLS."""
+        self.whole = True
+        """Whether the bodies of application data are wanted; others are small, and always are."""
+
+    @property
+    def held(self) -> int:
+        """Memory that the record takes which is not complete."""
+        return self._kept + len(self._pieces) * PIECE_BYTES
+
+    @property
+    def application(self) -> bool:
+        """Whether the first bytes of a record of application data are here, but not its last."""
+        return bool(self._blocks) and self._blocks[0][0] == APPLICATION_DATA
+
+    def feed(self, data: bytes, pieces: list[Piece]) -> list[TlsRecord]:
+        """Return the records that these bytes complete."""
+        found: list[TlsRecord] = []
+        if self.lost:
+            return found
+        if self._passed and not self._kept:
+            # The rest of a record that nobody wants, or of which bytes are missing.
+            skipped = min(self._total - self._passed, len(data))
+            self._passed += skipped
+            if self._passed < self._total:
+                return found
+            self._passed = self._total = 0
+            data, pieces = data[skipped:], beginning(pieces, skipped)
+        if self._kept:
+            if self._total and self._passed + len(data) < self._total:
+                self._keep(data, pieces)
+                return found
+            pieces = [*self._pieces, *shifted(pieces, self._kept)]
+            data = b"".join((*self._blocks, data))
+            self._forget()
+        at, size = 0, len(data)
+        while size - at >= HEADER:
+            kind, version = data[at], data[at + 1] << 8 | data[at + 2]
+            length = data[at + 3] << 8 | data[at + 4]
+            if not is_header(kind, version, length):
+                self.lost = True
+                return found
+            end = at + HEADER + length
+            wanted = self.whole or kind != APPLICATION_DATA
+            if end <= size:
+                body = data[at + HEADER : end if wanted else min(end, at + HEADER + 2)]
+                found.append(TlsRecord(kind, version, length, body, pieces, at))
+                at = end
+                continue
+            if not wanted and size - at >= HEADER + 2:
+                body = data[at + HEADER : at + HEADER + 2]
+                found.append(TlsRecord(kind, version, length, body, pieces, at))
+                self._passed, self._total = size - at, HEADER + length
+                return found
+            self._total = HEADER + length
+            break
+        if at < size:
+            self._keep(data[at:] if at else data, beginning(pieces, at))
+        return found
+
+    def skip(self, size: int) -> bool:
+        """Pass over missing bytes; return whether it is known where the next record begins. The
+        record that they belong to is left out."""
+        if not self._total or self._passed + size > self._total:
+            return False
+        passed, total = self._passed + size, self._total
+        self._forget()
+        if passed < total:
+            self._passed, self._total = passed, total
+        return True
+
+    def restart(self) -> None:
+        """Begin with the next byte, at the start of a record."""
+        self._forget()
+        self.lost = False
+
+    def _keep(self, data: bytes, pieces: list[Piece]) -> None:
+        self._pieces += shifted(pieces, self._kept)
+        self._blocks.append(data)
+        self._kept += len(data)
+        self._passed += len(data)
+
+    def _forget(self) -> None:
+        self._blocks, self._pieces = [], []
+        self._kept = self._passed = self._total = 0
+
+
+def is_header(kind: int, version: int, length: int) -> bool:
+    """Whether the fields of a record's header are possible."""
+    return CHANGE_CIPHER_SPEC <= kind <= HEARTBEAT and version >> 8 == 3 and length <= MOST_RECORD
+
+
+def shifted(pieces: list[Piece], by: int) -> list[Piece]:
+    """Return pieces that start `by` bytes later."""
+    if not by:
+        return pieces
+    return [piece._replace(start=piece.start + by) for piece in pieces]
+
+
+def beginning(pieces: list[Piece], at: int) -> list[Piece]:
+    """Return the pieces from an offset on, as if bytes began there."""
+    if not at:
+        return pieces
+    out: list[Piece] = []
+    for number, piece in enumerate(pieces):
+        last = number + 1 == len(pieces)
+        if not last and pieces[number + 1].start <= at:
+            continue
+        cut = max(0, at - piece.start)
+        out.append(piece._replace(start=piece.start + cut - at, at=piece.at + cut))
+    return out

@@ -1,0 +1,191 @@
+"""Finds where records of TLS go on behind a hole, or in a capture that begins behind the handshake.
+
+A header is believed when the record behind it opens: the authentication tag tells. The sequence
+number is one of those that the missing bytes allow. State without I/O.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kafkascope.captures.model import Piece
+from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.tls.epoch import Epoch
+from kafkascope.captures.tls.messages import TLS_1_3
+from kafkascope.captures.tls.records import (
+    APPLICATION_DATA,
+    HEADER,
+    MOST_RECORD,
+    TlsRecord,
+    beginning,
+    shifted,
+)
+from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.suites import suite_of
+
+SIGN: Final = bytes((APPLICATION_DATA, 3, 3))
+"""How records of application data begin, in TLS 1.2 and 1.3."""
+LEAST_BODY: Final = 17
+"""Bytes of the smallest encrypted record: its type, and a tag of 16."""
+LEAST_RECORD: Final = HEADER + LEAST_BODY
+MOST_SEQUENCES: Final = 65_536
+"""Sequence numbers that are tried for a record."""
+MOST_TRIED: Final = 1 << 18
+"""Sequence numbers that are tried in one search."""
+PIECE_BYTES: Final = 200
+MODERN_SUITES: Final = (0x1301, 0x1302, 0x1304, 0x1305, 0x1303)
+"""Of TLS 1.3; the one with ChaCha20, which takes ten times as long to try, comes last."""
+
+
+class Search(Resumable):
+    """The search in one direction."""
+
+    STATE = __slots__ = ("_at", "_blocks", "_first", "_left", "_pieces", "_span", "tried_all")
+
+    def __init__(self) -> None:
+        self._blocks = b""
+        """What came since, from the first place on where a record may begin."""
+        self._pieces: list[Piece] = []
+        self._at = 0
+        """Of the candidate."""
+        self._first = 0
+        self._span = 1
+        """How many sequence numbers are possible."""
+        self._left = MOST_TRIED
+        self.tried_all = False
+        """No secret fits: there is nothing more to look for."""
+
+    @classmethod
+    def behind(cls, sequence: int, lost: int | None) -> Search:
+        """Search behind `lost` missing bytes, and the record that they cut."""
+        search = cls()
+        search._first = sequence
+        search._span = MOST_SEQUENCES if lost is None else lost // LEAST_RECORD + 4
+        return search
+
+    @classmethod
+    def anywhere(cls) -> Search:
+        """Search from the start of a capture, without any idea."""
+        search = cls()
+        search._span = MOST_SEQUENCES
+        return search
+
+    @property
+    def held(self) -> int:
+        """Memory of what waits."""
+        return len(self._blocks) + len(self._pieces) * PIECE_BYTES
+
+    def add(self, data: bytes, pieces: list[Piece]) -> None:
+        """Add the next bytes."""
+        self._pieces = [*self._pieces, *shifted(pieces, len(self._blocks))]
+        self._blocks += data
+        self._span = min(self._span + len(data) // LEAST_RECORD, MOST_SEQUENCES)
+
+    def gap(self, size: int | None) -> None:
+        """Bytes are missing again."""
+        more = MOST_SEQUENCES if size is None else (size + len(self._blocks)) // LEAST_RECORD + 2
+        self._span = min(self._span + more, MOST_SEQUENCES)
+        self._blocks, self._pieces, self._at = b"", [], 0
+
+    def candidate(self) -> TlsRecord | None:
+        """Return the next record that may be one, when all of it is here."""
+        data = self._blocks
+        while not self.tried_all:
+            at = data.find(SIGN, self._at)
+            if at < 0:
+                self._drop(max(self._at, len(data) - HEADER + 1))
+                return None
+            size = int.from_bytes(data[at + 3 : at + HEADER], "big")
+            if at + HEADER > len(data):
+                self._drop(at)
+                return None
+            if not LEAST_BODY <= size <= MOST_RECORD:
+                self._at = at + 1
+                continue
+            end = at + HEADER + size
+            if end > len(data):
+                self._drop(at)
+                return None
+            self._at = at
+            body = data[at + HEADER : end]
+            return TlsRecord(APPLICATION_DATA, 0x0303, size, body, self._pieces, at)
+        self._drop(len(data))
+        return None
+
+    def reject(self) -> None:
+        """The candidate was none."""
+        self._at += 1
+
+    def rest(self) -> tuple[bytes, list[Piece]]:
+        """Return the bytes from the candidate on."""
+        return self._blocks[self._at :], beginning(self._pieces, self._at)
+
+    def sequences(self) -> range:
+        """Return the sequence numbers that the candidate may have."""
+        count = max(0, min(self._span, self._left))
+        self._left -= count
+        return range(self._first, self._first + count)
+
+    def _drop(self, size: int) -> None:
+        if size > 0:
+            self._pieces = beginning(self._pieces, size) if size < len(self._blocks) else []
+            self._blocks = self._blocks[size:]
+        self._at = 0
+
+
+class FoundKeys(NamedTuple):
+    """What trying the secrets of a key log gave."""
+
+    epoch: Epoch | None = None
+    client: bool = False
+    """Whether the record is the client's."""
+    sequence: int = 0
+    text: str = ""
+    """How far was tried."""
+
+
+def midstream_keys(
+    keys: KeySources, record: TlsRecord, *, client: bool | None, epoch: Epoch | None
+) -> FoundKeys:
+    """Try secrets of TLS 1.3 that no other connection has claimed on a record. `epoch`: what the
+    other direction was found to use; `client`: who sent the record, where that is known."""
+    from kafkascope.captures.tls.midstream import find
+
+    log = keys.log
+    if log is None:
+        return FoundKeys()
+    randoms = (
+        [epoch.client_random]
+        if epoch is not None
+        else [each for each in log.randoms() if each not in keys.claimed]
+    )
+    named: list[tuple[bytes, bool]] = []
+    secrets: list[bytes] = []
+    left_out = 0
+    for random in reversed(randoms):
+        known = log.secrets(random)
+        if known is None:
+            continue
+        for mine, secret in ((True, known.client_traffic), (False, known.server_traffic)):
+            if secret is None or client not in (None, mine):
+                continue
+            if keys.trials <= 0:
+                left_out += 1
+                continue
+            keys.trials -= 1
+            named.append((random, mine))
+            secrets.append(secret)
+    suites = map(suite_of, MODERN_SUITES)
+    found = find(suites, secrets, [(record.kind, record.body)], 0, MOST_SEQUENCES)
+    if found is None:
+        more = f" ({left_out} more were not tried)" if left_out else ""
+        count = f"{len(secrets)} secret{'s' * (len(secrets) != 1)}"
+        return FoundKeys(
+            text=f"{count} of the key log with {MOST_SEQUENCES} sequence numbers each do not "
+            f"fit{more}"
+        )
+    random, mine = named[found.which]
+    if keys.trials:
+        keys.trials += len(secrets)
+    keys.claimed.add(random)
+    return FoundKeys(Epoch(TLS_1_3, found.suite.number, random, b""), mine, found.sequence)

@@ -1,0 +1,61 @@
+"""What all connections of a reading share to decrypt TLS: the key log, the sessions that may be
+resumed, and how much may be tried. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafkascope.captures.formats.records import DecryptionSecrets
+    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.sessions import Sessions
+
+TLS_KEY_LOG: Final = 0x544C534B
+"""Type of a Decryption Secrets Block that holds a key log."""
+MOST_TRIALS: Final = 2000
+"""Secrets that are tried on all connections without a handshake together, each with all its
+sequence numbers."""
+
+
+class KeySources:
+    """`log` is None as long as nobody gave one, and no file had one inside."""
+
+    def __init__(
+        self,
+        log: KeyLog | None = None,
+        blocks: Callable[[], Sequence[DecryptionSecrets]] | None = None,
+    ) -> None:
+        """`blocks`: the key logs that the input itself holds, all that were read so far."""
+        self._log = log
+        self._sessions: Sessions | None = None
+        self.claimed: set[bytes] = set()
+        """Client randoms of connections whose handshake was seen."""
+        self.trials = MOST_TRIALS
+        self._blocks = blocks
+        self._taken: set[int] = set()
+        """Those that were taken, by identity: files that are read in turn add to the middle."""
+
+    @property
+    def log(self) -> KeyLog | None:
+        """The key log, with what the input holds of its own by now."""
+        for block in self._blocks() if self._blocks is not None else ():
+            if id(block) not in self._taken:
+                self._taken.add(id(block))
+                if block.kind == TLS_KEY_LOG:
+                    if self._log is None:
+                        from kafkascope.captures.tls.keylog import KeyLog
+
+                        self._log = KeyLog()
+                    self._log.add(block.data)
+                    self._log.finish()
+        return self._log
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions of TLS 1.2 that connections may resume."""
+        if self._sessions is None:
+            from kafkascope.captures.tls.sessions import Sessions
+
+            self._sessions = Sessions()
+        return self._sessions

@@ -1,0 +1,699 @@
+"""Decrypts one connection: chunks and gaps of TLS in, chunks and gaps of its plaintext out.
+
+stream = TlsStream(connection, client, keys)
+for event in stream.feed(event): ...        # of the plaintext; Closed events pass through
+connection.tls                              # what is known of its TLS, and why it cannot be read
+
+Each byte of plaintext stands where its byte of ciphertext stands, so pieces lead to the packets
+that carried it. The first byte of a record has the time and the packet of the record's header, the
+last one those of the record's end: nobody can read it earlier. State without I/O; knows nothing of
+what is inside.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import Final, Self
+
+from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent, Tls
+from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.tls import messages as m
+from kafkascope.captures.tls.epoch import Epoch, Opener, Stage, opener_of, updated
+from kafkascope.captures.tls.handshake import Handshake
+from kafkascope.captures.tls.negotiation import Negotiation
+from kafkascope.captures.tls.protection import BadRecord
+from kafkascope.captures.tls.records import (
+    ALERT,
+    APPLICATION_DATA,
+    CHANGE_CIPHER_SPEC,
+    HANDSHAKE,
+    HEADER,
+    RecordBuffer,
+    TlsRecord,
+)
+from kafkascope.captures.tls.search import Search, midstream_keys
+from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.suites import suite_of, version_name
+
+MOST_EARLY: Final = 64
+"""Records of early data that wait for the ServerHello, which says how they are encrypted."""
+MOST_SKIPPED: Final = 32
+"""Records of a handshake that may pass before one has to fit the secret of application data."""
+MOST_BAD: Final = 3
+"""Records in a row that do not authenticate, before the next one is searched for."""
+MOST_ALERTS: Final = 4
+NO_FAILURE: Final = frozenset({0, 90})
+
+_start = attrgetter("start")
+
+
+class Side(Resumable):
+    """One direction: its records, its keys, and how much of it was read."""
+
+    STATE = (
+        "bad",
+        "buffer",
+        "epoch",
+        "messages",
+        "offset",
+        "opened",
+        "readable",
+        "records",
+        "sequence",
+        "skipped",
+        "stage",
+        "updates",
+    )
+    __slots__ = (*STATE, "opener", "search")
+
+    def __init__(self) -> None:
+        self.buffer = RecordBuffer()
+        self.messages = m.Messages()
+        self.search: Search | None = None
+        """While it is not known where the next record begins."""
+        self.epoch: Epoch | None = None
+        self.stage = Stage.PLAIN
+        self.updates = 0
+        """KeyUpdates since the handshake."""
+        self.opener: Opener | None = None
+        """No part of the state: made from the epoch, with the key log."""
+        self.sequence = 0
+        """Number of the next record under its key."""
+        self.records = 0
+        """Encrypted ones that came."""
+        self.opened = 0
+        """Those that could be opened."""
+        self.bad = 0
+        """Records in a row that could not."""
+        self.skipped = 0
+        """Records of the handshake that could not be opened, and need not be."""
+        self.readable = True
+        """Whether there is hope."""
+        self.offset = 0
+        """Of the plaintext."""
+
+    def dump(self) -> Dump:
+        """Return the state, without keys."""
+        return {**super().dump(), "search": self.search and self.search.dump()}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave; the keys are made when the next record comes."""
+        if state["search"] is not None:
+            self.search = Search().load(state["search"])
+        super().load(state)
+        self.stage = Stage(self.stage)
+        return self
+
+    def start(self, epoch: Epoch, stage: Stage) -> None:
+        """Begin with other keys."""
+        self.epoch, self.stage, self.opener = epoch, stage, None
+        self.sequence = self.updates = 0
+
+    @property
+    def held(self) -> int:
+        """Memory of what waits for more bytes."""
+        search = 0 if self.search is None else self.search.held
+        return self.buffer.held + self.messages.held + search
+
+
+class TlsStream(Resumable):
+    """One connection. `feed` events in order; `over` when nothing more can be learned."""
+
+    STATE = ("_data", "_early", "client", "connection", "midstream")
+
+    def __init__(self, connection: Connection, client: int | None, keys: KeySources) -> None:
+        """`client`: direction of the side that sent the ClientHello; None where the handshake is
+        not in the capture."""
+        self.connection = connection
+        self._keys = keys
+        self.client = client
+        self.midstream = client is None
+        self.tls = connection.tls or Tls()
+        self._sides = (Side(), Side())
+        self._handshake = Handshake(client or 0)
+        self._negotiation = Negotiation()
+        self._early: list[TlsRecord] = []
+        self._data = False
+        """Application data was read."""
+
+    def begin(self) -> None:
+        """Begin with a connection that is new."""
+        self.tls = self.connection.tls = Tls()
+        if self.midstream:
+            self._begin_midstream()
+        elif self._keys.log is None:
+            self._fail("no-key-log", "no key log was given (--keylog)")
+
+    def dump(self) -> Dump:
+        """Return the state, without keys."""
+        return {
+            **super().dump(),
+            "sides": [side.dump() for side in self._sides],
+            "handshake": self._handshake.dump(),
+            "negotiation": self._negotiation.dump(),
+        }
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        super().load(state)
+        for side, each in zip(self._sides, state["sides"], strict=True):
+            side.load(each)
+        self._handshake = Handshake(self.client or 0).load(state["handshake"])
+        self._negotiation.load(state["negotiation"])
+        self.tls = self.connection.tls or Tls()
+        return self
+
+    @property
+    def readable(self) -> bool:
+        """Whether any of it was read, or may still be."""
+        return any(side.readable or side.opened for side in self._sides)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be learned."""
+        if any(side.readable for side in self._sides):
+            return False
+        return self._handshake.result is not None or any(each.buffer.lost for each in self._sides)
+
+    @property
+    def held(self) -> int:
+        """Memory of what waits for more bytes."""
+        return sum(side.held for side in self._sides) + sum(len(each.body) for each in self._early)
+
+    def relieve(self) -> None:
+        """Give up what waits for more bytes."""
+        if self.held:
+            self._fail("damaged", "given up: too many connections at once wait for more bytes")
+            for side in self._sides:
+                side.buffer.lost = True
+                side.messages.clear()
+                side.search = None
+
+    def begun(self, direction: int) -> bool:
+        """Whether the first bytes of a record with application data are here, but not its last."""
+        side = self._sides[direction]
+        return side.opened > 0 and side.stage is Stage.TRAFFIC and side.buffer.application
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        """Take the next event of the connection; return those of the plaintext."""
+        if isinstance(event, Chunk):
+            return self._chunk(event)
+        if isinstance(event, Gap):
+            return self._gap(event)
+        if isinstance(event, Closed):
+            if self._handshake.result is None and event.how in ("fin", "rst"):
+                self._handshake.closed(event.direction)
+                self._ended()
+            self._end(event)
+        return [event]
+
+    # --- chunks
+
+    def _chunk(self, chunk: Chunk) -> list[StreamEvent]:
+        side = self._sides[chunk.direction]
+        plain = _Plain(self.connection, chunk.direction, side.offset)
+        if side.search is not None:
+            if not side.readable:
+                return []
+            self._searched(side, chunk.data, chunk.pieces, chunk.direction, plain)
+        else:
+            self._take(side, chunk.data, chunk.pieces, chunk.direction, plain)
+        out = self._told(side, plain, chunk.direction)
+        if self._early and self.client is not None and self._sides[self.client].epoch is not None:
+            out += self._early_data(self.client)
+        return out
+
+    def _told(self, side: Side, plain: _Plain, direction: int) -> list[StreamEvent]:
+        side.offset = plain.end
+        if plain.end != plain.begin:
+            read = list(self.tls.decrypted)
+            read[direction] = plain.end
+            self.tls.decrypted = (read[0], read[1])
+        return plain.events()
+
+    def _early_data(self, direction: int) -> list[StreamEvent]:
+        """Read the records that waited for the ServerHello."""
+        records, self._early = self._early, []
+        side = self._sides[direction]
+        plain = _Plain(self.connection, direction, side.offset)
+        for record in records:
+            self._record(side, record, direction, plain)
+        return self._told(side, plain, direction)
+
+    def _take(
+        self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: _Plain
+    ) -> None:
+        """Take bytes that begin where a record goes on."""
+        for record in side.buffer.feed(data, pieces):
+            self._record(side, record, direction, plain)
+        if side.buffer.lost and side.stage is Stage.TRAFFIC and side.opened and side.readable:
+            # The header of a record was changed.
+            self._damaged(side, "bytes that are no record")
+            plain.gap(_time(pieces), "lost")
+            side.search = Search.behind(side.sequence, 0)
+
+    def _record(self, side: Side, record: TlsRecord, direction: int, plain: _Plain) -> None:
+        if self._handshake.result is None and not self.midstream:
+            self._handshake.record(record, direction)
+            self._ended()
+        epoch = side.epoch
+        if epoch is None or side.stage is Stage.PLAIN:
+            self._unprotected(side, record, direction)
+        elif epoch.modern and record.kind != APPLICATION_DATA:
+            # A ChangeCipherSpec for middleboxes, a second ClientHello, an alert without keys.
+            if record.kind != CHANGE_CIPHER_SPEC:
+                self._unprotected(side, record, direction)
+        elif record.kind == ALERT and record.size == 2:
+            self._alert(record.body, direction)
+        elif side.readable:
+            self._protected(side, epoch, record, direction, plain)
+
+    def _unprotected(self, side: Side, record: TlsRecord, direction: int) -> None:
+        """Take a record that is not encrypted."""
+        if record.kind == HANDSHAKE:
+            for message in side.messages.feed(record.body):
+                self._message(side, message, direction)
+        elif record.kind == CHANGE_CIPHER_SPEC:
+            self._change(side, direction)
+        elif record.kind == ALERT:
+            self._alert(record.body, direction)
+        elif record.kind == APPLICATION_DATA and direction == self.client:
+            hello = self._negotiation.client_hello
+            if hello is not None and hello.early_data and len(self._early) < MOST_EARLY:
+                self._early.append(record)
+
+    def _protected(
+        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
+    ) -> None:
+        """Take an encrypted record."""
+        side.records += 1
+        opener = side.opener
+        if opener is None:
+            opener = side.opener = self._opener(side, direction)
+        try:
+            if opener is None:
+                raise BadRecord("no secret")
+            kind, data = opener.protection.open(
+                side.sequence, record.kind, record.version, record.body
+            )
+        except BadRecord:
+            self._unopened(side, epoch, record, direction, plain)
+            return
+        side.sequence += 1
+        side.opened += 1
+        side.bad = 0
+        start = opener.protection.start
+        if kind == APPLICATION_DATA:
+            if not self._data:
+                self._data = True
+                if self.midstream:
+                    self._say("", "")
+                self._handshake.opened(direction, None)
+                self._ended()
+            plain.add(data, record, start)
+        elif kind == HANDSHAKE:
+            for message in side.messages.feed(data):
+                self._message(side, message, direction)
+        elif kind == ALERT:
+            self._alert(data, direction)
+        elif kind == CHANGE_CIPHER_SPEC:
+            self._change(side, direction)
+
+    def _opener(self, side: Side, direction: int) -> Opener | None:
+        log = self._keys.log
+        assert side.epoch is not None
+        if log is None:
+            return None
+        return opener_of(
+            side.epoch,
+            side.stage,
+            client=direction == self.client,
+            updates=side.updates,
+            log=log,
+        )
+
+    def _unopened(
+        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
+    ) -> None:
+        """A record could not be opened: find out whether that matters."""
+        if epoch.modern and side.stage < Stage.TRAFFIC:
+            self._handshake_unopened(side, epoch, record, direction, plain)
+            return
+        if not side.opened or side.opener is None:
+            # Nothing ever fitted: it is the secret, or there is none.
+            self._give_up(side)
+            self._unreadable(epoch, side.records - 1, secret=side.opener is not None)
+            return
+        self._damaged(side, f"record {side.sequence} does not authenticate")
+        plain.gap(_time(record.pieces), "lost")
+        side.sequence += 1
+        side.bad += 1
+        if side.bad >= MOST_BAD:
+            side.search = Search.behind(side.sequence - side.bad, 0)
+
+    def _handshake_unopened(
+        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
+    ) -> None:
+        """TLS 1.3, before application data: look whether those secrets fit already."""
+        later = Stage.HANDSHAKE if side.stage is Stage.EARLY else Stage.TRAFFIC
+        sequence, stage, opener = side.sequence, side.stage, side.opener
+        side.stage, side.sequence = later, 0
+        side.opener = self._opener(side, direction)
+        if side.opener is not None:
+            try:
+                side.opener.protection.open(0, record.kind, record.version, record.body)
+            except BadRecord:
+                pass
+            else:
+                side.records -= 1
+                self._protected(side, epoch, record, direction, plain)
+                if later is Stage.TRAFFIC and side.skipped:
+                    self._clear_error()
+                return
+        nothing = side.opener is None and opener is None
+        side.sequence, side.stage, side.opener = sequence, stage, opener
+        side.skipped += 1
+        if stage is Stage.EARLY:
+            return
+        if nothing or (not side.opened and side.skipped >= MOST_SKIPPED):
+            self._give_up(side)
+        if not side.opened:
+            self._unreadable(epoch, 0, secret=not nothing)
+
+    # --- handshake
+
+    def _message(self, side: Side, message: bytes, direction: int) -> None:
+        """Take a handshake message, encrypted or not."""
+        kind = message[0]
+        client = direction == self.client
+        epoch = side.epoch
+        if epoch is not None and epoch.modern and side.stage is not Stage.PLAIN:
+            if kind == m.FINISHED and side.stage is Stage.HANDSHAKE:
+                side.start(epoch, Stage.TRAFFIC)
+                side.messages.clear()
+            elif kind == m.END_OF_EARLY_DATA and side.stage is Stage.EARLY:
+                side.start(epoch, Stage.HANDSHAKE)
+            elif kind == m.KEY_UPDATE and side.stage is Stage.TRAFFIC and side.opener is not None:
+                side.opener = updated(epoch, side.opener)
+                side.updates += 1
+                side.sequence = 0
+                self.tls.updates += 1
+            elif not client or kind == m.CERTIFICATE:
+                self._negotiation.modern(message, client=client, tls=self.tls)
+            if kind != m.CLIENT_HELLO:
+                return
+        made = self._negotiation.message(message, client=client, keys=self._keys, tls=self.tls)
+        if kind == m.CLIENT_HELLO and client and epoch is None:
+            self._hopeless()
+        if made is not None:
+            self._chosen(made)
+
+    def _chosen(self, epoch: Epoch) -> None:
+        """A server has chosen version and suite."""
+        tls = self.tls
+        if not tls.version or not any(side.epoch for side in self._sides):
+            tls.version = version_name(epoch.version)
+            tls.suite = suite_of(epoch.suite).name
+        if not epoch.supported:
+            self._fail("unsupported", f"{tls.name} is not supported")
+            return
+        if not epoch.modern:
+            return
+        log = self._keys.log
+        if log is not None and log.secrets(epoch.client_random) is None:
+            self._unreadable(epoch, 0, secret=False)
+            for side in self._sides:
+                self._give_up(side)
+        assert self.client is not None
+        asking, serving = self._sides[self.client], self._sides[1 - self.client]
+        hello = self._negotiation.client_hello
+        serving.start(epoch, Stage.HANDSHAKE)
+        early = hello is not None and hello.early_data
+        asking.start(epoch, Stage.EARLY if early else Stage.HANDSHAKE)
+
+    def _change(self, side: Side, direction: int) -> None:
+        """A ChangeCipherSpec: records are encrypted with what was negotiated from here on."""
+        epoch = self._negotiation.changed(client=direction == self.client, keys=self._keys)
+        if epoch is not None and not epoch.modern:
+            side.start(epoch, Stage.TRAFFIC)
+            side.messages.clear()
+
+    def _alert(self, data: bytes, direction: int) -> None:
+        if len(data) < 2 or data[1] in NO_FAILURE:
+            return
+        if not self._data:
+            self._handshake.opened(direction, data[1])
+            self._ended()
+        if len(self.tls.alerts) < MOST_ALERTS:
+            self.tls.alerts += ((direction, data[1]),)
+
+    def _ended(self) -> None:
+        """Take over how the handshake ended."""
+        result = self.tls.result = self._handshake.result
+        if result is not None and not self.tls.certificate:
+            if result.outcome != "established":
+                self.tls.certificate = self._negotiation.describe()
+            elif self._data:
+                self._negotiation.done()
+
+    # --- what cannot be read
+
+    def _hopeless(self) -> None:
+        """Say so at once where the key log cannot have the secret."""
+        log, tls = self._keys.log, self.tls
+        if log is None or self._negotiation.may_open(self._keys):
+            return
+        self._fail("no-secret", f"the key log has no line for client random {tls.random.hex()}")
+
+    def _unreadable(self, epoch: Epoch, record: int, *, secret: bool) -> None:
+        """Say why an epoch cannot be read. `secret`: the key log had one, which did not fit."""
+        if self._keys.log is None:
+            return
+        random = epoch.client_random.hex()
+        if secret:
+            self._say(
+                "bad-secret",
+                f"authentication failed at record {record}: the key log's secret for client random "
+                f"{random} is not the one of this connection",
+            )
+        else:
+            self._say("no-secret", f"the key log has no line for client random {random}")
+
+    def _fail(self, error: str, note: str) -> None:
+        """Give up all that is not read yet."""
+        self._say(error, note)
+        for side in self._sides:
+            self._give_up(side)
+        self._early.clear()
+
+    def _give_up(self, side: Side) -> None:
+        side.readable = False
+        side.buffer.whole = False
+
+    def _damaged(self, side: Side, what: str) -> None:
+        if not self.tls.error:
+            self._say("damaged", f"bytes are missing or were changed: {what}")
+
+    def _say(self, error: str, note: str) -> None:
+        self.tls.error, self.tls.note = error, note  # type: ignore[assignment]
+
+    def _clear_error(self) -> None:
+        if self.tls.error in ("bad-secret", "no-secret"):
+            self._say("", "")
+
+    # --- gaps
+
+    def _gap(self, gap: Gap) -> list[StreamEvent]:
+        side = self._sides[gap.direction]
+        plain = _Plain(self.connection, gap.direction, side.offset)
+        if side.search is not None:
+            side.search.gap(gap.size)
+        elif gap.size is not None and side.buffer.skip(gap.size):
+            if side.stage is not Stage.PLAIN:
+                side.sequence += 1
+            else:
+                side.messages.lost = True
+        elif side.epoch is None or side.stage is not Stage.TRAFFIC or not side.readable:
+            # Where the handshake goes on cannot be known.
+            side.buffer.lost = True
+            if side.readable and not side.opened and not self.tls.error:
+                self._fail("no-handshake", "bytes of the handshake are missing")
+            return []
+        else:
+            side.search = Search.behind(side.sequence, gap.size)
+        if side.readable and side.opened:
+            self._damaged(side, "a hole in the capture")
+            plain.gap(gap.time_ns, gap.reason)
+        return self._told(side, plain, gap.direction)
+
+    def _searched(
+        self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: _Plain
+    ) -> None:
+        """Look for a record that fits, and go on behind it."""
+        search = side.search
+        assert search is not None
+        search.add(data, pieces)
+        while (record := search.candidate()) is not None:
+            sequence = self._fits(side, search, record, direction)
+            if sequence is None:
+                search.reject()
+                continue
+            side.sequence = sequence
+            side.search = None
+            side.bad = 0
+            side.buffer.restart()
+            rest, at = search.rest()
+            self._take(side, rest, at, direction, plain)
+            return
+        if search.tried_all and not side.opened:
+            side.readable = False
+
+    def _fits(self, side: Side, search: Search, record: TlsRecord, direction: int) -> int | None:
+        """Return the sequence number with which a record opens; None where there is none."""
+        if side.epoch is None:
+            return self._midstream_fits(side, search, record, direction)
+        if side.opener is None:
+            side.opener = self._opener(side, direction)
+        if side.opener is None:
+            return None
+        for sequence in search.sequences():
+            try:
+                side.opener.protection.open(sequence, record.kind, record.version, record.body)
+            except BadRecord:
+                continue
+            return sequence
+        return None
+
+    # --- mid-stream
+
+    def _begin_midstream(self) -> None:
+        for side in self._sides:
+            side.search = Search.anywhere()
+        if self._keys.log is None:
+            self._fail("no-key-log", "no key log was given (--keylog)")
+        else:
+            self._say("no-handshake", "the capture begins behind the handshake")
+
+    def _midstream_fits(
+        self, side: Side, search: Search, record: TlsRecord, direction: int
+    ) -> int | None:
+        """Try the secrets of the key log that no other connection has claimed."""
+        other = self._sides[1 - direction].epoch
+        found = midstream_keys(
+            self._keys,
+            record,
+            client=None if self.client is None else direction == self.client,
+            epoch=other,
+        )
+        if found.epoch is None:
+            search.tried_all = True
+            self._say(
+                "no-handshake",
+                f"the capture begins behind the handshake; {found.text}",
+            )
+            return None
+        epoch = found.epoch
+        self.client = direction if found.client else 1 - direction
+        side.start(epoch, Stage.TRAFFIC)
+        self.tls.random = epoch.client_random
+        self.tls.version = version_name(epoch.version)
+        self.tls.suite = suite_of(epoch.suite).name
+        return found.sequence
+
+    def _end(self, closed: Closed) -> None:
+        """Nothing more comes in a direction, or in both."""
+        for direction, side in enumerate(self._sides):
+            if closed.how == "fin" and closed.direction == direction and side.buffer.application:
+                self._damaged(side, "the connection ends inside a record")
+            if closed.direction in (None, direction) and self.midstream and not side.opened:
+                search = side.search
+                if side.readable and search is not None and self._sides[1 - direction].opened:
+                    continue
+                side.readable = False
+
+
+class _Plain:
+    """Collects what a chunk turns into."""
+
+    def __init__(self, connection: Connection, direction: int, offset: int) -> None:
+        self._connection = connection
+        self._direction = direction
+        self.begin = self.end = offset
+        self._from = offset
+        self._blocks: list[bytes] = []
+        self._pieces: list[Piece] = []
+        self._events: list[StreamEvent] = []
+
+    def add(self, data: bytes, record: TlsRecord, start: int) -> None:
+        """Add the plaintext of a record, whose first byte is `start` bytes into the body."""
+        if not data:
+            return
+        self._blocks.append(data)
+        at = self.end - self._from
+        self.end += len(data)
+        pieces = record.pieces
+        begin = record.begin + HEADER + start
+        if len(pieces) == 1:
+            _, time_ns, packet, file, where = pieces[0]
+            self._pieces.append(Piece(at, time_ns, packet, file, where + begin))
+        else:
+            self._spread(pieces, record, begin, at, len(data))
+
+    def _spread(
+        self, pieces: list[Piece], record: TlsRecord, begin: int, at: int, size: int
+    ) -> None:
+        """Add pieces for a record that may cross packets."""
+        last = record.begin + HEADER + record.size - 1
+        first = bisect_right(pieces, record.begin, key=_start) - 1
+        index = bisect_right(pieces, begin, key=_start) - 1
+        stop = bisect_right(pieces, last, key=_start) - 1
+        out = self._pieces
+        if first != index:
+            head = pieces[first]
+            out.append(head._replace(start=at, at=head.at + record.begin - head.start))
+            begin, at, size = begin + 1, at + 1, size - 1
+            if not size:
+                return
+            index = bisect_right(pieces, begin, key=_start) - 1
+        while True:
+            piece = pieces[index]
+            out.append(piece._replace(start=at, at=piece.at + begin - piece.start))
+            if index == stop:
+                return
+            following = pieces[index + 1].start
+            if following - begin >= size:
+                break
+            at, size, begin = at + following - begin, size - (following - begin), following
+            index += 1
+        # The record ends in a later packet than its last byte of plaintext.
+        tail = pieces[stop]
+        if size > 1:
+            out.append(tail._replace(start=at + size - 1, at=tail.at + last - tail.start))
+        else:
+            out[-1] = tail._replace(start=at, at=tail.at + last - tail.start)
+
+    def gap(self, time_ns: int, reason: str) -> None:
+        """Add a hole of unknown size."""
+        self._flush()
+        if self._events and isinstance(self._events[-1], Gap):
+            return
+        gap = Gap(self._connection, self._direction, self.end, None, time_ns, reason)  # type: ignore[arg-type]
+        self._events.append(gap)
+
+    def _flush(self) -> None:
+        if self._blocks:
+            data = self._blocks[0] if len(self._blocks) == 1 else b"".join(self._blocks)
+            chunk = Chunk(self._connection, self._direction, self._from, data, self._pieces)
+            self._events.append(chunk)
+            self._blocks, self._pieces = [], []
+        self._from = self.end
+
+    def events(self) -> list[StreamEvent]:
+        """Return chunks and gaps in order."""
+        self._flush()
+        return self._events
+
+
+def _time(pieces: list[Piece]) -> int:
+    return pieces[-1].time_ns
