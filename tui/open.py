@@ -62,7 +62,7 @@ def _input_or_interface(function: Any) -> Any:
 @click.option("--tour", is_flag=True, hidden=True)
 @click.option("--hello", default="", hidden=True)
 @_input_or_interface
-@reading_options("time_format", without=["count", "begin", "end"])
+@reading_options("time_format", without=["count", "begin", "end", "keylog"])
 def open_(
     options: ReadOptions,
     attach: str | None,

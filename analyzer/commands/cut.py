@@ -26,7 +26,7 @@ from kafkascope.captures.inputs.private import PrivateFile
 
 
 @click.command()
-@reading_options("output")
+@reading_options("output", without=["keylog"])
 @click.option(
     "--anonymize",
     is_flag=True,

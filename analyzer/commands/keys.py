@@ -13,10 +13,13 @@ import click
 from kafkascope.analyzer.commands.key_logs import WAYS, Way
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
+from kafkascope.captures.model import Closed, Opened, Tls
 from kafkascope.captures.tls.keylog import MOST_LINE, KeyLog, LogLines
 
 WIDTH: Final = 100
 PIECE: Final = 1 << 20
+OPENED: Final = "opened"
+FAILED: Final = "handshake that failed"
 SHOW: Final = "show"
 """The command that a kind of client is given to; users leave it out."""
 
@@ -39,7 +42,7 @@ def keys() -> None:
 
     \b
       kafkascope keys librdkafka
-      kafkascope keys check keys.log
+      kafkascope keys check keys.log my.pcap
       kafkascope ls my.pcap --keylog keys.log
     """
 
@@ -66,12 +69,17 @@ def _lines(way: Way) -> Iterator[str]:
 
 @keys.command("check")
 @click.argument("path", metavar="FILE")
+@click.argument("captures", metavar="[CAPTURE...]", nargs=-1)
 @table_options
-def check(path: str, how: TableFormat) -> int:
-    """Count the lines of a key log by kind; ends with 1 when none can be used.
+def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
+    """Count the lines of a key log by kind, and the connections of captures that it opens.
+
+    Ends with 1 when no line can be used, or when a TLS connection of the captures stays closed;
+    `kafkascope stats connections --keylog FILE` says which one, and why.
 
     \b
       kafkascope keys check keys.log
+      kafkascope keys check keys.log my.pcap
     """
     log, kinds = KeyLog(), Counter[str]()
     text = LogLines()
@@ -83,8 +91,34 @@ def check(path: str, how: TableFormat) -> int:
         say(f"{path}: {error.strerror}")
         return 3
     _count(text.finish(), log, kinds)
-    print_table(("lines", "kind"), [(count, kind) for kind, count in kinds.most_common()], how)
-    return 0 if log.changes else 1
+    rows = [("lines", count, kind) for kind, count in kinds.most_common()]
+    opened = _opened(captures, path) if captures else Counter[str]()
+    rows += [("connections", count, what) for what, count in opened.most_common()]
+    print_table(("of", "count", "what"), rows, how)
+    return 0 if log.changes and set(opened) <= {OPENED, FAILED} else 1
+
+
+def _opened(captures: tuple[str, ...], path: str) -> Counter[str]:
+    """The TLS connections of captures, by whether a key log opens them."""
+    from kafkascope.analyzer.exchanges.offline import open_capture
+
+    found: dict[int, Tls] = {}
+
+    def saw(event: Opened | Closed) -> None:
+        if event.connection.tls is not None:
+            found[event.connection.number] = event.connection.tls
+
+    with open_capture(captures, keylog=[path]) as capture:
+        capture.watch = saw
+        for _ in capture.exchanges():
+            pass
+    return Counter(map(_state, found.values()))
+
+
+def _state(tls: Tls) -> str:
+    if tls.result is not None and tls.result.outcome != "established":
+        return FAILED
+    return tls.error or OPENED
 
 
 def _count(lines: list[bytes], log: KeyLog, kinds: Counter[str]) -> None:

@@ -4,6 +4,7 @@ together."""
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -13,10 +14,6 @@ import click
 from kafkascope.analyzer.reading.options import FORMATS, Format, ReadOptions
 from kafkascope.analyzer.render import times as render_times
 
-KEYLOG: Final = (
-    "decryption with a key log is not available: capture a plain listener, "
-    "or let the client connect through `kafkascope proxy`"
-)
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
 MAX_PORTS: Final = 65_536
 
@@ -68,7 +65,7 @@ def _read_options(
     begin: str | None,
     end: str | None,
     decode_as: tuple[str, ...],
-    keylog: str | None,
+    keylog: tuple[str, ...],
     form: Format | None,
     as_json: bool,
     columns: str | None,
@@ -79,8 +76,6 @@ def _read_options(
     no_progress: bool,
     **others: Any,
 ) -> ReadOptions:
-    if keylog is not None:
-        raise click.UsageError(KEYLOG)
     if fields and type_ not in (None, "fields"):
         raise click.UsageError("-e belongs to -T fields")
     if type_ == "fields" and not fields:
@@ -100,6 +95,7 @@ def _read_options(
         fields=fields,
         field_options=field_options,
         both_legs=legs == "both",
+        keylog=key_logs(keylog),
         progress=not no_progress,
         **others,
     )
@@ -121,6 +117,18 @@ def _mark(option: str, text: str | None) -> render_times.Mark | None:
         return render_times.mark(text.strip())
     except ValueError as error:
         raise click.BadParameter(f'"{text}": {error}', param_hint=option) from None
+
+
+def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths of `--keylog` options; `env` stands for what SSLKEYLOGFILE names."""
+    found = []
+    for path in given:
+        if path == "env":
+            path = os.environ.get("SSLKEYLOGFILE", "")
+            if not path:
+                raise click.BadParameter("SSLKEYLOGFILE is not set", param_hint="--keylog")
+        found.append(path)
+    return tuple(found)
 
 
 def ports_of(text: str) -> range:
@@ -190,7 +198,10 @@ _OPTIONS: Final = {
         help="Decode a port as Kafka.",
     ),
     "keylog": click.option(
-        "--keylog", metavar="FILE", help="TLS keys (not available).", hidden=True
+        "--keylog",
+        multiple=True,
+        metavar="FILE",
+        help="Decrypt TLS with a key log (see `kafkascope keys`); env: the one of SSLKEYLOGFILE.",
     ),
     "output": click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
     "form": click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
@@ -253,5 +264,6 @@ _ABSENT: Final[dict[str, Any]] = {
     "raw": False,
     "fields": (),
     "field_options": (),
+    "keylog": (),
 }
 """What the command was not asked for: see `reading_options`."""

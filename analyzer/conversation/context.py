@@ -15,6 +15,7 @@ from kafkascope.analyzer.model import Frame
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.tls.sources import KeySources
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
@@ -38,7 +39,7 @@ class Context:
         self.bodies = bodies
         """Whether bodies are decoded at once; without, only headers and what the state needs."""
         self.stateful = STATEFUL
-        """Keys of the APIs whose bodies the state needs."""
+        """KeySources of the APIs whose bodies the state needs."""
         self.brokers: set[Endpoint] = set()
         """Endpoints that answered as Kafka in this session."""
         self.fingerprints: list[bytes] = []
@@ -51,6 +52,8 @@ class Context:
         """Connections that are not Kafka's, by what they look like."""
         self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
         """Connections that begin with TLS, the last ones."""
+        self.keys = KeySources()
+        """What TLS is decrypted with."""
         self.waiting = 0
         """Memory that is held until more bytes come, at most: requests without an answer, frames
         that are not whole, connections of which nobody knows what they speak. What is over is not

@@ -262,6 +262,11 @@ class Conversation(Resumable):
 
     # --- requests
 
+    def expect(self) -> None:
+        """Give the next request a number: its first bytes may be here, and cannot be read yet."""
+        if self._reserved is None and self._half is None and not self._requests.hunting:
+            self._reserved = self._context.next_number()
+
     def _ask(self, event: Chunk) -> None:
         """Take in bytes of the client that are not one frame and no more."""
         # Time tells which response waits in vain, so packets count, not how many come at once.

@@ -12,45 +12,18 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.detect import (
-    GIVEN_UP,
-    TLS,
-    WHOLE_FIRST,
-    describe,
-    look,
-    look_cut,
-)
-from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
-from kafkascope.analyzer.conversation.resync import RequestSense
-from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
-from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.analyzer.conversation.detect import TLS
+from kafkascope.analyzer.conversation.undecided import Undecided
+from kafkascope.captures.model import Chunk, Closed, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.tls import Handshake
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
-
-MAX_UNDECIDED_BYTES: Final = 1024 * 1024
-"""What is held of a connection while nobody knows what it speaks; beyond it, it is not Kafka."""
-
-MAX_UNDECIDED_EVENTS: Final = 2000
-"""The same of events; of chunks, each packet is one."""
-
-EVENT_BYTES: Final = 400
-"""What an event takes beside its bytes, with the piece that says where these were."""
-BYTES_TWICE: Final = 2
-"""Bytes are in their event and where a first request is looked for."""
-
-DESCRIBED: Final = 16
-"""Of the first bytes, as many as `describe` looks at."""
-LOOKED_AT: Final = WHOLE_FIRST + 4
-"""Of the first bytes, as many as `look` wants at most before it decides."""
+    from kafkascope.analyzer.conversation.encrypted import Encrypted
+    from kafkascope.analyzer.model import Exchange
 
 REMEMBERED: Final = 10_000
 """Connections that are over, of which late packets are still to be recognized."""
-
-NOT_KAFKA: Final = "not Kafka"
-EMPTY: Final = "no bytes in it"
 
 
 class Conversations(Resumable):
@@ -60,9 +33,8 @@ class Conversations(Resumable):
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._open: dict[int, Conversation | Undecided | Handshake | None] = {}
-        """By connection number; a handshake for those that speak TLS, None for those that are over
-        or not Kafka."""
+        self._open: dict[int, Conversation | Undecided | Encrypted | None] = {}
+        """By connection number; None for those that are over or not Kafka."""
         self._over: deque[int] = deque()
         self._enough = pending.MAX_HELD_IN_ALL
         """What may wait until it is counted anew."""
@@ -81,12 +53,16 @@ class Conversations(Resumable):
             self._open[number] = self._loaded(kind, each)
         return super().load(state)
 
-    def _loaded(self, kind: str, state: Dump) -> Conversation | Undecided | Handshake | None:
+    def _loaded(self, kind: str, state: Dump) -> Conversation | Undecided | Encrypted | None:
         if kind == Conversation.__name__:
             return Conversation(state["connection"], self.context, state["client"]).load(state)
         if kind == Undecided.__name__:
             return Undecided(state["connection"], self.context).load(state)
-        return Handshake(state["connection"], 0).load(state) if state else None
+        if not state:
+            return None
+        from kafkascope.analyzer.conversation.encrypted import Encrypted
+
+        return Encrypted(state["connection"], self.context, None).load(state)
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
         """Return the exchanges that this event completes."""
@@ -107,8 +83,8 @@ class Conversations(Resumable):
         out: list[Exchange] = []
         if isinstance(current, Undecided):
             out = self._decide(current, event)
-        elif isinstance(current, Handshake):
-            self._shake(current, event)
+        elif current is not None and not isinstance(current, Conversation):
+            out = self._decrypted(current, event)
         if isinstance(event, Closed):
             self._forget(number, event)
         if self.context.waiting > self._enough:
@@ -120,8 +96,8 @@ class Conversations(Resumable):
         """Memory of what waits for more bytes, on all connections."""
         return sum(each.held for each in self._holders())
 
-    def _holders(self) -> list[Conversation | Undecided]:
-        return [each for each in self._open.values() if isinstance(each, Conversation | Undecided)]
+    def _holders(self) -> list[Conversation | Undecided | Encrypted]:
+        return [each for each in self._open.values() if each is not None]
 
     def _relieved(self) -> list[Exchange]:
         """Give up the state of the connections that were silent for the longest time, when all that
@@ -133,12 +109,18 @@ class Conversations(Resumable):
             held.sort(key=lambda each: each.connection.last_ns)
             for each in held:
                 total -= each.held
-                if isinstance(each, Undecided):
-                    out += self._settle(each, each.give_up())
+                inside: Conversation | Undecided | None
+                if isinstance(each, Conversation | Undecided):
+                    inside = each
                 else:
-                    out += each.relieve()
+                    inside = each.inside
+                    each.relieve()
+                if isinstance(inside, Undecided):
+                    out += self._settle(inside, inside.give_up())
+                elif inside is not None:
+                    out += inside.relieve()
                 left = self._open[each.connection.number]
-                total += left.held if isinstance(left, Conversation) else 0
+                total += 0 if left is None or isinstance(left, Undecided) else left.held
                 if total <= pending.MAX_HELD_IN_ALL // 2:
                     break
         self.context.waiting = total
@@ -166,29 +148,65 @@ class Conversations(Resumable):
         return self._settle(undecided, decision)
 
     def _settle(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
-        """Go on with what a connection was found to speak."""
+        """Go on with what a connection, or what is inside its TLS, was found to speak."""
         connection = undecided.connection
         number = connection.number
-        if isinstance(decision, str):
+        around = self._open.get(number)
+        if not (around is None or isinstance(around, Conversation | Undecided)):
+            around.inside = None if isinstance(decision, str) else decision
+            if isinstance(decision, str):
+                around.describe(decision)
+                return []
+        elif isinstance(decision, str):
+            if decision.startswith(TLS):
+                undecided.reason = decision
+                return self._encrypted(undecided)
             self._open[number] = None
             self.context.not_kafka(decision, connection)
-            if decision.startswith(TLS):
-                handshake = Handshake(connection, undecided.first_direction)
-                for held in undecided.events:
-                    self._shake(handshake, held)
             return undecided.row(decision)
-        self._open[number] = decision
+        else:
+            self._open[number] = decision
         out: list[Exchange] = []
         for held in undecided.events:
             out += decision.feed(held)
         self.context.waiting += decision.held
         return out
 
-    def _shake(self, handshake: Handshake, event: StreamEvent) -> None:
-        """Follow a TLS handshake until it is known how it went."""
-        handshake.feed(event)
-        handshake.connection.tls = handshake.result
-        self._open[handshake.connection.number] = None if handshake.over else handshake
+    def _encrypted(self, undecided: Undecided) -> list[Exchange]:
+        """Go on with a connection that speaks TLS."""
+        from kafkascope.analyzer.conversation.encrypted import Encrypted, client_of
+
+        number = undecided.connection.number
+        client = client_of(undecided.events)
+        around = self._open[number] = Encrypted(undecided.connection, self.context, client)
+        around.begin(undecided)
+        out: list[Exchange] = []
+        for held in undecided.events:
+            if self._open[number] is around:
+                out += self._decrypted(around, held)
+        around.trim()
+        return out
+
+    def _decrypted(self, around: Encrypted, event: StreamEvent) -> list[Exchange]:
+        """Take the next event of a connection that speaks TLS."""
+        out: list[Exchange] = []
+        for plain in around.feed(event):
+            inside = around.inside
+            if inside is None and around.fresh and not isinstance(plain, Closed):
+                around.fresh = False
+                inside = around.inside = Undecided(around.connection, self.context)
+            if isinstance(inside, Undecided):
+                out += self._decide(inside, plain)
+            elif inside is not None:
+                out += inside.feed(plain)
+        if type(event) is Chunk:
+            self.context.waiting += len(event.data)
+            around.expect()
+        if around.outer is not None:
+            out += around.unreadable()
+        if around.stream.over and not around.over:
+            self._open[around.connection.number] = None
+        return out
 
     def finish(self) -> list[Exchange]:
         """End all conversations: what is in flight is told as open."""
@@ -200,231 +218,3 @@ class Conversations(Resumable):
                 )
         self._open.clear()
         return sorted(out, key=lambda exchange: exchange.number)
-
-
-class Undecided(Resumable):
-    """A connection of which it is not known yet what it speaks."""
-
-    STATE = (
-        "connection",
-        "events",
-        "_heads",
-        "_holes",
-        "midstream",
-        "_bytes",
-        "_happened",
-        "_closed_sides",
-        "over",
-        "_number",
-    )
-
-    def __init__(self, connection: Connection, context: Context) -> None:
-        self.connection = connection
-        self.events: list[StreamEvent] = []
-        """All of them, to be told again to the Conversation."""
-        self._context = context
-        self._heads: tuple[bytearray, bytearray] = (bytearray(), bytearray())
-        """The first bytes of each direction, as long as no hole is among them."""
-        self._holes = [False, False]
-        self.midstream = not connection.handshake
-        """The first bytes may be missing."""
-        self._probes: list[FrameBuffer | None] = [None, None]
-        self._bytes = 0
-        self._happened = 0
-        """Events, of chunks their packets."""
-        self._closed_sides: set[int] = set()
-        self.over = False
-        """Both directions ended."""
-        self._number: int | None = None
-        """Given to the first request, or to the row that stands for the connection."""
-
-    def dump(self) -> Dump:
-        """Return the state, that of searches for a first request included."""
-        return {**super().dump(), "probes": [each and each.dump() for each in self._probes]}
-
-    def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
-        self._probes = [each and _probe().load(each) for each in state["probes"]]
-        return super().load(state)
-
-    def feed(self, event: StreamEvent) -> Conversation | str | None:
-        """Return a conversation, the description of something else, or None while it cannot be
-        told."""
-        self.events.append(event)
-        if isinstance(event, Chunk):
-            # One by one: how many come at once is a matter of reading.
-            for packet in event.by_piece():
-                self._bytes += len(packet.data)
-                decision = self._look(packet) or self._late()
-                if decision is not None:
-                    return decision
-            return None
-        if isinstance(event, Gap):
-            return self._gap(event) or self._late()
-        if isinstance(event, Closed):
-            return self._closed(event) or self._late()
-        self.midstream = not self.connection.handshake
-        return self._late()
-
-    @property
-    def held(self) -> int:
-        """Memory that its events take."""
-        return self._bytes * BYTES_TWICE + self._happened * EVENT_BYTES
-
-    def give_up(self) -> Conversation | str:
-        """Decide when others need the memory."""
-        return self._forced() or GIVEN_UP
-
-    @property
-    def first_direction(self) -> int:
-        """The direction whose bytes came first."""
-        return next((e.direction for e in self.events if isinstance(e, Chunk)), 0)
-
-    def _late(self) -> Conversation | str | None:
-        """Decide when too much has happened without a sign."""
-        self._happened += 1
-        if self._bytes <= MAX_UNDECIDED_BYTES and self._happened <= MAX_UNDECIDED_EVENTS:
-            return None
-        return self._forced() or NOT_KAFKA
-
-    def _forced(self) -> Conversation | None:
-        """Return a conversation where Kafka is to be expected, whatever the bytes are."""
-        for direction in (0, 1):
-            if self._expected(direction) and self._bytes:
-                return self._conversation(direction)
-        return None
-
-    def _conversation(self, client: int) -> Conversation:
-        broker = self.connection.b if client == 0 else self.connection.a
-        self._context.brokers.add(broker)
-        return Conversation(
-            self.connection, self._context, client, midstream=self.midstream, number=self._number
-        )
-
-    def _expected(self, direction: int) -> bool:
-        """Return whether Kafka is to be expected at the far end of a direction."""
-        connection = self.connection
-        return self._context.is_broker(connection.b if direction == 0 else connection.a)
-
-    def _look(self, chunk: Chunk) -> Conversation | str | None:
-        direction = chunk.direction
-        head = self._heads[direction]
-        most = DESCRIBED if self.midstream else LOOKED_AT
-        if not self._holes[direction] and len(head) < most:
-            head += chunk.data[: most - len(head)]
-        if self.midstream:
-            return self._look_midstream(chunk)
-        if direction == 1:
-            # A broker never speaks first; the client's first bytes may be missing, though.
-            return None if self._heads[0] else self._other(1)
-        found = look(head, self._expected(0))
-        if found == "short":
-            if self._number is None and self._expected(0):
-                self._number = self._context.next_number()
-            return None
-        return self._other(0) if found == "other" else self._conversation(0)
-
-    def _other(self, direction: int) -> str:
-        return describe(self._heads[direction])
-
-    def _gap(self, gap: Gap) -> Conversation | None:
-        direction, head = gap.direction, self._heads[gap.direction]
-        whole = not (self.midstream or direction or self._holes[0] or gap.size is None)
-        if whole and look_cut(head, gap.size or 0, self._expected(0)):
-            return self._conversation(0)  # frames can be followed over the hole
-        self.midstream = True
-        self._holes[direction] = True
-        probe = self._probes[direction]
-        return None if probe is None else self._probed(direction, probe.gap(gap))
-
-    def _look_midstream(self, chunk: Chunk) -> Conversation | str | None:
-        direction = chunk.direction
-        if self._expected(direction) != self._expected(1 - direction):
-            client = direction if self._expected(direction) else 1 - direction
-            reason = describe(self._heads[client])
-            known = reason.startswith(("TLS", "HTTP", "SSH"))
-            return reason if known else self._conversation(client)
-        if direction and self.connection.handshake:
-            return None  # the side that connected is the client: these are answers
-        probe = self._probes[direction]
-        if probe is None:
-            probe = self._probes[direction] = _probe()
-            probe.hunt()
-        return self._probed(direction, probe.feed(chunk))
-
-    def _probed(self, direction: int, units: list[Unit]) -> Conversation | None:
-        for unit in units:
-            if not isinstance(unit, Frame):
-                continue
-            data = unit.size.to_bytes(4, "big") + unit.payload
-            if unit.cut:
-                # Answers look like a Produce, and what would tell is missing.
-                missing = unit.size - len(unit.payload)
-                sure = self.connection.handshake or unit.payload[:2] != b"\0\0"
-                found = sure and look_cut(data, missing, kafka_port=False)
-            else:
-                found = look(data, kafka_port=False) == "kafka"
-            if found:
-                return self._conversation(direction)
-        return None
-
-    def _closed(self, event: Closed) -> Conversation | str | None:
-        if event.direction is not None:
-            self._closed_sides.add(event.direction)
-            if event.how != "rst" and len(self._closed_sides) < 2:
-                return None
-        self.over = True
-        if not self._bytes:
-            return EMPTY
-        for direction in (0, 1):
-            if self._expected(direction):
-                if self._heads[direction] and not self.midstream:
-                    return self._other(direction)
-                return self._conversation(direction)
-        return NOT_KAFKA
-
-    def row(self, reason: str) -> list[Exchange]:
-        """Return the one row of a connection that should have been Kafka."""
-        direction = next((d for d in (0, 1) if self._expected(d)), None)
-        first = next((e for e in self.events if isinstance(e, Chunk)), None)
-        if direction is None or first is None or reason in (NOT_KAFKA, EMPTY, GIVEN_UP):
-            return []
-        chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
-        first = chunks[0] if chunks else first
-        piece = first.pieces[0]
-        # Of the first packet only: how many come at once is a matter of reading.
-        size = first.pieces[1].start if len(first.pieces) > 1 else len(first.data)
-        frame = Frame(
-            first.data[: min(size, 64)],
-            first.offset,
-            size - 4,
-            piece.time_ns,
-            piece.time_ns,
-            (Part(piece.file, piece.at, size, piece.packet),),
-        )
-        connection = self.connection
-        ends = (connection.a, connection.b)
-        return [
-            Exchange(
-                number=self._number or self._context.next_number(),
-                id=self._context.identify(connection, first.direction, frame),
-                state="opaque",
-                connection=connection,
-                client=ends[direction],
-                broker=ends[1 - direction],
-                api_key=None,
-                api="",
-                api_version=None,
-                correlation_id=None,
-                client_id=None,
-                request=Request(frame, None, None),
-                response=None,
-                reason=reason,
-                undecoded=(Undecoded("request", "opaque", 0, size, reason),),
-            )
-        ]
-
-
-def _probe() -> FrameBuffer:
-    """Looks for a request in a direction, of whose client nothing is known."""
-    return FrameBuffer(RequestSense())

@@ -18,11 +18,13 @@ from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import CutShort, Source, Spool, open_inputs, streams
+from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
+from kafkascope.captures.tls.sources import KeySources
 
 if TYPE_CHECKING:
-    pass
+    from kafkascope.captures.tls.keylog import KeyLog
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]
@@ -52,10 +54,17 @@ class Capture:
     what was wrong with it."""
 
     def __init__(
-        self, source: Source, *, decode_as: Iterable[int] = (), legs: Legs = "client"
+        self,
+        source: Source,
+        *,
+        decode_as: Iterable[int] = (),
+        legs: Legs = "client",
+        log: KeyLog | None = None,
     ) -> None:
+        """`log`: what TLS is decrypted with; key logs inside the input need no option."""
         self.source = source
         self.context = Context(decode_as)
+        self.context.keys = KeySources(log, source.secrets)
         self.context.fingerprints = [fingerprint(name) for name in source.names]
         self.context.remarks = source.remarks
         self._conversations = Conversations(self.context)
@@ -131,13 +140,15 @@ def open_capture(
     decode_as: Iterable[int] = (),
     legs: Legs = "client",
     spool: Spool | None = None,
+    keylog: Iterable[PathLike] = (),
 ) -> Capture:
     """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
 
     `decode_as`: ports that carry Kafka, whatever the bytes look like. `spool` keeps input that
-    cannot be read twice.
+    cannot be read twice. `keylog`: paths of key logs.
     """
-    return Capture(open_inputs(paths, spool=spool), decode_as=decode_as, legs=legs)
+    log = read_key_logs(keylog)
+    return Capture(open_inputs(paths, spool=spool), decode_as=decode_as, legs=legs, log=log)
 
 
 def fingerprint(name: str) -> bytes:

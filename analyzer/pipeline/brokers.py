@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.conversations import Conversations, Undecided
+from kafkascope.analyzer.conversation.conversations import Conversations
+from kafkascope.analyzer.conversation.undecided import Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -40,6 +40,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS as SEGMENTS_TABLE
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.tls.sources import KeySources
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.schemas import Table
@@ -127,6 +128,8 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
     def made(earlier: Facts | None, folder: Path) -> tuple[Path, Facts]:
         source = Source(names, None, _Lazily(names))
         with Capture(source, decode_as=job.options.decode_as, legs=legs) as capture:
+            # As tasks that see parts of the input alone: key logs inside it are not used.
+            capture.context.keys = KeySources()
             capture.context.fingerprints = [file.fingerprint for file in job.files]
             if earlier is not None:
                 capture.context.names.learn_all(earlier.topics)

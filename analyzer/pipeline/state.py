@@ -25,6 +25,10 @@ from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import Segment
 from kafkascope.captures.streams.direction import Waiting
 from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.tls.epoch import Epoch
+from kafkascope.captures.tls.messages import ClientHello
+from kafkascope.captures.tls.records import TlsRecord
+from kafkascope.captures.tls.sessions import Origin
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.values import Uuid
 
@@ -32,12 +36,13 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 9
+VERSION: Final = 10
 
 RECORDS: Final[tuple[Any, ...]] = (
-    *(events.Endpoint, events.HandshakeResult, events.Opened, events.Chunk, events.Gap),
+    *(events.Endpoint, events.HandshakeResult, events.Tls, events.Opened, events.Chunk, events.Gap),
     *(events.Closed, events.Piece, Segment, Waiting),
     *(model.Frame, model.Part, model.Undecoded, model.Note),
+    *(TlsRecord, ClientHello, Epoch, Origin),
     *(RequestHeader, FetchSession, LogEnd, ConnectionTotals),
 )
 """Classes of values with fields, all of them public."""

@@ -39,6 +39,8 @@ class ReadOptions:
     plain: bool
     progress: bool
     both_legs: bool
+    keylog: tuple[str, ...]
+    """Paths of the key logs that TLS is decrypted with."""
     raw: bool
     """Whether CSV keeps text that a spreadsheet may take for a formula."""
 

@@ -80,6 +80,7 @@ class Reading:
                     decode_as=options.ports,
                     legs="both" if options.both_legs else "client",
                     spool=kept,
+                    keylog=options.keylog,
                 )
             except BaseException:
                 if kept is not None:
@@ -352,7 +353,9 @@ def _found(options: ReadOptions) -> Evidence:
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
     findings = Findings()
     legs: Legs = "both" if options.both_legs else "client"
-    with open_capture(options.inputs, decode_as=options.ports, legs=legs) as capture:
+    with open_capture(
+        options.inputs, decode_as=options.ports, legs=legs, keylog=options.keylog
+    ) as capture:
         capture.watch = findings.saw
         capture.named = findings.named
         names = capture.context.names

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.conversation.conversations import EMPTY
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, TLS
+from kafkascope.analyzer.conversation.undecided import EMPTY
 from kafkascope.analyzer.exchanges.offline import Capture
+from kafkascope.captures.model import Connection
 
 ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that sent no more took no part in a session."""
@@ -22,8 +23,9 @@ def nothing_found(capture: Capture) -> str:
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
     if tls:
         return (
-            f"no exchanges, only {_connections(tls)}: use a plain listener, or kafkascope proxy "
-            "(if it is plain: -d tcp.port==PORT,kafka)"
+            f"no exchanges, only {_connections(tls)}: give the key log (--keylog; `kafkascope "
+            "keys` tells how to get one), or use kafkascope proxy (if it is plain: "
+            "-d tcp.port==PORT,kafka)"
         )
     if not statistics.segments:
         return f"no exchanges: none of {statistics.packets} packets carries TCP{_why(capture)}"
@@ -81,8 +83,16 @@ def unread(context: Context) -> int:
     return sum(
         any(end.host in hosts or context.is_broker(end) for end in (each.a, each.b))
         for each in context.encrypted
-        if min(each.bytes) > ALERTS and (each.tls is None or each.tls.outcome == "established")
+        if min(each.bytes) > ALERTS and _established(each)
     )
+
+
+def _established(connection: Connection) -> bool:
+    """Return whether a connection with TLS carries something that could not be read."""
+    tls = connection.tls
+    if tls is None or tls.result is None:
+        return True
+    return tls.result.outcome == "established" and not any(tls.decrypted)
 
 
 def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[str]:
@@ -100,8 +110,8 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
         yield f"{context.skipped_bytes} bytes were skipped in search of a message"
     if tls and context.numbers and (count := unread(context)):
         yield (
-            f"{_connections(count)} of brokers cannot be read: "
-            "use a plain listener, or kafkascope proxy"
+            f"{_connections(count)} of brokers cannot be read: give the key log (--keylog), or use "
+            "kafkascope proxy"
         )
     if given_up := context.opaque[GIVEN_UP]:
         yield (

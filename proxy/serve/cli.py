@@ -43,7 +43,7 @@ class ServeOptions(NamedTuple):
 
 
 @click.command()
-@reading_options()
+@reading_options(without=["keylog"])
 @click.option(
     "--listen",
     default="127.0.0.1:0",

@@ -201,6 +201,12 @@ def test_a_forbidden_input_is_exit_code_3(tmp_path: Path) -> None:
     assert "secret.pcap" in done.stderr
 
 
+def test_a_key_log_that_is_not_there_is_exit_code_3(inputs: dict[str, str]) -> None:
+    code, out, err = run("ls", inputs["none"], "--keylog", "no-such.keys")
+    assert (code, out) == (3, "")
+    assert "no-such.keys: no such file" in err
+
+
 def test_a_cut_file_shows_what_is_whole_and_exit_code_4(inputs: dict[str, str]) -> None:
     code, out, err = run("ls", inputs["cut"], "--json")
     assert code == 4
@@ -220,7 +226,7 @@ def test_a_capture_without_packets_says_so(inputs: dict[str, str]) -> None:
     [
         (["-Y", "topik == 3"], 'unknown field "topik" at column 1'),
         (["-Y", "api == Fetsh"], "did you mean Fetch"),
-        (["--keylog", "keys.txt"], "kafkascope proxy"),
+        (["--keylog", "env"], "SSLKEYLOGFILE is not set"),
         (["-d", "9094"], "tcp.port==9094,kafka"),
         (["-d", "tcp.port==9094,http"], "only kafka"),
         (["-d", "tcp.port==99999,kafka"], "1 to 65535"),

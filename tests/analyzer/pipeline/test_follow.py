@@ -18,11 +18,12 @@ from kafkascope.analyzer.bodies.log_ends import LogEnds
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.conversations import Undecided
+from kafkascope.analyzer.conversation.encrypted import Encrypted
 from kafkascope.analyzer.conversation.framing import FrameBuffer
 from kafkascope.analyzer.conversation.pending import InFlight, Pending
 from kafkascope.analyzer.conversation.phases import Phases
 from kafkascope.analyzer.conversation.resync import Hunt, RequestSense
+from kafkascope.analyzer.conversation.undecided import Undecided
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.brokers import Watched
 from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up, closed
@@ -34,7 +35,13 @@ from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.streams.connection import ConnectionState
 from kafkascope.captures.streams.copies import Copies
 from kafkascope.captures.streams.reassembly import Reassembler
-from kafkascope.captures.tls.handshake import Handshake, Records
+from kafkascope.captures.tls.handshake import Handshake
+from kafkascope.captures.tls.messages import Messages
+from kafkascope.captures.tls.negotiation import Negotiation
+from kafkascope.captures.tls.records import RecordBuffer
+from kafkascope.captures.tls.search import Search
+from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.stream import Side, TlsStream
 from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
 from tests.captures.wires import Tape
@@ -148,11 +155,18 @@ FIELDS = {
     "ConnectionState": "connection directions opened over packet settling settling_bytes syn_ns",
     "DirectionState": "ack acked_gap closed deadline_ns fin flow gap_offset gap_since_ns"
     " gap_since_packet held in_order next number offset queued_ns reset_ns stray top waiting",
-    "Handshake": "_answered _changed _client _finished _modern _spoke connection records result",
-    "Records": "_head _skip lost",
+    "Encrypted": "_closed connection fresh inside outer stream",
+    "TlsStream": "_data _early client connection handshake midstream negotiation sides",
+    "Side": "bad buffer epoch messages offset opened readable records search sequence skipped"
+    " stage updates",
+    "Handshake": "_answered _changed _client _finished _modern _spoke result",
+    "Negotiation": "_certificate _epoch _ticket _transcript client_hello first",
+    "Messages": "_data lost",
+    "RecordBuffer": "_blocks _kept _passed _pieces _total lost whole",
+    "Search": "_at _blocks _first _left _pieces _span tried_all",
     "Watched": "_enough _over connections",
     "Undecided": "_bytes _closed_sides _happened _heads _holes _number connection events midstream"
-    " over probes",
+    " over probes reason",
     "Conversation": "_acknowledged _closed _early _ended _ended_ns _fetching _hole _in_flight"
     " _known _requests _reserved _responses _sense _skipped _waits client connection half phases",
     "FrameBuffer": "_blocks _cut _first_ns _kept _last_ns _offset _parts _passed _sized_by _total"
@@ -169,11 +183,13 @@ FIELDS = {
 }
 RECORDS = {
     "Chunk": "connection direction offset data pieces",
+    "ClientHello": "random session_id versions suites server_name protocols ticket psk early_data",
     "Closed": "connection direction how time_ns used",
     "Connection": "number a b first_ns handshake last_ns handshake_ns packets bytes"
     " retransmissions duplicates out_of_order keep_alives gap_bytes interface_comment first_packet"
     " tls",
     "Endpoint": "host port",
+    "Epoch": "version suite client_random server_random encrypt_then_mac origins",
     "FetchSession": "id epoch partitions incremental",
     "Frame": "payload offset size first_ns last_ns parts cut",
     "Gap": "connection direction offset size time_ns reason",
@@ -181,11 +197,15 @@ RECORDS = {
     "LogEnd": "told_ns high_watermark last_stable",
     "Note": "severity text side",
     "Opened": "connection",
+    "Origin": "suite client_random server_random session_id premaster session_hash",
     "Part": "file at size packet",
     "Piece": "start time_ns packet file at",
     "RequestHeader": "api_key api_version correlation_id client_id tagged_fields end",
     "ConnectionTotals": "exchanges unanswered client client_ids software user mechanism closed",
     "Segment": "packet time_ns file at flow seq ack flags payload length copy interface",
+    "Tls": "result version suite resumed random server_name protocol offered suites client"
+    " certificate early_data updates alerts decrypted inside error note",
+    "TlsRecord": "kind version size body pieces begin",
     "Undecoded": "side reason offset bytes text path",
     "Waiting": "start end data at segment",
 }
@@ -200,7 +220,9 @@ def resumables() -> list[Resumable]:
     framing, hunt = FrameBuffer(RequestSense()), Hunt(RequestSense())
     return [
         *(Reassembler(), Copies(), both, both.directions[0], Watched(context), conversation),
-        *(Undecided(connection, context), Handshake(connection, 0), Records(), framing, hunt),
+        *(Undecided(connection, context), framing, hunt),
+        *(Encrypted(connection, context, 0), TlsStream(connection, 0, KeySources()), Side()),
+        *(Handshake(0), Negotiation(), Messages(), RecordBuffer(), Search()),
         *(RequestSense(), Phases(), InFlight(), Pending(1, None, "")),
         *(FetchSessions(), Waits(), LogEnds()),
     ]
@@ -208,7 +230,7 @@ def resumables() -> list[Resumable]:
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 9
+    assert state.VERSION == 10
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}
@@ -228,7 +250,7 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.write([1, "two"])
     assert state.read(data) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.read(data.replace(b"[9, ", b"[99, ", 1))
+        state.read(data.replace(b"[10, ", b"[99, ", 1))
     # As version 6 wrote it.
     with pytest.raises(state.OtherState, match="version 6"):
         state.read(b'[6, {"k": "o", "c": "Phases", "n": 0, "v": {}}]')
@@ -236,6 +258,6 @@ def test_states_of_other_versions_are_refused() -> None:
 
 def test_a_state_is_made_of_known_classes_only() -> None:
     with pytest.raises(state.OtherState, match="Popen"):
-        state.read(b'[9, [], {"Popen": ["true"]}]')
+        state.read(b'[10, [], {"Popen": ["true"]}]')
     with pytest.raises(TypeError, match="Path"):
         state.write(Path())

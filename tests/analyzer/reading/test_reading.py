@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.reading.remarks import unread
-from kafkascope.captures.model import Connection, Endpoint, HandshakeResult
+from kafkascope.captures.model import Connection, Endpoint, HandshakeResult, Tls
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
@@ -224,7 +224,7 @@ def test_tls_between_others_is_none_of_kafka() -> None:
         connection = Connection(1, client, server, 0)
         connection.bytes[:] = sizes
         context.not_kafka("TLS: ...", connection)
-    failed = Connection(3, client, broker, 0, tls=HandshakeResult("alert"))
+    failed = Connection(3, client, broker, 0, tls=Tls(HandshakeResult("alert")))
     failed.bytes[:] = [900, 4000]
     context.not_kafka("TLS: ...", failed)
     refused = Connection(2, client, broker, 0)

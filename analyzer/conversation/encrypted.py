@@ -1,0 +1,145 @@
+"""One connection with TLS: the stream that decrypts it, and what is inside. State without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Self
+
+from kafkascope.analyzer.conversation.conversation import Conversation
+from kafkascope.analyzer.conversation.detect import TLS
+from kafkascope.analyzer.conversation.undecided import EMPTY, Undecided
+from kafkascope.captures.model import Chunk, Closed, Connection, StreamEvent
+from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.tls.records import ALERT, APPLICATION_DATA, HANDSHAKE
+from kafkascope.captures.tls.stream import TlsStream
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.model import Exchange
+
+CLIENT_HELLO: Final = 1
+SERVER_HELLO: Final = 2
+TYPE_AT: Final = 5
+"""Offset of a handshake message's type in the first record."""
+
+
+class Encrypted(Resumable):
+    """Keeps the stream and its contents together; `Conversations` decides what these are."""
+
+    STATE = ("_closed", "connection", "fresh")
+
+    def __init__(self, connection: Connection, context: Context, client: int | None) -> None:
+        """`client`: direction of the side that sent the ClientHello; None: it was not seen."""
+        self.connection = connection
+        self._context = context
+        self.stream = TlsStream(connection, client, context.keys)
+        self.outer: Undecided | None = None
+        """What makes the row that says why nothing can be read; None when it is no more due."""
+        self.inside: Conversation | Undecided | None = None
+        """What takes the plaintext: None before it comes, and where it is not Kafka."""
+        self.fresh = True
+        """No plaintext came yet."""
+        self._closed = [False, False]
+
+    def dump(self) -> Dump:
+        """Return the state, without keys."""
+        inside, outer = self.inside, self.outer
+        return {
+            **super().dump(),
+            "stream": self.stream.dump(),
+            "outer": outer and outer.dump(),
+            "inside": inside and [type(inside).__name__, inside.dump()],
+        }
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        super().load(state)
+        self.stream.load(state["stream"])
+        if state["outer"] is not None:
+            self.outer = Undecided(self.connection, self._context).load(state["outer"])
+        if state["inside"] is not None:
+            kind, inside = state["inside"]
+            if kind == Conversation.__name__:
+                client = inside["client"]
+                self.inside = Conversation(self.connection, self._context, client).load(inside)
+            else:
+                self.inside = Undecided(self.connection, self._context).load(inside)
+        return self
+
+    def begin(self, undecided: Undecided) -> None:
+        """Begin with what was held while it was not known that this is TLS."""
+        self.outer = undecided
+        self.stream.begin()
+
+    def trim(self) -> None:
+        """Forget what was held, but for the first bytes, which a row may show."""
+        if self.outer is not None:
+            self.outer.keep_first()
+
+    @property
+    def over(self) -> bool:
+        """Whether both directions ended."""
+        return all(self._closed)
+
+    @property
+    def held(self) -> int:
+        """Memory of what waits for more bytes."""
+        return self.stream.held + (0 if self.inside is None else self.inside.held)
+
+    def relieve(self) -> None:
+        """Give up what waits for more bytes: other connections need the memory."""
+        self.stream.relieve()
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        """Return the events of the plaintext."""
+        if isinstance(event, Closed):
+            for direction in (0, 1):
+                if event.direction in (None, direction) or event.how == "rst":
+                    self._closed[direction] = True
+        return self.stream.feed(event)
+
+    def expect(self) -> None:
+        """Give the request a number that may have begun in a record that is not whole."""
+        inside = self.inside
+        if isinstance(inside, Conversation) and self.stream.begun(inside.client):
+            inside.expect()
+
+    def describe(self, what: str) -> None:
+        """Keep what is inside, where it is not Kafka."""
+        tls = self.stream.tls
+        if what != EMPTY:
+            tls.inside = what.removesuffix(", not Kafka")
+            self._context.not_kafka(f"{tls.inside} inside TLS", self.connection)
+
+    def unreadable(self) -> list[Exchange]:
+        """Return the row that says why nothing can be read, as soon as that is certain."""
+        outer, stream = self.outer, self.stream
+        if outer is None:
+            return []
+        if any(stream.tls.decrypted) or (self.over and stream.readable):
+            self.outer = None
+        elif not stream.readable:
+            self.outer = None
+            reason = outer.reason if self._context.keys.log is None else f"{TLS}: {stream.tls.note}"
+            self._context.not_kafka(outer.reason, self.connection)
+            return outer.row(reason)
+        return []
+
+
+def client_of(events: Iterable[StreamEvent]) -> int | None:
+    """Return the direction of a TLS client, by the first bytes; None where the handshake was
+    before them."""
+    first: int | None = None
+    for event in events:
+        if not isinstance(event, Chunk):
+            continue
+        head = event.data[: TYPE_AT + 1]
+        if head[:1] == bytes((HANDSHAKE,)) and len(head) > TYPE_AT:
+            if head[TYPE_AT] == CLIENT_HELLO:
+                return event.direction
+            if head[TYPE_AT] == SERVER_HELLO:
+                return 1 - event.direction
+        if head[:1] in (bytes((APPLICATION_DATA,)), bytes((ALERT,))):
+            return None
+        first = event.direction if first is None else first
+    return first
