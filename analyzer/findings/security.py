@@ -60,7 +60,9 @@ class Security(Detector):
             "tls-opaque",
             "chat",
             "TLS that cannot be read",
-            "Capture a plain listener, or let the client connect through `kafkascope proxy`.",
+            "Give the key log (--keylog; `kafkascope keys` tells how to get one), or let the "
+            "client connect through `kafkascope proxy`. `kafkascope stats connections` tells why "
+            "(tls_note).",
             brief="{n} unreadable TLS connection|{n} unreadable TLS connections",
         ),
         Rule(

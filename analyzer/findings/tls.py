@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.view import View, among, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
-from kafkascope.captures.tls import ALERTS
+from kafkascope.captures.tls.alerts import ALERTS
 
 FAILED: Final = frozenset({"alert", "rejected", "closed"})
 MOST_NAMED: Final = 50

@@ -6,7 +6,7 @@ Also takes the beginnings and ends of connections (`saw`), for those without any
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -31,7 +31,7 @@ from kafkascope.analyzer.statistics.model import (
     per_second,
 )
 from kafkascope.analyzer.statistics.simple import ByKey
-from kafkascope.captures.model import Closed, Connection, HandshakeResult, Opened
+from kafkascope.captures.model import Closed, Connection, HandshakeResult, Opened, Tls
 
 SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36
@@ -86,6 +86,8 @@ class Wire(Measures):
     """1 when the client is `Connection.b`."""
     tls: tuple[str, int, int] | None = most()
     """Of its TLS handshake: outcome, direction of who ended it, alert; -1 where there is none."""
+    sealed: tuple[int | str, ...] | None = most()
+    """What is known of its TLS: bytes that were decrypted, which only grow, and `SEALED`."""
     handshake: int | None = most()
     """1 when the SYN was seen."""
     handshake_ns: int | None = most()
@@ -124,6 +126,14 @@ class Connections(ByKey[Wire]):
         Column("client_bytes", "sent", "size"),
         Column("broker_bytes", "received", "size"),
         Column("handshake", "handshake", "duration"),
+        Column("tls", "TLS", wide=True),
+        Column("tls_error", "not readable", wide=True),
+        Column("tls_note", "why", wide=True),
+        Column("sni", "server name", wide=True),
+        Column("alpn", "ALPN", wide=True),
+        Column("tls_client", "client certificate", wide=True),
+        Column("resumed", "resumed", wide=True),
+        Column("inside", "inside TLS", wide=True),
         Column("retransmissions", "retrans", "count"),
         Column("out_of_order", "out of order", "count", wide=True),
         Column("gap_bytes", "gaps", "size"),
@@ -232,7 +242,9 @@ class Connections(ByKey[Wire]):
         self._live = live
         found = self.grouped(self.KEY)
         end_ns = max((max(wire.last_ns or 0, wire.until_ns or 0) for _, wire in found), default=0)
-        return [_line(key["connection"], wire, end_ns) for key, wire in found]
+        brokers = {wire.sides[1] for _, wire in found if wire.sides and wire.handshake}
+        brokers |= {wire.ends[1] for _, wire in found if wire.ends}
+        return [_line(key["connection"], wire, end_ns, brokers) for key, wire in found]
 
     def midstream(self) -> set[Any]:
         """Return the numbers of connections that began before the capture."""
@@ -305,10 +317,32 @@ def _take(wire: Wire, connection: Connection) -> None:
         retransmissions=sum(connection.retransmissions),
         out_of_order=sum(connection.out_of_order),
         gap_bytes=sum(connection.gap_bytes),
-        tls=_shaken(connection.tls),
+        sealed=None if connection.tls is None else _sealed(connection.tls),
+        tls=_shaken(connection.tls.result if connection.tls is not None else None),
         packet=connection.first_packet or None,
     )
     wire.merge(mine)
+
+
+SEALED: Final = ("tls", "tls_error", "tls_note", "sni", "alpn", "tls_client", "resumed", "inside")
+"""Keys of a line about TLS, in the order of `Wire.sealed`."""
+
+
+def _sealed(tls: Tls) -> tuple[int | str, ...]:
+    return (
+        sum(tls.decrypted),
+        *(tls.name, tls.error, tls.note, tls.server_name, tls.protocol, tls.client),
+        int(tls.resumed),
+        tls.inside,
+    )
+
+
+def _sealed_line(sealed: tuple[int | str, ...] | None) -> Line:
+    """Return the part of a line about TLS; None everywhere without it."""
+    if sealed is None:
+        return dict.fromkeys(SEALED)
+    found = {key: value or None for key, value in zip(SEALED, sealed[1:], strict=True)}
+    return found | {"resumed": bool(found["resumed"])}
 
 
 def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:
@@ -318,11 +352,15 @@ def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:
     return result.outcome, side, -1 if result.alert is None else result.alert
 
 
-def _line(number: Any, wire: Wire, end_ns: int) -> Line:
-    """Return the line of a connection. `end_ns`: the last packet of the capture."""
+def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
+    """Return the line of a connection. `end_ns`: the last packet of the capture; `brokers`:
+    addresses that others connected to."""
     client, broker = wire.ends or wire.sides or ("", "")
     opened, last = wire.opened_ns, wire.last_ns
     ours = (wire.bytes_a, wire.bytes_b)
+    if wire.ends is None and not wire.handshake and client in brokers and broker not in brokers:
+        # Neither a SYN nor an exchange says who connected.
+        client, broker, ours = broker, client, ours[::-1]
     sent, received = ours[::-1] if wire.side else ours
     how = None if wire.closed is None else wire.closed[2]
     phase = _phase(wire, how, end_ns)
@@ -347,6 +385,7 @@ def _line(number: Any, wire: Wire, end_ns: int) -> Line:
         "client_bytes": sent,
         "broker_bytes": received,
         "handshake": wire.handshake_ns,
+        **_sealed_line(wire.sealed),
         "tls_result": wire.tls,
         "tls_side": _side(wire, wire.tls[1]) if wire.tls is not None else "",
         "retransmissions": wire.retransmissions,
