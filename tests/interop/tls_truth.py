@@ -27,6 +27,7 @@ FIELDS = {
     "source": "tcp.srcport",
     "target": "tcp.dstport",
     "syn": "tcp.flags.syn",
+    "size": "tcp.len",
     "types": "tls.handshake.type",
     "randoms": "tls.handshake.random",
     "suites": "tls.handshake.ciphersuite",
@@ -130,7 +131,10 @@ def connections(capture: Path, keys: Path | None, ports: Sequence[int]) -> list[
         client = int(packet["target"]) if source in ports else source
         server = source if source in ports else int(packet["target"])
         connection = found.setdefault(stream, _new(stream, client, server))
+        connection["bytes"] += int(packet["size"] or 0)
         _take(connection, packet, source == client)
+    # Some clients connect and think better of it.
+    found = {stream: each for stream, each in found.items() if each.pop("bytes")}
     texts = followed(capture, keys, ports, found)
     for stream, connection in found.items():
         _close(connection, texts.get(stream, Followed(b"", b"")), logged)
@@ -151,6 +155,7 @@ def _new(stream: int, client: int, server: int) -> Object:
         "client_port": client,
         "server_port": server,
         "tcp_handshake_seen": False,
+        "bytes": 0,
         "alerts": [],
         "application_data_records": 0,
         "certificates": 0,

@@ -53,11 +53,16 @@ def test_an_unknown_kind_of_client_is_refused_with_those_there_are() -> None:
         assert way.word in done.stderr
 
 
+def counts(done: Result, of: str) -> dict[str, int]:
+    rows = map(json.loads, done.stdout.splitlines())
+    return {row["what"]: row["count"] for row in rows if row["of"] == of}
+
+
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.keys")), ids=lambda path: path.stem)
 def test_lines_of_key_logs_that_programs_wrote_are_counted_by_kind(path: Path) -> None:
     lines = path.read_text().splitlines()
     done = run("check", str(path), "--json")
-    kinds = {row["kind"]: row["lines"] for row in map(json.loads, done.stdout.splitlines())}
+    kinds = counts(done, "lines")
     assert sum(kinds.values()) == len(lines)
     assert done.exit_code == (0 if lines else 1)
     sessions = sum(line.startswith("RSA Session-ID:") for line in lines)
@@ -70,10 +75,7 @@ def test_damaged_lines_and_other_files_are_told(tmp_path: Path) -> None:
     whole = (CAPTURES / "tls12-cbc-sha256-etm.keys").read_text()
     path = tmp_path / "keys.log"
     path.write_text(f"# of a test\n\n{whole[:-30]}")
-    kinds = {
-        row["kind"]: row["lines"]
-        for row in map(json.loads, run("check", str(path), "--json").stdout.splitlines())
-    }
+    kinds = counts(run("check", str(path), "--json"), "lines")
     assert kinds.pop("comment") == 1
     assert kinds.pop("CLIENT_RANDOM") == whole.count("\n") - 1
     assert list(kinds.values()) == [1]
@@ -82,3 +84,21 @@ def test_damaged_lines_and_other_files_are_told(tmp_path: Path) -> None:
     missing = run("check", str(tmp_path / "none"))
     assert missing.exit_code == 3
     assert "none: " in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "expected", "code"),
+    [
+        ("tls12-tickets", "tls12-tickets", {"opened": 8}, 0),
+        ("tls12-session-ids", "tls12-session-ids", {"opened": 5}, 0),
+        ("tls13-missing-key", "tls13-missing-key", {"opened": 2, "no-secret": 1}, 1),
+        ("tls13-https", "tls13-psk", {"no-secret": 2}, 1),
+        ("failed13-expired", "failed13-expired", {"handshake that failed": 1}, 0),
+    ],
+)
+def test_connections_that_a_key_log_opens_are_counted(
+    name: str, log: str, expected: dict[str, int], code: int
+) -> None:
+    done = run("check", str(CAPTURES / f"{log}.keys"), str(CAPTURES / f"{name}.pcap.gz"), "--json")
+    assert counts(done, "connections") == expected
+    assert done.exit_code == code

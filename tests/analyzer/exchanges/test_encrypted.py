@@ -1,0 +1,70 @@
+"""Real encrypted traffic, of real clients and brokers, is read as tshark reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analyzer.encrypted import differences, read
+
+CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
+TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
+
+
+@pytest.fixture(params=TRUTHS, ids=[path.name.partition(".")[0] for path in TRUTHS])
+def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(request.param.read_text())
+    return told
+
+
+def test_each_connection_holds_what_tshark_decrypts(truth: dict[str, Any]) -> None:
+    assert list(differences(CAPTURES / truth["capture"], truth)) == []
+
+
+def test_without_a_key_log_nothing_is_read_and_that_is_told(truth: dict[str, Any]) -> None:
+    found = read(CAPTURES / truth["capture"])
+    for told in truth["tls_connections"]:
+        tls = found[told["client_port"]].connection.tls
+        assert tls is not None
+        if truth.get("keys_inside"):
+            assert (any(tls.decrypted), tls.error) == (told["decrypted"], "")
+        else:
+            assert (any(tls.decrypted), tls.error) == (False, "no-key-log")
+
+
+def test_with_wrong_secrets_nothing_is_read_and_that_is_told(
+    truth: dict[str, Any], tmp_path: Path
+) -> None:
+    if truth.get("keys_inside"):
+        return
+    wrong = tmp_path / "wrong.keys"
+    log = (CAPTURES / truth["keys"]).read_text()
+    wrong.write_text(
+        re.sub(r"[0-9a-fA-F]$", lambda last: "1" if last[0] == "0" else "0", log, flags=re.M)
+    )
+    found = read(CAPTURES / truth["capture"], wrong)
+    for told in truth["tls_connections"]:
+        tls = found[told["client_port"]].connection.tls
+        assert tls is not None
+        assert not any(tls.decrypted)
+        if told["decrypted"]:
+            assert tls.error == "bad-secret"
+
+
+def test_there_is_traffic_of_every_kind() -> None:
+    told = [json.loads(path.read_text()) for path in TRUTHS]
+    sums = [each["tls"] for each in told]
+    assert {version for each in sums for version in each["versions"]} == {"TLS 1.2", "TLS 1.3"}
+    for kind in (
+        "resumed_connections",
+        "encrypt_then_mac_connections",
+        "key_updates",
+        "renegotiations",
+        "client_certificates_asked",
+    ):
+        assert sum(each[kind] for each in sums) > 0
+    assert sum("failed" in each for each in told) > 4
