@@ -8,7 +8,15 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, among, duration, plural, size
+from kafkascope.analyzer.findings.view import (
+    View,
+    all_of,
+    among,
+    duration,
+    plural,
+    size,
+    unreadable,
+)
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
@@ -96,7 +104,7 @@ class Lives(Detector):
                 yield from self._many(summary, own, view)
                 yield from self._lossy(summary, own, view)
         middle = view.base.connections.midstream()
-        gaps = [line for line in lines if line["gap_bytes"]]
+        gaps = [line for line in lines if line["gap_bytes"] and not unreadable(line)]
         if gaps:
             missing = view.gap_bytes()
             of = plural(len(gaps), "connection")

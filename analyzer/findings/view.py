@@ -74,6 +74,12 @@ class Base(NamedTuple):
     delivery: Delivery
 
 
+def unreadable(line: Line) -> bool:
+    """Return whether a line is of a connection whose TLS cannot be read: what the capture lacks of
+    it is missed by nobody."""
+    return bool(line["tls_error"]) and line["phase"] == "opaque"
+
+
 class View:
     """Of one moment; made anew for each telling."""
 
@@ -129,7 +135,7 @@ class View:
     def gap_bytes(self) -> int:
         """Return bytes that are missing of all connections, also of those that are counted
         together."""
-        return sum(line["gap_bytes"] or 0 for line in self._lines)
+        return sum(line["gap_bytes"] or 0 for line in self._lines if not unreadable(line))
 
     @cached_property
     def _lines(self) -> list[Line]:

@@ -42,6 +42,8 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
     files = max(1, min(tasks, job.size // FILE_BYTES))
     ranks = _connections(session, job, raw)
     writers = Writers(made)
+    every: Any = None
+    """All exchanges with their numbers, where a filter leaves some out of the table."""
     for table in COLLECTED.values():
         if not facts.rows[table.name]:
             writers.write(table.name, table.schema.empty_table())
@@ -51,10 +53,11 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
             bounds = _bounds(job, tasks)
             rows = _numbered(rows, ranks, table)
             if job.options.filter:
-                others = read(session, raw, UNWANTED)
+                others = _placed(read(session, raw, UNWANTED))
                 rows = rows.unionByName(others, allowMissingColumns=True)
             rows = _ranked(rows, bounds, tasks, job.before.exchanges)
             if job.options.filter:
+                every = rows
                 rows = rows.where("exchange_id is not null")
         elif table is CONNECTIONS:
             rows = _numbered(rows, ranks, table)
@@ -73,7 +76,9 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
         junk.unlink(missing_ok=True)
     if job.keep is not None:
         _carry(session, job, raw, ranks, writers)
-    places = _places(session, facts, ranks, read_made(session, made, EXCHANGES))
+    if every is None:
+        every = read_made(session, made, EXCHANGES)
+    places = _places(session, facts, ranks, every)
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
     for batch in statistics_rows(facts, lambda place: places.get(place, place)):
@@ -119,6 +124,17 @@ def read_made(session: Any, made: Path, table: Table) -> Any:
     """Return a table that was written."""
     return session.read.schema(spark_schema(table.schema)).parquet(
         (made / table.name).resolve().as_uri()
+    )
+
+
+def _placed(rows: Any) -> Any:
+    """Return exchanges that a filter left out with their places as the table of exchanges has
+    them."""
+    from pyspark.sql import functions as F
+
+    place = F.col("number") - F.lit(EXCHANGE)
+    return rows.withColumn("file_id", F.shiftright(place, OFFSET_BITS).cast("int")).withColumn(
+        "record_offset", place.bitwiseAND(F.lit((1 << OFFSET_BITS) - 1))
     )
 
 

@@ -60,6 +60,12 @@ class Beginning:
         self.full[1 - direction] = True
 
 
+def handshake_failed(connection: Connection) -> bool:
+    """Return whether the TLS handshake of a connection failed, which findings tell of any port."""
+    result = connection.tls.result if connection.tls is not None else None
+    return result is not None and result.outcome != "established"
+
+
 class OtherTraffic:
     """Feed it every event and every exchange of a capture; then `kept`."""
 
@@ -151,7 +157,11 @@ class OtherTraffic:
                 yield beginning
             elif not wanted(beginning.connection, beginning.opaque):
                 continue
-            elif beginning.opaque or expected(beginning.connection):
+            elif (
+                beginning.opaque
+                or handshake_failed(beginning.connection)
+                or expected(beginning.connection)
+            ):
                 yield beginning
             else:
                 self.elsewhere += 1

@@ -38,6 +38,7 @@ class Handshake(Resumable):
         "_finished",
         "_modern",
         "_spoke",
+        "_sizes_tell",
         "result",
     )
 
@@ -55,6 +56,8 @@ class Handshake(Resumable):
         self._finished = False
         """The client's Finished of TLS 1.3 came."""
         self.result: HandshakeResult | None = None
+        self._sizes_tell = True
+        """Encrypted records tell by their size what they hold: not behind early data."""
 
     def record(self, record: TlsRecord, direction: int) -> None:
         """Take the next record of a direction, as long as there is no result."""
@@ -78,6 +81,10 @@ class Handshake(Resumable):
 
     def _encrypted(self, record: TlsRecord, direction: int) -> None:
         small = record.size <= MOST_ALERT
+        if direction == self._client and not self._spoke[1 - direction]:
+            self._sizes_tell = False
+        if not self._sizes_tell:
+            return
         if self._answered:
             self._end("established")
         elif not self._finished:
@@ -104,7 +111,7 @@ class Handshake(Resumable):
 
     def closed(self, direction: int | None) -> None:
         """Take the end of a direction, as long as there is no result."""
-        if direction is None or not all(self._spoke):
+        if direction is None or not all(self._spoke) or not self._sizes_tell:
             return
         if self._finished and direction == self._client:
             self._end("established")  # a check that asks for nothing more

@@ -316,7 +316,7 @@ class TlsStream(Resumable):
             for message in side.messages.feed(data):
                 self._message(side, message, direction)
         elif kind == ALERT:
-            self._alert(data, direction)
+            self._alert(data, direction, sealed=True)
         elif kind == CHANGE_CIPHER_SPEC:
             self._change(side, direction)
 
@@ -439,10 +439,11 @@ class TlsStream(Resumable):
             side.start(epoch, Stage.TRAFFIC)
             side.messages.clear()
 
-    def _alert(self, data: bytes, direction: int) -> None:
+    def _alert(self, data: bytes, direction: int, *, sealed: bool = False) -> None:
+        """Take an alert. `sealed`: it was encrypted, and its record told nothing but its size."""
         if len(data) < 2 or data[1] in NO_FAILURE:
             return
-        if not self._data:
+        if sealed and not self._data:
             self._handshake.opened(direction, data[1])
             self._ended()
         if len(self.tls.alerts) < MOST_ALERTS:

@@ -159,7 +159,7 @@ FIELDS = {
     "TlsStream": "_data _early client connection handshake midstream negotiation sides",
     "Side": "bad buffer epoch messages offset opened readable records search sequence skipped"
     " stage updates",
-    "Handshake": "_answered _changed _client _finished _modern _spoke result",
+    "Handshake": "_answered _changed _client _finished _modern _sizes_tell _spoke result",
     "Negotiation": "_certificate _epoch _ticket _transcript client_hello first",
     "Messages": "_data lost",
     "RecordBuffer": "_blocks _kept _passed _pieces _total lost whole",

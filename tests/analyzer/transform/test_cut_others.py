@@ -14,6 +14,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.transform import other_traffic
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Connection, Endpoint, Opened
@@ -195,9 +196,9 @@ def test_a_fin_that_came_with_the_last_bytes_stays_behind_them(tmp_path):
     assert [row.state for row in rows_of(target)] == ["answered"]
 
 
-def test_there_are_limits():
+def test_there_are_limits(monkeypatch):
+    monkeypatch.setattr(other_traffic, "MAX_CONNECTIONS", 3)
     cutting = Cutting()
-    cutting.others = type(cutting.others)(limit=3)
     for number in range(5):
         ends = (Endpoint("10.0.0.1", 4000 + number), Endpoint("10.0.0.2", 9092))
         cutting.event(Opened(Connection(number, *ends, first_ns=number, handshake=True)))
