@@ -65,8 +65,8 @@ def exchanges(name: str) -> st.SearchStrategy[Any]:
                 api=name,
                 api_key=api.key,
                 api_version=version,
-                request=SimpleNamespace(body=pair[0]),
-                response=SimpleNamespace(body=pair[1]),
+                request_body=pair[0],
+                response_body=pair[1],
             )
         )
 
