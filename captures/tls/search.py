@@ -120,9 +120,9 @@ class Search(Resumable):
         """Return the bytes from the candidate on."""
         return self._blocks[self._at :], beginning(self._pieces, self._at)
 
-    def sequences(self) -> range:
-        """Return the sequence numbers that the candidate may have."""
-        count = max(0, min(self._span, self._left))
+    def sequences(self, most: int) -> range:
+        """Return the sequence numbers that the candidate may have, `most` of them at most."""
+        count = max(0, min(self._span, self._left, most))
         self._left -= count
         return range(self._first, self._first + count)
 

@@ -18,6 +18,10 @@ MOST_TRIALS: Final = 2000
 sequence numbers."""
 
 
+MOST_SEQUENCES: Final = 10_000_000
+"""Sequence numbers that are tried behind holes, on all connections together: some 30 s."""
+
+
 class KeySources:
     """`log` is None as long as nobody gave one, and no file had one inside."""
 
@@ -32,6 +36,7 @@ class KeySources:
         self.claimed: set[bytes] = set()
         """Client randoms of connections whose handshake was seen."""
         self.trials = MOST_TRIALS
+        self.sequences = MOST_SEQUENCES
         self._blocks = blocks
         self._taken: set[int] = set()
         """Those that were taken, by identity: files that are read in turn add to the middle."""

@@ -558,7 +558,8 @@ class TlsStream(Resumable):
             side.opener = self._opener(side, direction)
         if side.opener is None:
             return None
-        for sequence in search.sequences():
+        for sequence in search.sequences(self._keys.sequences):
+            self._keys.sequences -= 1
             try:
                 side.opener.protection.open(sequence, record.kind, record.version, record.body)
             except BadRecord:

@@ -359,3 +359,15 @@ def test_a_state_goes_to_another_process() -> None:
             read.stream = TlsStream(read.connection, CLIENT, known).load(state)
             read.take(pairs[stop:])
             assert_whole(read, talk)
+
+
+def test_searches_have_an_end_in_all() -> None:
+    talk = work(Talk(0x1301))
+    known = keys(talk)
+    known.sequences = 3
+    wire = talk.pairs()
+    first = next(i for i, e in enumerate(talk.sent) if e.direction == CLIENT and e.kind == 23)
+    read = Read(known).take(wire[: first + 1]).lose(CLIENT, 300_000).take(wire[first + 9 :])
+    assert known.sequences == 0
+    assert read.tls.error == "damaged"
+    assert bytes(read.plain[CLIENT]) == talk.sent[first].plain
