@@ -109,10 +109,10 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     if context.skipped_bytes:
         yield f"{context.skipped_bytes} bytes were skipped in search of a message"
     if tls and context.numbers and (count := unread(context)):
-        yield (
-            f"{_connections(count)} of brokers cannot be read: give the key log (--keylog), or use "
-            "kafkascope proxy"
-        )
+        hint = "give the key log (--keylog), or use kafkascope proxy"
+        if context.keys.log is not None:
+            hint = "`kafkascope stats connections` tells why"
+        yield f"{_connections(count)} of brokers cannot be read: {hint}"
     if given_up := context.opaque[GIVEN_UP]:
         yield (
             f"{given_up} connection{'s were' if given_up > 1 else ' was'} given up before any "
