@@ -98,7 +98,10 @@ class Writers:
                 path / self._file,
                 schema,
                 compression=self._compression,
-                write_statistics=measured(schema),
+                # A state is large and there once: a dictionary, and the least and most of a column,
+                # would each hold it once more.
+                write_statistics=table != "statistics" and measured(schema),
+                use_dictionary=table != "statistics",
             )
             self._open[table] = writer
         self.rows[table] += batch.num_rows
