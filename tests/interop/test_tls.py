@@ -109,7 +109,9 @@ def test_exchanges_and_records_are_what_clients_did(
     assert [
         e for e in exchanges if e["state"] in ("orphan", "opaque") and not _midstream(case)
     ] == []
-    assert [e for e in exchanges for u in e["undecoded"] if u["reason"] != "surplus"] == []
+    # The capture may begin between a request and its response.
+    fine = {"surplus", "orphan"} if _midstream(case) else {"surplus"}
+    assert [e for e in exchanges for u in e["undecoded"] if u["reason"] not in fine] == []
     counted = Counter((_port(e), f"{e['api_key']} v{e['api_version']}") for e in exchanges)
     for told in one.truth["tls_connections"]:
         if told["decrypted"]:
