@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.conversation.conversations import MAX_UNDECIDED_EVENTS
+from kafkascope.analyzer.conversation.undecided import MAX_UNDECIDED_EVENTS
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.runs import Runs
 from kafkascope.captures.model import Chunk, StreamEvent
