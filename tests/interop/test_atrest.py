@@ -74,7 +74,7 @@ def make(bootstrap: str, configs: dict[str, dict[str, str]]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [NewTopic(name, 1, 1, config=config) for name, config in configs.items()]
     for done in admin.create_topics(topics).values():
-        done.result(30)
+        done.result(120)
 
 
 def transact(bootstrap: str) -> None:
