@@ -13,6 +13,7 @@ import click
 
 from kafkascope.analyzer.reading.options import FORMATS, Format, ReadOptions
 from kafkascope.analyzer.render import times as render_times
+from kafkascope.captures.tls.sources import can_decrypt
 
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
 MAX_PORTS: Final = 65_536
@@ -121,6 +122,8 @@ def _mark(option: str, text: str | None) -> render_times.Mark | None:
 
 def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the paths of `--keylog` options; `env` stands for what SSLKEYLOGFILE names."""
+    if given and not can_decrypt():
+        raise click.UsageError("--keylog needs cryptography: pip install 'kafkascope[tls]'")
     found = []
     for path in given:
         if path == "env":

@@ -22,6 +22,13 @@ MOST_SEQUENCES: Final = 10_000_000
 """Sequence numbers that are tried behind holes, on all connections together: some 30 s."""
 
 
+def can_decrypt() -> bool:
+    """Return whether the library with the ciphers is installed (the extra `tls`)."""
+    from importlib.util import find_spec
+
+    return find_spec("cryptography") is not None
+
+
 class KeySources:
     """`log` is None as long as nobody gave one, and no file had one inside."""
 
@@ -47,7 +54,7 @@ class KeySources:
         for block in self._blocks() if self._blocks is not None else ():
             if id(block) not in self._taken:
                 self._taken.add(id(block))
-                if block.kind == TLS_KEY_LOG:
+                if block.kind == TLS_KEY_LOG and can_decrypt():
                     if self._log is None:
                         from kafkascope.captures.tls.keylog import KeyLog
 

@@ -68,3 +68,10 @@ def test_there_is_traffic_of_every_kind() -> None:
     ):
         assert sum(each[kind] for each in sums) > 0
     assert sum("failed" in each for each in told) > 4
+
+
+def test_without_the_library_a_key_log_inside_is_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafkascope.captures.tls.sources.can_decrypt", lambda: False)
+    found = read(CAPTURES / "tls13-dsb.pcapng.gz")
+    errors = {each.connection.tls.error for each in found.values() if each.connection.tls}
+    assert errors == {"no-key-log"}
