@@ -39,7 +39,7 @@ class Context:
         self.bodies = bodies
         """Whether bodies are decoded at once; without, only headers and what the state needs."""
         self.stateful = STATEFUL
-        """KeySources of the APIs whose bodies the state needs."""
+        """Keys of the APIs whose bodies the state needs."""
         self.brokers: set[Endpoint] = set()
         """Endpoints that answered as Kafka in this session."""
         self.fingerprints: list[bytes] = []

@@ -174,7 +174,8 @@ class TlsStream(Resumable):
         """Whether nothing more can be learned."""
         if any(side.readable for side in self._sides):
             return False
-        return self._handshake.result is not None or any(each.buffer.lost for each in self._sides)
+        handshake = self._handshake.result is not None or self.midstream
+        return handshake or any(each.buffer.lost for each in self._sides)
 
     @property
     def held(self) -> int:
