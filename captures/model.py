@@ -153,6 +153,11 @@ class Connection:
     """None: it has no TLS, or none was seen yet."""
 
     @property
+    def decrypted(self) -> bool:
+        """Whether its bytes, as far as they were delivered, came out of TLS."""
+        return self.tls is not None and any(self.tls.decrypted)
+
+    @property
     def used(self) -> bool:
         """Whether bytes have come, or the ACK that completes the handshake."""
         return sum(self.bytes) > 0 or self.handshake_ns is not None

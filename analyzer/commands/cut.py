@@ -57,8 +57,8 @@ def cut(options: ReadOptions, anonymize: bool, mss: int) -> int:
         raise click.UsageError(str(error)) from None
     if known is None and fields_of(compile_filter(options.filter_text, Known()).bound) & MARKS:
         raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
-    cutting = Cutting()
     with Reading(options, spool=True, known=known) as reading:
+        cutting = Cutting(reading.capture.plaintext)
         reading.capture.listener = cutting
         refuse_inputs(str(path), options.inputs)
         try:

@@ -25,6 +25,9 @@ _PART: Final = struct.Struct("<HQIQ")
 _WHOLE: Final = struct.Struct("<qqqqBIHQIQ")
 """A frame of a single part, the common case."""
 
+PLAINTEXT: Final = 0xFFFF
+"""Number of a part's file whose bytes no file has: they came out of TLS."""
+
 WIDTHS: Final = "bhiq"
 
 
@@ -123,15 +126,44 @@ class Heap:
 
 class Frames:
     """Frames without their bytes: their places in the input, packed, in the order of rows; for each
-    row the request, then the response, where present."""
+    row the request, then the response, where present.
 
-    def __init__(self, kept: Kept | None = None) -> None:
+    Frames that came out of TLS stand in no file, so their bytes are kept (`decrypted`)."""
+
+    def __init__(
+        self, kept: Kept | None = None, *, plaintext: Callable[[], Kept] | None = None
+    ) -> None:
+        """`kept`: store of the places; None for memory. `plaintext`: makes the store of bytes that
+        came out of TLS, when the first ones come."""
         self._kept: Kept = Heap() if kept is None else kept
+        self._make_plaintext: Callable[[], Kept] = Heap if plaintext is None else plaintext
+        self._plaintext: Kept | None = None
 
     @property
     def end(self) -> int:
         """The address of the next frame."""
         return self._kept.written
+
+    @property
+    def plaintext(self) -> Kept:
+        """The store of bytes that came out of TLS."""
+        if self._plaintext is None:
+            self._plaintext = self._make_plaintext()
+        return self._plaintext
+
+    def decrypted(self, frame: Frame) -> Frame:
+        """Keep the bytes of a frame that came out of TLS; return the frame with its parts there, of
+        which each still names its packet."""
+        data = (frame.size & 0xFFFF_FFFF).to_bytes(4, "big") + frame.payload
+        at = self.plaintext.write(data)
+        end = at + len(data)
+        parts = []
+        for number, part in enumerate(frame.parts, 1):
+            left = end - at
+            size = left if number == len(frame.parts) else min(part.size, left)
+            parts.append(Part(PLAINTEXT, at, size, part.packet))
+            at += size
+        return frame._replace(parts=tuple(parts))
 
     def extend(self, pairs: Iterable[tuple[Frame | None, Frame | None]]) -> list[int]:
         """Keep the frames of rows and return the address of each row's frames."""
@@ -169,10 +201,15 @@ class Frames:
             begin = place + _FRAME.size
             place = begin + parts * _PART.size
             places = tuple(map(Part._make, _PART.iter_unpack(packed[begin:place])))
-            data = b"".join([read(part.file, part.at, part.size) for part in places])
+            data = b"".join([self._bytes(part, read) for part in places])
             payload = data[4 : 4 + size]
             found.append(Frame(payload, offset, size, first_ns, last_ns, places, CUTS[cut]))
         return found
+
+    def _bytes(self, part: Part, read: Read) -> bytes:
+        if part.file == PLAINTEXT:
+            return self.plaintext.read(part.at, part.size)
+        return read(part.file, part.at, part.size)
 
 
 def _packed(frame: Frame) -> bytes:

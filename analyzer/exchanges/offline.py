@@ -19,6 +19,7 @@ from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import CutShort, Source, Spool, open_inputs, streams
 from kafkascope.captures.inputs.keylogs import read_key_logs
+from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.tls.sources import KeySources
@@ -74,6 +75,7 @@ class Capture:
         self.named: Callable[[Resolved], None] | None = None
         """Called with host names and their addresses."""
         self.listener: Listener | None = None
+        self._plaintext: Spool | None = None
         self.damage: CutShort | None = None
         """The error that cut the input short, once it is known."""
 
@@ -91,6 +93,15 @@ class Capture:
     def close(self) -> None:
         """Release files and temporary space."""
         self.source.close()
+        if self._plaintext is not None:
+            self._plaintext.close()
+
+    def plaintext(self) -> Spool:
+        """Return the store of bytes that came out of TLS, for who reads them again. Of files it
+        keeps all, which is less than they hold; of input without end the last ones."""
+        if self._plaintext is None:
+            self._plaintext = Spool(UNBOUNDED if self.source.size else DEFAULT_BYTES)
+        return self._plaintext
 
     def exchanges(self) -> Iterator[Exchange]:
         """Yield every exchange when it is complete; those in flight at the end of the capture come

@@ -18,7 +18,7 @@ from kafkascope.dissectors.codec.source import compile_function
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.column import Part
-    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.model import Exchange, Frame
     from kafkascope.analyzer.session.session import Session
 
 STATE_NUMBERS: Final = {state: number for number, state in enumerate(STATES)}
@@ -93,8 +93,23 @@ def pack_heads(session: Session, told: Sequence[Exchange], rows: Sequence[Row] =
         _append(s, name, tables[name].numbers([getattr(e, name) for e in told]))
     _append(s, "request_packet", [NONE if f is None else f.parts[0].packet for f in asked])
     _append(s, "response_packet", [NONE if f is None else f.parts[0].packet for f in answers])
-    _append(s, "place", s.stored_frames.extend(zip(asked, answers, strict=True)))
+    frames = zip(asked, answers, strict=True)
+    if any(e.connection.tls is not None for e in told):
+        frames = zip(*(_readable_again(s, told, side) for side in (asked, answers)), strict=True)
+    _append(s, "place", s.stored_frames.extend(frames))
     s.id_bytes += bytes.fromhex("".join([e.id for e in told]))
+
+
+def _readable_again(
+    session: Session, told: Sequence[Exchange], frames: Sequence[Frame | None]
+) -> list[Frame | None]:
+    """Keep the bytes of those frames that came out of TLS; return all with their places."""
+    return [
+        session.stored_frames.decrypted(frame)
+        if frame is not None and exchange.connection.decrypted
+        else frame
+        for exchange, frame in zip(told, frames, strict=True)
+    ]
 
 
 def pack_bodies(session: Session, rows: Sequence[Row]) -> None:

@@ -26,7 +26,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import RequestHeader, read_request_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.conversation.context import Context
@@ -46,8 +46,15 @@ GROWING: Final = (
 class Session:
     """Rows by index, in the order of completion; `index_of` finds them by number."""
 
-    def __init__(self, context: Context, read: Read, places: Kept | None = None) -> None:
-        """`places` stores where the bytes of frames are; None for memory."""
+    def __init__(
+        self,
+        context: Context,
+        read: Read,
+        places: Kept | None = None,
+        plaintext: Callable[[], Kept] | None = None,
+    ) -> None:
+        """`places` stores where the bytes of frames are, and what `plaintext` makes those that came
+        out of TLS; None for memory."""
         self.context = context
         self._read = read
         self.columns: dict[str, array[int]] = {name: array("b") for name in COLUMNS}
@@ -56,7 +63,7 @@ class Session:
         self.connections: list[Connection] = []
         self.id_bytes = bytearray()
         """Ids of exchanges, eight bytes each."""
-        self.stored_frames = Frames(places)
+        self.stored_frames = Frames(places, plaintext=plaintext)
         self.remarks_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """Undecoded bytes and notes by row, dropped rows counted; most exchanges have none."""
         self.hints_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
@@ -330,7 +337,7 @@ TOGETHER: Final = 64
 def session_of(capture: Capture) -> Session:
     """Return all exchanges of a capture as columns. Bodies are read and decoded again when
     displayed, so the input has to stay open; input that cannot be read twice needs a spool."""
-    session = Session(capture.context, capture.source.read)
+    session = Session(capture.context, capture.source.read, plaintext=capture.plaintext)
     exchanges, names = capture.exchanges(), capture.context.names
     while some := list(islice(exchanges, TOGETHER)):
         rows = [row_of(exchange, names) for exchange in some]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, comment_of
-from kafkascope.analyzer.exchanges.columns import Frames, Read
+from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read
 from kafkascope.analyzer.model import Exchange, Frame
 from kafkascope.analyzer.transform.cut_packets import ENDS, OPENS, REPEATS, Packets
 from kafkascope.analyzer.transform.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
@@ -41,8 +41,9 @@ class _End(NamedTuple):
 class Cutting:
     """Chosen exchanges of a capture on their way to another one."""
 
-    def __init__(self) -> None:
-        self.frames = Frames()
+    def __init__(self, plaintext: Callable[[], Kept] | None = None) -> None:
+        """`plaintext` makes the store of bytes that came out of TLS; None for memory."""
+        self.frames = Frames(plaintext=plaintext)
         self.places = array("q")
         """Their addresses."""
         self.times = array("q")
@@ -112,7 +113,10 @@ class Cutting:
         self._added[connection] += 1
         for side, message in enumerate((exchange.request, exchange.response)):
             if message is not None:
-                self._note(message.frame, side, key, version, exchange.number, connection)
+                frame = message.frame
+                if exchange.connection.decrypted:
+                    frame = self.frames.decrypted(frame)
+                self._note(frame, side, key, version, exchange.number, connection)
 
     def _note(
         self, frame: Frame, side: int, key: int, version: int, number: int, connection: int

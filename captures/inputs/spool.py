@@ -11,6 +11,8 @@ from kafkascope.captures.errors import CaptureError
 
 DEFAULT_BYTES: Final = 1 << 30
 """Bytes of disk that a live session may take."""
+UNBOUNDED: Final = 1 << 62
+"""Capacity of a spool that keeps everything."""
 
 
 class NotKept(CaptureError):

@@ -173,8 +173,9 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
     reach = _reach(settings)
     permit = Permit(settings.writes, bool(settings.prefix) or settings.same_groups)
     with Reading(options, spool=True) as reading, Output(options) as output:
-        context = reading.capture.context
-        session = Session(context, reading.capture.source.read)
+        capture = reading.capture
+        context = capture.context
+        session = Session(context, capture.source.read, plaintext=capture.plaintext)
         plan = Plan(permit)
         for row, exchange in reading.rows():
             plan.add(exchange, session.add(exchange, row))

@@ -157,8 +157,9 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.proxy.serve.library import Library
 
     with Reading(options, spool=True) as reading:
-        context = reading.capture.context
-        session = Session(context, reading.capture.source.read)
+        capture = reading.capture
+        context = capture.context
+        session = Session(context, capture.source.read, plaintext=capture.plaintext)
         model, library = CapturedCluster(context.names), Library(session)
         for row, exchange in reading.rows():
             index = session.add(exchange, row)

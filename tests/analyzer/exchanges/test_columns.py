@@ -100,3 +100,19 @@ def test_a_heap_forgets_from_the_front() -> None:
     heap.release(1)
     assert heap.read(3, 4) == b"defg"
     assert heap.written == 7
+
+
+@given(st.lists(frames(), max_size=6), st.booleans())
+def test_frames_out_of_tls_come_back_without_a_file(found: list[Frame], on_disk: bool) -> None:
+    spool = Spool()
+    kept = Frames(plaintext=lambda: spool) if on_disk else Frames()
+    places = kept.extend([(kept.decrypted(frame), None) for frame in found])
+    for index, frame in enumerate(found):
+        (again,) = kept.get(places, index, 1, _no_file)
+        assert again._replace(parts=()) == frame._replace(parts=())
+        assert [part.packet for part in again.parts] == [part.packet for part in frame.parts]
+    spool.close()
+
+
+def _no_file(file: int, at: int, size: int) -> bytes:
+    raise AssertionError("nothing is read from files")

@@ -21,6 +21,7 @@ from tests.analyzer.conversation.test_conversation import CONVERSATION
 from tests.analyzer.wire import told
 
 SAMPLES = sorted(Path(__file__).parents[3].joinpath("captures", "samples").glob("*.pcap*"))
+ENCRYPTED = Path(__file__).parents[1] / "captures" / "tls"
 
 
 def test_equal_values_have_one_number() -> None:
@@ -166,3 +167,30 @@ def test_headers_alone_tell_the_same_exchanges_of_damaged_captures(
             assert session.exchange(index).undecoded == exchange.undecoded
         # Where a record's own size was hit, not much is left.
         assert len(exchanges) < 100 or any(exchange.undecoded for exchange in exchanges)
+
+
+@pytest.mark.parametrize("name", ["tls12-tickets", "tls13-keyupdate-client", "tls12-loss"])
+def test_bytes_out_of_tls_come_back_as_they_were(name: str) -> None:
+    path, keys = ENCRYPTED / f"{name}.pcap.gz", [ENCRYPTED / f"{name}.keys"]
+    with (
+        open_capture([path], keylog=keys) as first,
+        open_capture([path], keylog=keys, spool=Spool()) as second,
+    ):
+        session = session_of(second)
+        compared = 0
+        for index, exchange in enumerate(first.exchanges()):
+            if exchange.state == "opaque":
+                continue
+            again = session.exchange(index)
+            for was, now in (
+                (exchange.request, again.request),
+                (exchange.response, again.response),
+            ):
+                assert (was is None) == (now is None)
+                if was is not None and now is not None:
+                    compared += 1
+                    assert now.frame._replace(parts=()) == was.frame._replace(parts=())
+                    assert was.body == now.body
+                    packets = [part.packet for part in was.frame.parts]
+                    assert [part.packet for part in now.frame.parts] == packets
+        assert compared > 10
