@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Self
 from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.detect import TLS
-from kafkascope.analyzer.conversation.undecided import Undecided
+from kafkascope.analyzer.conversation.undecided import Undecided, loaded
 from kafkascope.captures.model import Chunk, Closed, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
 
@@ -54,12 +54,10 @@ class Conversations(Resumable):
         return super().load(state)
 
     def _loaded(self, kind: str, state: Dump) -> Conversation | Undecided | Encrypted | None:
-        if kind == Conversation.__name__:
-            return Conversation(state["connection"], self.context, state["client"]).load(state)
-        if kind == Undecided.__name__:
-            return Undecided(state["connection"], self.context).load(state)
         if not state:
             return None
+        if kind in (Conversation.__name__, Undecided.__name__):
+            return loaded(kind, state, self.context)
         from kafkascope.analyzer.conversation.encrypted import Encrypted
 
         return Encrypted(state["connection"], self.context, None).load(state)
@@ -174,7 +172,8 @@ class Conversations(Resumable):
 
     def _encrypted(self, undecided: Undecided) -> list[Exchange]:
         """Go on with a connection that speaks TLS."""
-        from kafkascope.analyzer.conversation.encrypted import Encrypted, client_of
+        from kafkascope.analyzer.conversation.encrypted import Encrypted
+        from kafkascope.captures.tls.begin import client_of
 
         number = undecided.connection.number
         client = client_of(undecided.events)

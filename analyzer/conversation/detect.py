@@ -51,9 +51,6 @@ _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
 )
 
 
-LEAST_SEALED: Final = 17
-MOST_SEALED: Final = (1 << 14) + 2048
-"""Bytes of a TLS record with application data, its header aside."""
 UNKNOWN: Final = "bytes that are no Kafka request"
 GIVEN_UP: Final = "not looked at any further: too many at once told nothing of what they speak"
 """Of connections that were silent when the memory was needed."""
@@ -91,18 +88,6 @@ def is_other(reason: str) -> bool:
 def is_tls(data: Data) -> bool:
     """Return whether a TLS record starts here."""
     return _SIGNS[0][0].match(data[:16]) is not None
-
-
-def is_tls_start(data: Data) -> bool:
-    """Return whether TLS goes on or begins here, as it does with a packet: application data, an
-    encrypted alert, or the hello of a client. As a size of Kafka it would be far too large."""
-    head = bytes(data[:6])
-    if len(head) < 6 or head[1] != 3:
-        return False
-    size = head[3] << 8 | head[4]
-    if head[0] in (0x15, 0x17):
-        return head[2] == 3 and LEAST_SEALED <= size <= MOST_SEALED
-    return head[0] == 0x16 and head[5] == 1 and head[2] <= 4
 
 
 def sign_of(data: Data) -> bytes:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.detect import TLS
-from kafkascope.analyzer.conversation.undecided import EMPTY, Undecided
-from kafkascope.captures.model import Chunk, Closed, Connection, StreamEvent
+from kafkascope.analyzer.conversation.undecided import EMPTY, Undecided, loaded
+from kafkascope.captures.model import Closed, Connection, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.tls.records import ALERT, APPLICATION_DATA, HANDSHAKE
 from kafkascope.captures.tls.stream import TlsStream
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.model import Exchange
-
-CLIENT_HELLO: Final = 1
-SERVER_HELLO: Final = 2
-TYPE_AT: Final = 5
-"""Offset of a handshake message's type in the first record."""
 
 
 class Encrypted(Resumable):
@@ -59,11 +52,7 @@ class Encrypted(Resumable):
             self.outer = Undecided(self.connection, self._context).load(state["outer"])
         if state["inside"] is not None:
             kind, inside = state["inside"]
-            if kind == Conversation.__name__:
-                client = inside["client"]
-                self.inside = Conversation(self.connection, self._context, client).load(inside)
-            else:
-                self.inside = Undecided(self.connection, self._context).load(inside)
+            self.inside = loaded(kind, inside, self._context)
         return self
 
     def begin(self, undecided: Undecided) -> None:
@@ -124,22 +113,3 @@ class Encrypted(Resumable):
             self._context.not_kafka(outer.reason, self.connection)
             return outer.row(reason)
         return []
-
-
-def client_of(events: Iterable[StreamEvent]) -> int | None:
-    """Return the direction of a TLS client, by the first bytes; None where the handshake was
-    before them."""
-    first: int | None = None
-    for event in events:
-        if not isinstance(event, Chunk):
-            continue
-        head = event.data[: TYPE_AT + 1]
-        if head[:1] == bytes((HANDSHAKE,)) and len(head) > TYPE_AT:
-            if head[TYPE_AT] == CLIENT_HELLO:
-                return event.direction
-            if head[TYPE_AT] == SERVER_HELLO:
-                return 1 - event.direction
-        if head[:1] in (bytes((APPLICATION_DATA,)), bytes((ALERT,))):
-            return None
-        first = event.direction if first is None else first
-    return first

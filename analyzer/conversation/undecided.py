@@ -9,7 +9,6 @@ from kafkascope.analyzer.conversation.detect import (
     GIVEN_UP,
     WHOLE_FIRST,
     describe,
-    is_tls_start,
     look,
     look_cut,
 )
@@ -18,6 +17,7 @@ from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.tls.begin import looks_like_tls
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
@@ -190,7 +190,7 @@ class Undecided(Resumable):
 
     def _look_midstream(self, chunk: Chunk) -> Conversation | str | None:
         direction = chunk.direction
-        if is_tls_start(chunk.data):
+        if looks_like_tls(chunk.data):
             return describe(chunk.data)
         if self._expected(direction) != self._expected(1 - direction):
             client = direction if self._expected(direction) else 1 - direction
@@ -276,6 +276,15 @@ class Undecided(Resumable):
                 undecoded=(Undecoded("request", "opaque", 0, size, reason),),
             )
         ]
+
+
+def loaded(kind: str, state: Dump, context: Context) -> Conversation | Undecided:
+    """Return a conversation or a connection of which it is not known yet, from the name of its
+    class and what its `dump` gave."""
+    connection = state["connection"]
+    if kind == Conversation.__name__:
+        return Conversation(connection, context, state["client"]).load(state)
+    return Undecided(connection, context).load(state)
 
 
 def _probe() -> FrameBuffer:

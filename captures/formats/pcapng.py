@@ -46,7 +46,9 @@ NRB_IPV6: Final = 2
 MAX_INTERFACES: Final = 65_536
 """Interfaces of a file; more are malice, and each costs memory."""
 MAX_SECRETS: Final = 64 << 20
-"""Bytes of secrets that are kept."""
+"""Memory of secrets that are kept."""
+SECRETS_BYTES: Final = 200
+"""Memory of a block of secrets beside its bytes."""
 PLAIN_SIZE: Final = 35
 """Bytes of a packet block around its data, padding included; with options there are more."""
 MAX_NAMES: Final = 10_000
@@ -212,8 +214,9 @@ class Pcapng(Format):
             self._interface(buffer, body, end)
         elif kind == SECRETS and end - body >= 8:
             secret, length = self._two(buffer, body)
-            if length <= end - body - 8 and self._secret_bytes + length <= MAX_SECRETS:
-                self._secret_bytes += length
+            kept = self._secret_bytes + length + SECRETS_BYTES
+            if length <= end - body - 8 and kept <= MAX_SECRETS:
+                self._secret_bytes = kept
                 data = bytes(buffer[body + 8 : body + 8 + length])
                 self.secrets.append(DecryptionSecrets(self.file, secret, data))
         elif kind == NAMES:

@@ -79,6 +79,7 @@ class Format(Protocol):
     """Bytes in front of the first record."""
     interfaces: list[Interface]
     secrets: list[DecryptionSecrets]
+    """Those of the last walk, until somebody takes them."""
     names: list[Resolved]
     """Host names that the file holds; whoever reads the packets takes them out."""
     drops: dict[int, int]

@@ -90,6 +90,8 @@ class Source:
         """Number of inputs to read; None: all."""
         self.gaps: dict[int, list[FileGap]] = {}
         """Damage by file index, as far as files were read."""
+        self.secrets: list[DecryptionSecrets] = []
+        """Secrets blocks, in the order in which they were read."""
         self.remarks = Remarks()
         """Comments of packets of our own recordings, as far as they were read."""
         self.told: tuple[FileGap, ...] | None = None
@@ -120,10 +122,6 @@ class Source:
     def interfaces(self) -> list[Interface]:
         """Return the interfaces declared so far, over all files."""
         return [each for format_ in self.formats.values() for each in format_.interfaces]
-
-    def secrets(self) -> list[DecryptionSecrets]:
-        """Return the secrets blocks seen so far."""
-        return [each for format_ in self.formats.values() for each in format_.secrets]
 
     def comment_of(self, file: int, interface: int) -> str:
         """Return the comment of an interface, else its description, else nothing."""
@@ -263,6 +261,9 @@ class Source:
                 if format_.remarks:
                     self.remarks.add(index, window.base, format_.remarks)
                     format_.remarks.clear()
+                if format_.secrets:
+                    self.secrets += format_.secrets
+                    format_.secrets.clear()
                 if positions:
                     yield Block(index, format_, window.buffer, window.base, positions, self._number)
                     self._number += len(positions)

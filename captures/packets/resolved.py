@@ -15,6 +15,7 @@ from kafkascope.captures.model import Chunk, Packet, Resolved
 from kafkascope.captures.packets.ip import udp_of
 from kafkascope.captures.packets.link_types import LINK_TYPES
 from kafkascope.captures.packets.tcp import host_text
+from kafkascope.captures.tls.begin import begins_hello
 
 DNS_PORTS: Final = frozenset({53, 5353})
 """Ports of DNS servers and of multicast DNS."""
@@ -173,11 +174,6 @@ def in_hosts_file(text: str) -> Iterator[Resolved]:
 
 # --- bytes of TCP streams -----------------------------------------------------------------------
 
-_HANDSHAKE: Final = 0x16
-_CLIENT_HELLO: Final = 1
-_SERVER_NAME: Final = 0
-MAX_EXTENSIONS: Final = 64
-
 
 def in_chunk(chunk: Chunk) -> Iterator[Resolved]:
     """Yield the names in the first bytes of a direction: of a DNS response over TCP, or the name
@@ -191,37 +187,8 @@ def in_chunk(chunk: Chunk) -> Iterator[Resolved]:
     ends = chunk.connection.a, chunk.connection.b
     if ends[chunk.direction].port in DNS_PORTS:
         yield from in_stream(data)
-    elif data[:1] == b"\x16" and (name := server_name(data)):
-        yield Resolved(canonical(name), (ends[1 - chunk.direction].host,), "sni")
+    elif begins_hello(data):
+        from kafkascope.captures.tls.messages import server_name
 
-
-def server_name(data: bytes) -> str:
-    """Return the name in a TLS ClientHello (RFC 6066), as far as it is there; empty when it is not.
-
-    type 1 | version 2 | length 2 | hello 1 | length 3 | version 2 | random 32 | session id 1+ |
-    cipher suites 2+ | compression 1+ | extensions 2+
-    """
-    if len(data) < 44 or data[0] != _HANDSHAKE or data[5] != _CLIENT_HELLO:
-        return ""
-    at = 43
-    at += 1 + data[at]
-    for width in (2, 1):
-        if at + width > len(data):
-            return ""
-        at += width + int.from_bytes(data[at : at + width], "big")
-    at += 2
-    for _ in range(MAX_EXTENSIONS):
-        if at + 4 > len(data):
-            return ""
-        kind, size = unpack_from(">HH", data, at)
-        at += 4
-        if kind == _SERVER_NAME:
-            # List length 2, type 1 (0: host name), length 2.
-            if at + 5 > len(data) or data[at + 2]:
-                return ""
-            length = int.from_bytes(data[at + 3 : at + 5], "big")
-            name = data[at + 5 : at + 5 + length]
-            whole = len(name) == length and length + 5 <= size and name.isascii()
-            return name.decode("ascii") if whole else ""
-        at += size
-    return ""
+        if name := server_name(data):
+            yield Resolved(canonical(name), (ends[1 - chunk.direction].host,), "sni")

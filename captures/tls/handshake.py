@@ -11,6 +11,7 @@ from typing import Final
 
 from kafkascope.captures.model import HandshakeResult, Outcome
 from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.tls.begin import CLIENT_HELLO
 from kafkascope.captures.tls.records import (
     ALERT,
     APPLICATION_DATA,
@@ -19,7 +20,6 @@ from kafkascope.captures.tls.records import (
     TlsRecord,
 )
 
-CLIENT_HELLO: Final = b"\1"
 LEAST_FINISHED: Final = 53
 """Bytes of a record with a Finished in TLS 1.3: 4 of header, 32 of hash, 1 of type, 16 of tag."""
 MOST_ALERT: Final = 24
@@ -72,7 +72,7 @@ class Handshake(Resumable):
             if all(self._changed) and self._answered:
                 self._end("established")
         elif record.kind == HANDSHAKE and direction == self._client and not self._modern:
-            if self._changed[direction] or record.body[:1] != CLIENT_HELLO:
+            if self._changed[direction] or record.body[:1] != bytes((CLIENT_HELLO,)):
                 self._answered = True
                 if all(self._changed):
                     self._end("established")

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.tls.records import HEADER as RECORD_HEADER
 
-CLIENT_HELLO: Final = 1
-SERVER_HELLO: Final = 2
 NEW_SESSION_TICKET: Final = 4
 END_OF_EARLY_DATA: Final = 5
 ENCRYPTED_EXTENSIONS: Final = 8
 CERTIFICATE: Final = 11
-CERTIFICATE_REQUEST: Final = 13
 CLIENT_KEY_EXCHANGE: Final = 16
 FINISHED: Final = 20
 KEY_UPDATE: Final = 24
@@ -32,7 +30,6 @@ PRE_SHARED_KEY: Final = 41
 EARLY_DATA: Final = 42
 SUPPORTED_VERSIONS: Final = 43
 
-TLS_1_2: Final = 0x0303
 TLS_1_3: Final = 0x0304
 RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """Random of a ServerHello that is a HelloRetryRequest."""
@@ -206,6 +203,24 @@ def client_hello(message: bytes) -> ClientHello:
     )
 
 
+def server_name(record: bytes) -> str:
+    """Return the name that a ClientHello asks for (RFC 6066), from the first bytes of its record,
+    which need not be all; empty where it is not among them."""
+    fields = _Bytes(record, RECORD_HEADER + HEAD)
+    try:
+        fields.take(2 + 32)
+        for width in (1, 2, 1):
+            fields.vector(width)
+        fields.take(2)
+        for _ in range(MOST_EXTENSIONS):
+            kind, body = fields.number(2), fields.vector(2)
+            if kind == SERVER_NAME:
+                return _server_name(body)
+    except Malformed:
+        pass
+    return ""
+
+
 def _greased(number: int) -> bool:
     """Whether a number only keeps servers from refusing what they do not know (RFC 8701)."""
     return number & 0x0F0F == 0x0A0A and number >> 8 == number & 0xFF
@@ -235,11 +250,6 @@ def protocol_of(encrypted_extensions: bytes) -> str:
     """Return the name of ALPN in EncryptedExtensions; raises `Malformed`."""
     more = _extensions(_Bytes(encrypted_extensions, HEAD))
     return next(_protocols(more.get(ALPN)), "")
-
-
-def accepts_early_data(encrypted_extensions: bytes) -> bool:
-    """Return whether EncryptedExtensions accept early data; raises `Malformed`."""
-    return EARLY_DATA in _extensions(_Bytes(encrypted_extensions, HEAD))
 
 
 def certificates(message: bytes, *, modern: bool) -> list[bytes]:

@@ -9,6 +9,7 @@ from typing import Final
 from kafkascope.captures.model import Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
+from kafkascope.captures.tls.begin import CLIENT_HELLO, SERVER_HELLO
 from kafkascope.captures.tls.epoch import Epoch
 from kafkascope.captures.tls.sessions import Origin
 from kafkascope.captures.tls.sources import KeySources
@@ -50,12 +51,12 @@ class Negotiation(Resumable):
         chose."""
         kind = message[0]
         try:
-            if kind == m.CLIENT_HELLO and client:
+            if kind == CLIENT_HELLO and client:
                 self._client_hello(message, keys, tls)
             if self._transcript is not None and kind != HELLO_REQUEST:
                 whole = len(self._transcript) + len(message) <= MOST_TRANSCRIPT
                 self._transcript = self._transcript + message if whole else None
-            if kind == m.SERVER_HELLO and not client:
+            if kind == SERVER_HELLO and not client:
                 return self._server_hello(message, tls)
             if kind == m.CERTIFICATE:
                 self._chain(message, client=client, modern=False, tls=tls)

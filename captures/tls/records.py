@@ -21,6 +21,8 @@ HEARTBEAT: Final = 24
 HEADER: Final = 5
 MOST_RECORD: Final = (1 << 14) + 2048
 """Largest record (RFC 5246, 6.2.3); a longer one is no TLS."""
+LEAST_SEALED: Final = 17
+"""Bytes of the smallest encrypted record: its type, and a tag of 16."""
 PIECE_BYTES: Final = 200
 """Memory of a piece."""
 

@@ -15,7 +15,9 @@ from kafkascope.captures.tls.messages import TLS_1_3
 from kafkascope.captures.tls.records import (
     APPLICATION_DATA,
     HEADER,
+    LEAST_SEALED,
     MOST_RECORD,
+    PIECE_BYTES,
     TlsRecord,
     beginning,
     shifted,
@@ -25,14 +27,11 @@ from kafkascope.captures.tls.suites import suite_of
 
 SIGN: Final = bytes((APPLICATION_DATA, 3, 3))
 """How records of application data begin, in TLS 1.2 and 1.3."""
-LEAST_BODY: Final = 17
-"""Bytes of the smallest encrypted record: its type, and a tag of 16."""
-LEAST_RECORD: Final = HEADER + LEAST_BODY
+LEAST_RECORD: Final = HEADER + LEAST_SEALED
 MOST_SEQUENCES: Final = 65_536
 """Sequence numbers that are tried for a record."""
 MOST_TRIED: Final = 1 << 18
 """Sequence numbers that are tried in one search."""
-PIECE_BYTES: Final = 200
 MODERN_SUITES: Final = (0x1301, 0x1302, 0x1304, 0x1305, 0x1303)
 """Of TLS 1.3; the one with ChaCha20, which takes ten times as long to try, comes last."""
 
@@ -99,7 +98,7 @@ class Search(Resumable):
             if at + HEADER > len(data):
                 self._drop(at)
                 return None
-            if not LEAST_BODY <= size <= MOST_RECORD:
+            if not LEAST_SEALED <= size <= MOST_RECORD:
                 self._at = at + 1
                 continue
             end = at + HEADER + size

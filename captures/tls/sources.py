@@ -3,7 +3,7 @@ resumed, and how much may be tried. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class KeySources:
     def __init__(
         self,
         log: KeyLog | None = None,
-        blocks: Callable[[], Sequence[DecryptionSecrets]] | None = None,
+        blocks: Sequence[DecryptionSecrets] = (),
     ) -> None:
-        """`blocks`: the key logs that the input itself holds, all that were read so far."""
+        """`blocks`: the key logs that the input itself holds; it grows while that is read."""
         self._log = log
         self._sessions: Sessions | None = None
         self.claimed: set[bytes] = set()
@@ -45,22 +45,22 @@ class KeySources:
         self.trials = MOST_TRIALS
         self.sequences = MOST_SEQUENCES
         self._blocks = blocks
-        self._taken: set[int] = set()
-        """Those that were taken, by identity: files that are read in turn add to the middle."""
+        self._taken = 0
+        """How many of them were taken."""
 
     @property
     def log(self) -> KeyLog | None:
         """The key log, with what the input holds of its own by now."""
-        for block in self._blocks() if self._blocks is not None else ():
-            if id(block) not in self._taken:
-                self._taken.add(id(block))
-                if block.kind == TLS_KEY_LOG and can_decrypt():
-                    if self._log is None:
-                        from kafkascope.captures.tls.keylog import KeyLog
+        while self._taken < len(self._blocks):
+            block = self._blocks[self._taken]
+            self._taken += 1
+            if block.kind == TLS_KEY_LOG and can_decrypt():
+                if self._log is None:
+                    from kafkascope.captures.tls.keylog import KeyLog
 
-                        self._log = KeyLog()
-                    self._log.add(block.data)
-                    self._log.finish()
+                    self._log = KeyLog()
+                self._log.add(block.data)
+                self._log.finish()
         return self._log
 
     @property

@@ -19,8 +19,9 @@ from typing import Final, Self
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent, Tls
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls import messages as m
+from kafkascope.captures.tls.begin import CLIENT_HELLO
 from kafkascope.captures.tls.epoch import Epoch, Opener, Stage, opener_of, updated
-from kafkascope.captures.tls.handshake import Handshake
+from kafkascope.captures.tls.handshake import NO_FAILURE, Handshake
 from kafkascope.captures.tls.negotiation import Negotiation
 from kafkascope.captures.tls.protection import BadRecord
 from kafkascope.captures.tls.records import (
@@ -43,7 +44,6 @@ MOST_SKIPPED: Final = 32
 MOST_BAD: Final = 3
 """Records in a row that do not authenticate, before the next one is searched for."""
 MOST_ALERTS: Final = 4
-NO_FAILURE: Final = frozenset({0, 90})
 
 _start = attrgetter("start")
 
@@ -402,10 +402,10 @@ class TlsStream(Resumable):
                 self.tls.updates += 1
             elif not client or kind == m.CERTIFICATE:
                 self._negotiation.modern(message, client=client, tls=self.tls)
-            if kind != m.CLIENT_HELLO:
+            if kind != CLIENT_HELLO:
                 return
         made = self._negotiation.message(message, client=client, keys=self._keys, tls=self.tls)
-        if kind == m.CLIENT_HELLO and client and epoch is None:
+        if kind == CLIENT_HELLO and client and epoch is None:
             self._hopeless()
         if made is not None:
             self._chosen(made)
@@ -466,21 +466,20 @@ class TlsStream(Resumable):
         log, tls = self._keys.log, self.tls
         if log is None or self._negotiation.may_open(self._keys):
             return
-        self._fail("no-secret", f"the key log has no line for client random {tls.random.hex()}")
+        self._fail("no-secret", _no_line(tls.random))
 
     def _unreadable(self, epoch: Epoch, record: int, *, secret: bool) -> None:
         """Say why an epoch cannot be read. `secret`: the key log had one, which did not fit."""
         if self._keys.log is None:
             return
-        random = epoch.client_random.hex()
         if secret:
             self._say(
                 "bad-secret",
                 f"authentication failed at record {record}: the key log's secret for client random "
-                f"{random} is not the one of this connection",
+                f"{epoch.client_random.hex()} is not the one of this connection",
             )
         else:
-            self._say("no-secret", f"the key log has no line for client random {random}")
+            self._say("no-secret", _no_line(epoch.client_random))
 
     def _fail(self, error: str, note: str) -> None:
         """Give up all that is not read yet."""
@@ -614,6 +613,10 @@ class TlsStream(Resumable):
                 if side.readable and search is not None and self._sides[1 - direction].opened:
                     continue
                 side.readable = False
+
+
+def _no_line(random: bytes) -> str:
+    return f"the key log has no line for client random {random.hex()}"
 
 
 class _Plain:

@@ -141,7 +141,7 @@ def test_unknown_blocks_are_skipped_and_secrets_kept() -> None:
     )
     found, source = packets(data)
     assert len(found) == 1
-    assert [(each.kind, each.data) for each in source.secrets()] == [(0x544C534B, b"CLIEN")]
+    assert [(each.kind, each.data) for each in source.secrets] == [(0x544C534B, b"CLIEN")]
     assert source.statistics.dropped == 42
 
 
@@ -194,7 +194,7 @@ def test_writes_what_it_reads() -> None:
     ]
     assert rows == [(1, FRAME, 60, 1, 0), (2, FRAME[:33], 60, 101, 1)]
     assert [each.comment for each in source.interfaces()] == ["client leg", "broker leg: 10.0.0.2"]
-    assert source.secrets()[0].data == b"CLIENT_RANDOM 1 2"
+    assert source.secrets[0].data == b"CLIENT_RANDOM 1 2"
     with pytest.raises(ValueError, match="not declared"):
         writer.packet(FRAME, 1, interface=2)
 

@@ -16,7 +16,8 @@ from scapy.utils import wrpcap
 
 from kafkascope.captures import open_inputs, streams
 from kafkascope.captures.model import Resolved
-from kafkascope.captures.packets.resolved import in_hosts_file, in_message, in_stream, server_name
+from kafkascope.captures.packets.resolved import in_hosts_file, in_message, in_stream
+from kafkascope.captures.tls.messages import server_name
 
 NAME = "kafka-1.prod.internal"
 
