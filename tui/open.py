@@ -62,7 +62,7 @@ def _input_or_interface(function: Any) -> Any:
 @click.option("--tour", is_flag=True, hidden=True)
 @click.option("--hello", default="", hidden=True)
 @_input_or_interface
-@reading_options("time_format", without=["count", "begin", "end", "keylog"])
+@reading_options("time_format", without=["count", "begin", "end"])
 def open_(
     options: ReadOptions,
     attach: str | None,
@@ -113,7 +113,9 @@ def open_(
     ):
         if wrong:
             raise click.UsageError(why)
-    for name in options.inputs:
+    # A program that is captured may not have begun its key log yet.
+    endless = not files or "-" in options.inputs
+    for name in (*options.inputs, *(() if endless else options.keylog)):
         if name != "-" and not Path(name).exists():
             from kafkascope.captures.errors import NotACapture
 
@@ -180,6 +182,8 @@ def tab_words(told: dict[str, Any]) -> list[str]:
         words += ["-Y", told["filter_text"]]
     for text in told["decode_as"]:
         words += ["-d", text]
+    for path in told["keylog"]:
+        words += ["--keylog", path]
     return [*words, "--", *told["inputs"]]
 
 
@@ -202,6 +206,7 @@ def _feed(options: ReadOptions, live: Live, data: int | None) -> Feed:
         interface=live.interface,
         capture_filter=live.capture_filter,
         output=live.save,
+        keylog=options.keylog,
     )
 
 
@@ -261,7 +266,13 @@ def _show(
     legs = "both" if options.both_legs else "client"
 
     def counted(text: str) -> ProcessNumbers:
-        return ProcessNumbers(options.inputs, ports=options.ports, legs=legs, filter_text=text)
+        return ProcessNumbers(
+            options.inputs,
+            ports=options.ports,
+            legs=legs,
+            keylog=options.keylog,
+            filter_text=text,
+        )
 
     again = bool(options.inputs) and all(map(_can_be_read_twice, options.inputs))
     single = options.inputs[0] if len(options.inputs) == 1 and again else ""

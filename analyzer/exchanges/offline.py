@@ -96,11 +96,13 @@ class Capture:
         if self._plaintext is not None:
             self._plaintext.close()
 
-    def plaintext(self) -> Spool:
+    def plaintext(self, descriptor: int | None = None) -> Spool:
         """Return the store of bytes that came out of TLS, for who reads them again. Of files it
-        keeps all, which is less than they hold; of input without end the last ones."""
+        keeps all, which is less than they hold; of input without end the last ones.
+        `descriptor`: an open file to make it of, shared with another process."""
         if self._plaintext is None:
-            self._plaintext = Spool(UNBOUNDED if self.source.size else DEFAULT_BYTES)
+            capacity = UNBOUNDED if self.source.size else DEFAULT_BYTES
+            self._plaintext = Spool(capacity, descriptor=descriptor)
         return self._plaintext
 
     def exchanges(self) -> Iterator[Exchange]:

@@ -179,7 +179,7 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
         plan = Plan(permit)
         for row, exchange in reading.rows():
             plan.add(exchange, session.add(exchange, row))
-        damaged = reading.finish(tls=False)
+        damaged = reading.finish()
         try:
             outcome = asyncio.run(_run(reading, session, plan, settings, reach, options, output))
         except PeerError as error:

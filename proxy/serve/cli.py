@@ -43,7 +43,7 @@ class ServeOptions(NamedTuple):
 
 
 @click.command()
-@reading_options(without=["keylog"])
+@reading_options()
 @click.option(
     "--listen",
     default="127.0.0.1:0",
@@ -165,7 +165,7 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
             index = session.add(exchange, row)
             model.add(exchange)
             library.add(exchange, index)
-        damaged = reading.finish(tls=False)
+        damaged = reading.finish()
         model.finish()
         if not model.asked:
             say("there is nothing to serve")

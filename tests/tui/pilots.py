@@ -19,6 +19,8 @@ Steps = Callable[[ScopeApp, Any], Awaitable[None]]
 class StillFeed:
     """A feed whose exchanges are all there already."""
 
+    keylog: tuple[str, ...] = ()
+
     def __init__(self, store: Store) -> None:
         self.store = store
         store.progress.done = store.progress.indexed = True

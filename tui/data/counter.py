@@ -38,8 +38,12 @@ def count(options: dict[str, Any], results: int) -> None:
     from kafkascope.analyzer.findings import accumulators
 
     wanted = compile_filter(options["filter"])
-    ports = within(options["ports"])
-    capture = open_capture(options["inputs"], decode_as=ports, legs=options["legs"])
+    capture = open_capture(
+        options["inputs"],
+        decode_as=within(options["ports"]),
+        legs=options["legs"],
+        keylog=options["keylog"],
+    )
     counted: dict[str, Any] = {**accumulators()}
     if not options["filter"]:
         watchers = [each.saw for each in counted.values() if hasattr(each, "saw")]

@@ -31,8 +31,6 @@ QUEUE: Final = 8
 
 PLACES: Final = 1 << 29
 """Bytes for the places of frames of endless input: each takes 37, and 22 for each packet."""
-ENDLESS: Final = 1 << 62
-"""More bytes than the places of any file take."""
 
 
 class Feed:
@@ -49,26 +47,32 @@ class Feed:
         interface: str = "",
         capture_filter: str = "",
         output: str | None = None,
+        keylog: Sequence[str] = (),
         limit: int = LIVE_ROWS,
     ) -> None:
         """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
         capture there, with a BPF filter; `output`: a file for what is read without end.
-        `limit`: rows that are kept of input without end."""
+        `keylog`: paths of key logs. `limit`: rows that are kept of input without end."""
         from tempfile import TemporaryFile
 
+        self.keylog = tuple(keylog)
+
         self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
+        self._plaintext_file = TemporaryFile(buffering=0)  # noqa: SIM115
         results, their_results = os.pipe()
         their_commands, self._commands = os.pipe()
-        options = {
+        options: dict[str, Any] = {
             "inputs": list(inputs),
             "ports": spans(ports),
             "legs": legs,
             "results": their_results,
             "commands": their_commands,
             "spool": self._spool_file.fileno(),
+            "plaintext": self._plaintext_file.fileno(),
             "interface": interface,
             "capture_filter": capture_filter,
             "output": output,
+            "keylog": list(keylog),
             "limit": limit if interface or "-" in inputs else 0,
         }
         self._ring = bool(options["limit"])
@@ -78,7 +82,7 @@ class Feed:
             stdin=subprocess.DEVNULL if "-" not in inputs else stdin,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(their_results, their_commands, self._spool_file.fileno()),
+            pass_fds=(their_results, their_commands, options["spool"], options["plaintext"]),
         )
         os.close(their_results)
         os.close(their_commands)
@@ -88,6 +92,8 @@ class Feed:
         threading.Thread(target=self._receive, daemon=True).start()
         self._store: Store | None = None
         self._places: Spool | None = None
+        self._plaintext: Spool | None = None
+        """What came out of TLS, from when the reader has opened the input."""
         self._source: Any = None
         """The input once more, from when the reader has opened it."""
 
@@ -96,16 +102,17 @@ class Feed:
         """The rows that were told."""
         if self._store is None:
             # Not before the reader was started: it reads while this process loads.
-            from kafkascope.captures.inputs.spool import Spool
+            from kafkascope.captures.inputs.spool import UNBOUNDED, Spool
             from kafkascope.tui.data.store import Store
 
             # On disk: the places of a million frames would be half of this process.
-            self._places = Spool(PLACES if self._ring else ENDLESS)
+            self._places = Spool(PLACES if self._ring else UNBOUNDED)
             self._store = Store(
                 lambda *place: self._opened.read(*place),
                 None,
                 lambda numbers: self._opened.find(numbers),
                 self._places,
+                lambda: self._kept_plaintext,
             )
             self._store.progress.ring = self._ring
         return self._store
@@ -118,6 +125,11 @@ class Feed:
             raise NotKept("bytes not kept")
         found: Source = self._source
         return found
+
+    @property
+    def _kept_plaintext(self) -> Spool:
+        assert self._plaintext is not None
+        return self._plaintext
 
     def _receive(self) -> None:
         for data in messages(self._results):
@@ -154,10 +166,13 @@ class Feed:
                 grow_in_place()
                 spool = Spool(descriptor=os.dup(self._spool_file.fileno()))
                 self._source = Source(message["names"], spool)
+                descriptor = os.dup(self._plaintext_file.fileno())
+                self._plaintext = Spool(message["plaintext"], descriptor=descriptor)
                 progress.size = message["size"]
             case "rows":
                 self._source.spool.follow(message["spool"], MARGIN)
                 self._source.follow(message["kept"])
+                self._kept_plaintext.follow(message["plaintext"], MARGIN)
                 with self.store.dropping(message["delta"].get("drop", 0)):
                     apply(message["delta"], self.store.session)
                 self.store.texts.extend(message["texts"])
@@ -208,6 +223,8 @@ class Feed:
             pass
         if self._source is not None:
             self._source.close()
-        if self._places is not None:
-            self._places.close()
+        for spool in (self._places, self._plaintext):
+            if spool is not None:
+                spool.close()
         self._spool_file.close()
+        self._plaintext_file.close()

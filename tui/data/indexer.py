@@ -5,8 +5,8 @@ its session has grown by. Knows nothing of screens.
 the keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
 
 Files are read twice: first for headers alone, so that rows come soon, then in the same way with
-bodies, in a thread that only runs while the first reader has nothing to do. Pipes and interfaces
-are read once, with bodies.
+bodies, in a thread that only runs while the first reader has nothing to do. Pipes, interfaces and
+what is decrypted with a key log are read once, with bodies.
 """
 
 from __future__ import annotations
@@ -63,14 +63,18 @@ class Indexer:
         self.spool = _spool(options)
         self._limit: int = options.get("limit", 0)
         self.capture = _opened(options, self.spool)
+        self._plaintext = self.capture.plaintext(options["plaintext"])
         self.second: Capture | None = None
-        """The same inputs for bodies, where they can be read twice."""
+        """The same inputs for bodies, where these are read later."""
         self.pace: Pace | None = None
+        """What follows files that are still being written."""
         if self._again(options):
             self.capture.context.bodies = False
         whole = self.second or self.capture
-        self.session = Session(whole.context, self.capture.source.read)
-        self._growth = Growth(self.session, forget=self.second is not None)
+        self.session = Session(
+            whole.context, self.capture.source.read, plaintext=self.capture.plaintext
+        )
+        self._growth = Growth(self.session, forget=not self._limit)
         self._texts: list[str] = []
         self._numbers = array("Q")
         """Numbers of all exchanges, where bodies come later: these have to be of the same ones."""
@@ -98,7 +102,8 @@ class Indexer:
         self._error: BaseException | None = None
 
     def _again(self, options: dict[str, Any]) -> bool:
-        """Prepare the second reader; return whether the inputs can be read twice."""
+        """Follow inputs that can be read twice; prepare the second reader, and return whether there
+        is one."""
         from kafkascope.analyzer.exchanges.offline import Capture
         from kafkascope.captures import Source
         from kafkascope.captures.inputs.growing import Pace
@@ -109,6 +114,8 @@ class Indexer:
             return False
         self.pace = Pace(len(names) - 1)
         self.capture.source.opener = self.pace.first
+        if options["keylog"]:
+            return False  # decrypting once with bodies is faster than twice
         source = Source(names)
         source.opener = self.pace.second
         self.second = Capture(source, decode_as=within(options["ports"]), legs=options["legs"])
@@ -123,10 +130,17 @@ class Indexer:
     def run(self) -> None:
         """Read until the end, or until told to stop."""
         source = self.capture.source
-        self._send({"kind": "opened", "names": source.names, "size": source.size})
+        self._send(
+            {
+                "kind": "opened",
+                "names": source.names,
+                "size": source.size,
+                "plaintext": self._plaintext.capacity,
+            }
+        )
         for target in (self._hand_over, self._listen):
             threading.Thread(target=target, daemon=True).start()
-        if self.pace is None:
+        if self.second is None or self.pace is None:
             self._read()
             self.end(rest=self.stopped)
             return
@@ -147,7 +161,7 @@ class Indexer:
     def _read(self) -> None:
         """Read headers, and bodies, too, where they are not read later."""
         waiting, statistics, held = self._waiting, self.capture.source.statistics, 0
-        later = self.pace is not None
+        later = self.second is not None
         for exchange in self.capture.exchanges():
             waiting.append(exchange)
             if len(waiting) >= TOGETHER or statistics.captured_bytes - held > HELD:
@@ -163,7 +177,7 @@ class Indexer:
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not some or self._ended:
                 return
-            if self.pace is None:
+            if self.second is None:
                 made = self._made(some)
                 self.session.extend(some, made)
                 self.session.fill(some, made)
@@ -272,6 +286,7 @@ class Indexer:
             "ends": [self._ends.popleft() for _ in range(len(self._ends))],
             "read": source.statistics.captured_bytes,
             "spool": self.spool.state(),
+            "plaintext": self._plaintext.state(),
             "kept": source.kept(),
             "following": self.pace is not None and self.pace.following,
             "indexed": self._indexed,
@@ -308,7 +323,7 @@ class Indexer:
             if command != STOP:
                 continue
             first, self.stopped = not self.stopped, True
-            if self.pace is not None:
+            if self.second is not None:
                 # Once more ends the second reader, too.
                 if first and not self._indexed:
                     self._stop_reading()
@@ -365,14 +380,15 @@ def _spool(options: dict[str, Any]) -> Spool:
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:
     from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+    from kafkascope.captures.inputs.keylogs import read_key_logs
 
-    ports, legs = within(options["ports"]), options["legs"]
+    ports, legs, keylog = within(options["ports"]), options["legs"], options["keylog"]
     if options.get("interface"):
         from kafkascope.captures.live import open_interface
 
         source = open_interface(options["interface"], options["capture_filter"], spool=spool)
-        return Capture(source, decode_as=ports, legs=legs)
-    return open_capture(options["inputs"], decode_as=ports, legs=legs, spool=spool)
+        return Capture(source, decode_as=ports, legs=legs, log=read_key_logs(keylog))
+    return open_capture(options["inputs"], decode_as=ports, legs=legs, spool=spool, keylog=keylog)
 
 
 def main() -> None:

@@ -62,6 +62,7 @@ class ProcessNumbers(Numbers):
         *,
         ports: Iterable[int] = (),
         legs: str = "client",
+        keylog: Sequence[str] = (),
         filter_text: str = "",
     ) -> None:
         results, theirs = os.pipe()
@@ -69,6 +70,7 @@ class ProcessNumbers(Numbers):
             "inputs": list(inputs),
             "ports": spans(ports),
             "legs": legs,
+            "keylog": list(keylog),
             "filter": filter_text,
             "results": theirs,
         }

@@ -164,10 +164,11 @@ class Store:
         context: Context | None = None,
         find: Callable[[set[int]], list[Packet]] | None = None,
         places: Kept | None = None,
+        plaintext: Callable[[], Kept] | None = None,
     ) -> None:
-        """`read` reads bytes of the input again, `find` packets by their numbers; `places` is
-        as in `Session`."""
-        self.session = Session(context or Context(), read or _nothing, places)
+        """`read` reads bytes of the input again, `find` packets by their numbers; `places` and
+        `plaintext` are as in `Session`."""
+        self.session = Session(context or Context(), read or _nothing, places, plaintext)
         self.texts = Texts()
         """The last column of rows whose bodies were read."""
         self._looked: dict[int, str] = {}

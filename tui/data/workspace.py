@@ -44,8 +44,11 @@ class Workspace:
 
     @property
     def input_name(self) -> str:
-        """The input, quoted for a command line."""
-        return shlex.quote(self.notes.input or self.name)
+        """The input, quoted for a command line, with its key logs."""
+        words = [self.notes.input or self.name]
+        for path in self.feed.keylog:
+            words += ["--keylog", path]
+        return shlex.join(words)
 
     @property
     def endless(self) -> bool:

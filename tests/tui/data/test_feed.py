@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pickle
 import select
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row, result, row_of
 from kafkascope.captures import NotKept
+from kafkascope.captures.inputs.spool import DEFAULT_BYTES
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.tui.data.exports import Job
 from kafkascope.tui.data.feed import Feed
@@ -24,6 +27,7 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.notes import Notes
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+ENCRYPTED = Path(__file__).parents[2] / "analyzer" / "captures" / "tls"
 LONG = 60.0
 """Seconds: a reading process loads much before it says anything."""
 
@@ -211,6 +215,113 @@ def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_pat
         feed.close()
 
 
+def rows_of(path: Path, *keys: str) -> list[Row]:
+    with open_capture([path], keylog=keys) as capture:
+        return [row_of(exchange, capture.context.names) for exchange in capture.exchanges()]
+
+
+@pytest.mark.parametrize("name", ["tls13-dsb", "tls13-missing-key", "tls12-cbc-sha256-etm"])
+def test_what_was_encrypted_can_be_looked_at(name: str) -> None:
+    path = next(ENCRYPTED.glob(f"{name}.pcap*"))
+    keys = [] if name == "tls13-dsb" else [str(ENCRYPTED / f"{name}.keys")]
+    feed = Feed([str(path)], keylog=keys)
+    try:
+        found = read_all(feed)
+        rows = rows_of(path, *keys)
+        assert [found.session.row(index) for index in range(len(found))] == rows
+        assert [found.texts[index] for index in range(len(found))] == list(map(result, rows))
+        readable = [index for index, row in enumerate(rows) if row.state != "opaque"]
+        assert feed._plaintext is not None
+        os.ftruncate(feed._plaintext_file.fileno(), 0)
+        for index in range(len(rows)):
+            if index not in readable:
+                assert found.session.exchange(index).state == "opaque"
+                continue
+            with pytest.raises(NotKept):
+                found.session.exchange(index)
+    finally:
+        feed.close()
+
+
+def test_plaintext_is_on_disk_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    feed = Feed([str(ENCRYPTED / "tls13-dsb.pcapng.gz")])
+    try:
+        assert read_all(feed).session.exchange(0).request is not None
+        assert list(tmp_path.iterdir()) == []
+        assert os.fstat(feed._plaintext_file.fileno()).st_size > 10_000
+    finally:
+        feed.close()
+
+
+def test_an_encrypted_file_that_is_written_is_followed(tmp_path: Path) -> None:
+    path, keys = tmp_path / "growing.pcap", str(ENCRYPTED / "tls12-tickets.keys")
+    data = gzip.decompress((ENCRYPTED / "tls12-tickets.pcap.gz").read_bytes())
+    rows = rows_of(ENCRYPTED / "tls12-tickets.pcap.gz", keys)
+    with path.open("wb") as file:
+        file.write(data[: len(data) // 2])
+        file.flush()
+        feed = Feed([str(path)], keylog=[keys])
+        try:
+            found = _told(feed, lambda found: found.progress.following and found.whole > 5)
+            seen = len(found)
+            assert found.session.row(0).software == rows[0].software != ""
+            file.write(data[len(data) // 2 :])
+            file.flush()
+            _told(feed, lambda found: len(found) > seen)
+            file.close()
+            assert len(read_all(feed)) == len(rows)
+            assert [found.texts[n] for n in range(len(found))] == list(map(result, rows))
+        finally:
+            feed.close()
+
+
+def test_following_an_encrypted_file_ends_when_told(tmp_path: Path) -> None:
+    path, keys = tmp_path / "growing.pcap", str(ENCRYPTED / "tls12-tickets.keys")
+    data = gzip.decompress((ENCRYPTED / "tls12-tickets.pcap.gz").read_bytes())
+    with path.open("wb") as file:
+        file.write(data[: len(data) // 2])
+        file.flush()
+        feed = Feed([str(path)], keylog=[keys])
+        try:
+            _told(feed, lambda found: found.progress.following)
+            feed.stop()
+            found = read_all(feed)
+            assert found.progress.stopped
+            assert found.progress.code == 0
+            assert found.whole == len(found) > 5
+        finally:
+            feed.close()
+
+
+def test_of_encrypted_input_without_end_old_rows_go(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    keys = str(ENCRYPTED / "tls13-psk.keys")
+    feed = Feed(["-"], stdin=ours, keylog=[keys], limit=10)
+    os.close(ours)
+
+    def write() -> None:
+        with os.fdopen(theirs, "wb") as pipe:
+            pipe.write(gzip.decompress((ENCRYPTED / "tls13-psk.pcap.gz").read_bytes()))
+
+    threading.Thread(target=write, daemon=True).start()
+    try:
+        found = read_all(feed)
+        rows = rows_of(ENCRYPTED / "tls13-psk.pcap.gz", keys)
+        assert found.session.dropped
+        assert len(found) + found.session.dropped == len(rows)
+        last = rows[found.session.dropped :]
+        assert [found.session.row(index).errors for index in range(len(found))] == [
+            row.errors for row in last
+        ]
+        assert feed._plaintext is not None
+        assert feed._plaintext.capacity == DEFAULT_BYTES
+    finally:
+        feed.close()
+
+
 def _told(feed: Feed, what: Callable[[Store], bool], seconds: float = LONG) -> Store:
     until = time.monotonic() + seconds
     while not what(feed.store):
@@ -291,6 +402,8 @@ def reader_of(results: int, spool: int) -> dict[str, Any]:
         "results": results,
         "commands": -1,
         "spool": os.dup(spool),
+        "plaintext": os.dup(spool),
+        "keylog": [],
     }
 
 
