@@ -86,7 +86,7 @@ class Wire(Measures):
     """1 when the client is `Connection.b`."""
     tls: tuple[str, int, int] | None = most()
     """Of its TLS handshake: outcome, direction of who ended it, alert; -1 where there is none."""
-    sealed: tuple[int | str, ...] | None = most()
+    sealed: tuple[Any, ...] | None = most()
     """What is known of its TLS: bytes that were decrypted, which only grow, and `SEALED`."""
     handshake: int | None = most()
     """1 when the SYN was seen."""
@@ -106,7 +106,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 6
+    VERSION = 7
     KEY = ("connection", "opened", "a")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "Conn", "count"),
@@ -134,6 +134,13 @@ class Connections(ByKey[Wire]):
         Column("tls_client", "client certificate", wide=True),
         Column("resumed", "resumed", wide=True),
         Column("inside", "inside TLS", wide=True),
+        Column("tls_offered", "versions offered", "list", wide=True),
+        Column("tls_suites", "suites offered", "count", wide=True),
+        Column("tls_early", "early data", "flag", wide=True),
+        Column("tls_alerts", "alerts", "list", wide=True),
+        Column("tls_updates", "KeyUpdates", "count", wide=True),
+        Column("tls_sent", "decrypted, sent", "size", wide=True),
+        Column("tls_received", "decrypted, received", "size", wide=True),
         Column("retransmissions", "retrans", "count"),
         Column("out_of_order", "out of order", "count", wide=True),
         Column("gap_bytes", "gaps", "size"),
@@ -324,25 +331,40 @@ def _take(wire: Wire, connection: Connection) -> None:
     wire.merge(mine)
 
 
-SEALED: Final = ("tls", "tls_error", "tls_note", "sni", "alpn", "tls_client", "resumed", "inside")
+SEALED: Final = (
+    *("tls", "tls_error", "tls_note", "sni", "alpn", "tls_client", "resumed", "inside"),
+    *("tls_offered", "tls_suites", "tls_early", "tls_alerts", "tls_updates", "tls_decrypted"),
+)
 """Keys of a line about TLS, in the order of `Wire.sealed`."""
 
 
-def _sealed(tls: Tls) -> tuple[int | str, ...]:
+def _sealed(tls: Tls) -> tuple[Any, ...]:
     return (
         sum(tls.decrypted),
         *(tls.name, tls.error, tls.note, tls.server_name, tls.protocol, tls.client),
         int(tls.resumed),
-        tls.inside,
+        *(tls.inside, tls.offered, tls.suites, int(tls.early_data)),
+        *(tls.alerts, tls.updates, tls.decrypted),
     )
 
 
-def _sealed_line(sealed: tuple[int | str, ...] | None) -> Line:
+def _sealed_line(wire: Wire) -> Line:
     """Return the part of a line about TLS; None everywhere without it."""
-    if sealed is None:
-        return dict.fromkeys(SEALED)
-    found = {key: value or None for key, value in zip(SEALED, sealed[1:], strict=True)}
-    return found | {"resumed": bool(found["resumed"])}
+    told = (None,) * len(SEALED) if wire.sealed is None else wire.sealed[1:]
+    found = {key: value or None for key, value in zip(SEALED, told, strict=True)}
+    decrypted = found.pop("tls_decrypted") or (None, None)
+    found["tls_sent"], found["tls_received"] = decrypted[::-1] if wire.side else decrypted
+    if wire.sealed is not None:
+        from kafkascope.captures.tls.alerts import ALERTS
+
+        found |= {"resumed": bool(found["resumed"]), "tls_early": bool(found["tls_early"])}
+        found |= {"tls_offered": list(found["tls_offered"] or ())}
+        found |= {"tls_updates": found["tls_updates"] or 0}
+        found["tls_alerts"] = [
+            f"{_side(wire, side)}: {ALERTS.get(number, f'alert {number}')}"
+            for side, number in found["tls_alerts"] or ()
+        ]
+    return found
 
 
 def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:
@@ -385,7 +407,7 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         "client_bytes": sent,
         "broker_bytes": received,
         "handshake": wire.handshake_ns,
-        **_sealed_line(wire.sealed),
+        **_sealed_line(wire),
         "tls_result": wire.tls,
         "tls_side": _side(wire, wire.tls[1]) if wire.tls is not None else "",
         "retransmissions": wire.retransmissions,
