@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
 from kafkascope.captures.errors import CutShort, NotACapture
@@ -183,9 +184,9 @@ class Source:
         """Use the bytes that another process's source keeps in a spool that both have."""
         self._spooled, self._spool_ends = kept
 
-    def find(self, numbers: Iterable[int]) -> list[Packet]:
-        """Read the packets with these numbers again; NotKept when that cannot be."""
-        wanted = sorted(set(numbers))
+    def again(self) -> Source:
+        """Return a source of the same inputs, to read them once more; NotKept when that cannot
+        be."""
         streams: dict[int, Stream] = {}
         for index, name in enumerate(self.names):
             if index in self._opened or not is_regular(name):
@@ -193,9 +194,14 @@ class Source:
                 if start is None or self.spool is None:
                     raise NotKept(f"the bytes of {spoken(name)} were not kept")
                 streams[index] = Again(self.spool, start, self._spool_ends.get(index))
+        return Source(self.names, None, streams)
+
+    def find(self, numbers: Iterable[int]) -> list[Packet]:
+        """Read the packets with these numbers again; NotKept when that cannot be."""
+        wanted = sorted(set(numbers))
         found: list[Packet] = []
-        with Source(self.names, None, streams) as again:
-            for block in again._blocks():
+        with self.again() as again, suppress(CutShort):
+            for block in again.blocks():
                 end = block.number + len(block.positions)
                 if wanted and wanted[0] < end:
                     here = [packet for packet in block.packets() if packet.number in wanted]

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kafkascope.captures.tls.derive import key_block, next_secret
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keylog import KeyLog, log_line
 from kafkascope.captures.tls.messages import TLS_1_3
 from kafkascope.captures.tls.protection import Protection, protection_12, protection_13
 from kafkascope.captures.tls.sessions import Origin
@@ -71,8 +71,7 @@ def opener_of(
         return None
     suite = suite_of(epoch.suite)
     if not epoch.modern:
-        masters = (origin.master(log) for origin in epoch.origins)
-        master = next((each for each in masters if each is not None), None)
+        master = _master(epoch, log)
         if master is None:
             return None
         keys = key_block(suite, master, epoch.client_random, epoch.server_random)
@@ -93,6 +92,20 @@ def opener_of(
     for _ in range(updates):
         secret = next_secret(suite, secret)
     return Opener(protection_13(suite, secret), secret)
+
+
+def _master(epoch: Epoch, log: KeyLog) -> bytes | None:
+    masters = (origin.master(log) for origin in epoch.origins)
+    return next((each for each in masters if each is not None), None)
+
+
+def key_log_lines(epoch: Epoch, log: KeyLog) -> bytes:
+    """Return the lines of a key log that open the records of this connection without any other one:
+    one that was resumed, or that another name led to, gets a line by its own client random."""
+    if epoch.modern:
+        return log.lines_for([epoch.client_random])
+    master = _master(epoch, log)
+    return b"" if master is None else log_line(b"CLIENT_RANDOM", epoch.client_random, master)
 
 
 def updated(epoch: Epoch, opener: Opener) -> Opener:

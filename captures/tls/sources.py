@@ -3,11 +3,13 @@ resumed, and how much may be tried. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import DecryptionSecrets
+    from kafkascope.captures.model import Connection
+    from kafkascope.captures.tls.epoch import Epoch
     from kafkascope.captures.tls.keylog import KeyLog
     from kafkascope.captures.tls.sessions import Sessions
 
@@ -44,6 +46,8 @@ class KeySources:
         """Client randoms of connections whose handshake was seen."""
         self.trials = MOST_TRIALS
         self.sequences = MOST_SEQUENCES
+        self.opened: Callable[[Connection, Epoch], None] | None = None
+        """Called with the handshakes of a connection whose secrets are known."""
         self._blocks = blocks
         self._taken = 0
         """How many of them were taken."""

@@ -326,13 +326,16 @@ class TlsStream(Resumable):
         assert side.epoch is not None
         if log is None:
             return None
-        return opener_of(
+        found = opener_of(
             side.epoch,
             side.stage,
             client=direction == self.client,
             updates=side.updates,
             log=log,
         )
+        if found is not None and self._keys.opened is not None:
+            self._keys.opened(self.connection, side.epoch)
+        return found
 
     def _unopened(
         self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
