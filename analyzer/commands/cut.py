@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -21,12 +22,35 @@ from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_choice import Choice
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
 from kafkascope.analyzer.transform.marks import BadMarks, marks_of
+from kafkascope.analyzer.transform.other_traffic import OtherTraffic
 from kafkascope.captures.build import MAX_MSS, MSS
 from kafkascope.captures.inputs.private import PrivateFile
 
+if TYPE_CHECKING:
+    from kafkascope.analyzer.transform.cut_originals import Originals
+
+CLOSED: Final = "TLS that cannot be read (`kafkascope stats connections` tells why)"
+NO_CHOICE: Final = (
+    "what is chosen was decrypted: --decrypt writes it in plain, --secrets encrypted as it is, "
+    "with its keys"
+)
+WIRESHARK: Final = 9092
+"""The port that Wireshark knows as Kafka's."""
+SHOWN_PORTS: Final = 4
+
 
 @click.command()
-@reading_options("output", without=["keylog"])
+@reading_options("output")
+@click.option(
+    "--decrypt",
+    is_flag=True,
+    help="Of TLS that can be read, write what is inside, in plain.",
+)
+@click.option(
+    "--secrets",
+    is_flag=True,
+    help="Write packets as they were captured, whole connections, and the keys of their TLS.",
+)
 @click.option(
     "--anonymize",
     is_flag=True,
@@ -35,11 +59,12 @@ from kafkascope.captures.inputs.private import PrivateFile
 @click.option(
     "--mss",
     type=click.IntRange(min=64, max=MAX_MSS),
-    default=MSS,
     metavar="BYTES",
-    help="Payload of a packet at most.",
+    help=f"Payload of a packet at most [{MSS}].",
 )
-def cut(options: ReadOptions, anonymize: bool, mss: int) -> int:
+def cut(
+    options: ReadOptions, decrypt: bool, secrets: bool, anonymize: bool, mss: int | None
+) -> int:
     """Write the exchanges that -Y, --from, --to and -c choose as a pcapng of their own: TCP
     handshakes kept, streams complete, secrets hidden. Marks and comments of `kafkascope open`
     can be asked for; comments go along.
@@ -49,39 +74,67 @@ def cut(options: ReadOptions, anonymize: bool, mss: int) -> int:
       kafkascope cut prod.pcapng -Y 'conn == 17' --from 12:03 --to 12:05 -o one.pcapng
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
+      kafkascope cut tls.pcapng --keylog keys.log --decrypt -o plain.pcapng
+      kafkascope cut tls.pcapng --keylog keys.log --secrets -Y 'conn == 17' -o one.pcapng
     """
     path = _target(options)
+    if secrets:
+        _refuse_with_secrets(decrypt, anonymize, mss)
     try:
         known = marks_of(options.inputs)
     except BadMarks as error:
         raise click.UsageError(str(error)) from None
     if known is None and fields_of(compile_filter(options.filter_text, Known()).bound) & MARKS:
         raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
+    comments = known.comments if known is not None and not anonymize else None
     with Reading(options, spool=True, known=known) as reading:
-        cutting = Cutting(reading.capture.plaintext)
-        reading.capture.listener = cutting
+        capture = reading.capture
+        cutting: Cutting | Originals
+        if secrets:
+            from kafkascope.analyzer.transform.cut_originals import Originals
+
+            cutting = originals = Originals(comments)
+            capture.context.keys.opened = originals.opened
+        else:
+            cutting = composed = Cutting(capture.plaintext, decrypt=decrypt)
+        capture.listener = cutting
         refuse_inputs(str(path), options.inputs)
         try:
             for _, exchange in reading.rows():
+                if exchange.connection.decrypted and not (decrypt or secrets):
+                    raise click.UsageError(NO_CHOICE)
                 cutting.add(exchange)
                 del exchange  # its bodies may be large, and are read again below
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
-        context = reading.capture.context
         choice = Choice(reading.wanted, cutting.clients, *reading.span())
-        others = cutting.add_others(context.expects, choice)
-        rewrite = Anonymous() if anonymize else Masked()
+        others = cutting.add_others(capture.context.expects, choice)
         with PrivateFile(path) as file:
-            comments = known.comments if known is not None and not anonymize else None
-            read = reading.capture.source.read
-            cutting.write(file, read, rewrite=rewrite, comments=comments, mss=mss)
+            if secrets:
+                originals.write(file, capture.source, capture.context.keys.log)
+            else:
+                rewrite = Anonymous() if anonymize else Masked()
+                read = capture.source.read
+                composed.write(file, read, rewrite=rewrite, comments=comments, mss=mss or MSS)
         if not options.quiet:
-            for line in _said(cutting, others, path):
+            said = _original(originals, path) if secrets else _composed(composed, others, path)
+            for line in (*said, *_left_out(cutting.others), *_in_wireshark(cutting.ports, secrets)):
                 say(line)
         return reading.finish(tls=False)
 
 
-def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
+def _refuse_with_secrets(decrypt: bool, anonymize: bool, mss: int | None) -> None:
+    if decrypt:
+        raise click.UsageError("--decrypt writes it in plain, --secrets encrypted: one of them")
+    if anonymize:
+        raise click.UsageError(
+            "--secrets keeps packets as they are, with all names: --anonymize goes with --decrypt"
+        )
+    if mss is not None:
+        raise click.UsageError("--secrets keeps packets as they are: --mss is for those made anew")
+
+
+def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
     """What was written, and what was not."""
     kept = plural(cutting.exchanges - cutting.left_out, "exchange")
     if others:
@@ -89,13 +142,53 @@ def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
     yield f"{kept} written to {path}"
     if cutting.left_out:
         yield f"{plural(cutting.left_out, 'exchange')} left out: nobody can tell what is in them"
-    elsewhere, beyond = cutting.others.elsewhere, cutting.others.beyond
-    if elsewhere:
-        yield f"{plural(elsewhere, 'connection')} left out: without Kafka, and not to its ports"
-    if beyond:
-        yield f"not looked at, for there were too many: {plural(beyond, 'connection')}"
+    if cutting.unread:
+        yield f"{plural(cutting.unread, 'connection')} left out: {CLOSED}"
     if cutting.resent:
         yield f"written once, though it was sent again: {plural(cutting.resent, 'segment')}"
+
+
+def _original(originals: Originals, path: Path) -> Iterator[str]:
+    """What was written, and what that means."""
+    connections = plural(len(originals.chosen), "connection")
+    yield f"{connections} with {plural(originals.exchanges, 'exchange')} written to {path}"
+    if more := originals.exchanges - originals.asked:
+        yield f"{plural(more, 'exchange')} more than chosen: connections are written whole"
+    if originals.secrets:
+        yield f"whoever has {path} can read all of it, passwords inside its TLS, too"
+    else:
+        yield "no secrets are in it: no TLS on these connections was decrypted"
+    if originals.plain:
+        yield f"not encrypted, and written as captured: {plural(originals.plain, 'connection')}"
+    if originals.closed:
+        yield f"{plural(originals.closed, 'connection')} written without keys: {CLOSED}"
+
+
+def _left_out(others: OtherTraffic) -> Iterator[str]:
+    """Which connections without an exchange were not written."""
+    if others.closed:
+        yield f"{plural(others.closed, 'connection')} left out: {CLOSED}, and not to Kafka's ports"
+    if others.elsewhere:
+        yield (
+            f"{plural(others.elsewhere, 'connection')} left out: without Kafka, and not to its"
+            " ports"
+        )
+    if others.beyond:
+        yield f"not looked at, for there were too many: {plural(others.beyond, 'connection')}"
+
+
+def _in_wireshark(ports: Collection[int], secrets: bool) -> Iterator[str]:
+    """How Wireshark is told what it does not know of ports."""
+    options = [
+        f"-d tcp.port=={port},tls -d tls.port=={port},kafka"
+        if secrets
+        else f"-d tcp.port=={port},kafka"
+        for port in sorted(ports)
+        if secrets or port != WIRESHARK
+    ]
+    if options:
+        more = f" (and {len(options) - SHOWN_PORTS} ports more)" * (len(options) > SHOWN_PORTS)
+        yield f"for Wireshark: {' '.join(options[:SHOWN_PORTS])}{more}"
 
 
 def _target(options: ReadOptions) -> Path:

@@ -23,7 +23,13 @@ from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read
 from kafkascope.analyzer.model import Exchange, Frame
 from kafkascope.analyzer.transform.cut_packets import ENDS, OPENS, REPEATS, Packets
 from kafkascope.analyzer.transform.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
-from kafkascope.analyzer.transform.other_traffic import Head, OtherTraffic, Wanted
+from kafkascope.analyzer.transform.other_traffic import (
+    Head,
+    OtherTraffic,
+    Wanted,
+    handshake_failed,
+    is_closed,
+)
 from kafkascope.captures.build import MSS
 from kafkascope.captures.formats.write import Sink
 from kafkascope.captures.model import Closed, Connection, StreamEvent
@@ -41,8 +47,12 @@ class _End(NamedTuple):
 class Cutting:
     """Chosen exchanges of a capture on their way to another one."""
 
-    def __init__(self, plaintext: Callable[[], Kept] | None = None) -> None:
-        """`plaintext` makes the store of bytes that came out of TLS; None for memory."""
+    def __init__(
+        self, plaintext: Callable[[], Kept] | None = None, *, decrypt: bool = False
+    ) -> None:
+        """`plaintext` makes the store of bytes that came out of TLS; None for memory. `decrypt`:
+        of TLS only that is written which was decrypted, and handshakes that failed."""
+        self._decrypt = decrypt
         self.frames = Frames(plaintext=plaintext)
         self.places = array("q")
         """Their addresses."""
@@ -74,6 +84,10 @@ class Cutting:
         """Addresses of the clients of what was chosen."""
         self._deeds: dict[int, str] = {}
         """What rules of our proxy did, by exchange."""
+        self.ports: set[int] = set()
+        """Those of brokers."""
+        self.unread = 0
+        """Connections that were left out because their TLS cannot be read."""
         self.exchanges = 0
         self.left_out = 0
         """Exchanges of which a frame could not be written (see `Rewrite.frame`)."""
@@ -102,6 +116,7 @@ class Cutting:
         if self.others.choose(exchange):
             return
         self.exchanges += 1
+        self.ports.add(exchange.broker.port)
         if exchange.notes and (deeds := comment_of(exchange.notes)):
             self._deeds[exchange.number] = deeds
         key = exchange.api_key
@@ -158,8 +173,14 @@ class Cutting:
             kafka = beginning.client is not None
             if kafka and beginning.connection.number not in self._index:
                 continue
-            index = self._connection(beginning.connection, beginning.client or 0)
-            self.heads[index] = beginning.heads
+            heads, connection = beginning.heads, beginning.connection
+            if self._decrypt and connection.tls is not None and not handshake_failed(connection):
+                if is_closed(connection):
+                    self.unread += 1
+                    continue
+                heads = []
+            index = self._connection(connection, beginning.client or 0)
+            self.heads[index] = heads
             count += not kafka
         return count
 

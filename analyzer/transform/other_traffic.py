@@ -66,6 +66,20 @@ def handshake_failed(connection: Connection) -> bool:
     return result is not None and result.outcome != "established"
 
 
+def is_row_of_other(exchange: Exchange) -> bool:
+    """Return whether a row stands for bytes that are not Kafka's."""
+    return exchange.state == "opaque" and is_other(exchange.reason)
+
+
+def is_closed(connection: Connection) -> bool:
+    """Return whether nothing can be read of the TLS on a connection, though its handshake did not
+    fail."""
+    tls = connection.tls
+    if tls is None or not tls.error or connection.decrypted:
+        return False
+    return not handshake_failed(connection)
+
+
 class OtherTraffic:
     """Feed it every event and every exchange of a capture; then `kept`."""
 
@@ -76,6 +90,8 @@ class OtherTraffic:
         """Connections that were not looked at, for there were too many."""
         self.elsewhere = 0
         """Connections without Kafka to ports that nobody said are Kafka's."""
+        self.closed = 0
+        """The same, with TLS that cannot be read."""
 
     def event(self, event: StreamEvent) -> None:
         """Take in what happened on a connection."""
@@ -114,7 +130,7 @@ class OtherTraffic:
         beginning = self._seen.get(number)
         if beginning is None:
             return
-        if exchange.state == "opaque" and is_other(exchange.reason):
+        if is_row_of_other(exchange):
             beginning.opaque = True
         elif exchange.response is not None:
             self._forget(number)
@@ -130,7 +146,7 @@ class OtherTraffic:
 
     def choose(self, exchange: Exchange) -> bool:
         """Choose the connection of a row of bytes that are not Kafka's; False for other rows."""
-        if exchange.state != "opaque" or not is_other(exchange.reason):
+        if not is_row_of_other(exchange):
             return False
         connection, request = exchange.connection, exchange.request
         beginning = self._seen.get(connection.number)
@@ -151,7 +167,8 @@ class OtherTraffic:
         were chosen is for the caller to know."""
         for _, beginning in sorted(self._seen.items()):
             if beginning.client is not None:
-                if sign_of(beginning.bytes_of(1 - beginning.client)):
+                own = not beginning.connection.decrypted
+                if own and sign_of(beginning.bytes_of(1 - beginning.client)):
                     yield beginning
             elif beginning.chosen:
                 yield beginning
@@ -163,5 +180,7 @@ class OtherTraffic:
                 or expected(beginning.connection)
             ):
                 yield beginning
+            elif is_closed(beginning.connection):
+                self.closed += 1
             else:
                 self.elsewhere += 1
