@@ -153,38 +153,28 @@ def midstream_keys(
     log = keys.log
     if log is None:
         return FoundKeys()
-    randoms = (
-        [epoch.client_random]
-        if epoch is not None
-        else [each for each in log.randoms() if each not in keys.claimed]
-    )
+    # The other direction of a connection has one secret only, and costs nothing.
+    randoms, left_out = keys.unclaimed() if epoch is None else ([epoch.client_random], 0)
     named: list[tuple[bytes, bool]] = []
     secrets: list[bytes] = []
-    left_out = 0
-    for random in reversed(randoms):
+    for random in randoms:
         known = log.secrets(random)
-        if known is None:
-            continue
-        for mine, secret in ((True, known.client_traffic), (False, known.server_traffic)):
-            if secret is None or client not in (None, mine):
-                continue
-            if keys.trials <= 0:
-                left_out += 1
-                continue
-            keys.trials -= 1
-            named.append((random, mine))
-            secrets.append(secret)
+        if known is not None:
+            for mine, secret in ((True, known.client_traffic), (False, known.server_traffic)):
+                if secret is not None and client in (None, mine):
+                    named.append((random, mine))
+                    secrets.append(secret)
     suites = map(suite_of, MODERN_SUITES)
     found = find(suites, secrets, [(record.kind, record.body)], 0, MOST_SEQUENCES)
     if found is None:
-        more = f" ({left_out} more were not tried)" if left_out else ""
+        keys.trials -= len(secrets)
+        more = f" (those of {left_out} other connections were not tried)" if left_out else ""
         count = f"{len(secrets)} secret{'s' * (len(secrets) != 1)}"
         return FoundKeys(
             text=f"{count} of the key log with {MOST_SEQUENCES} sequence numbers each do not "
             f"fit{more}"
         )
     random, mine = named[found.which]
-    if keys.trials:
-        keys.trials += len(secrets)
+    keys.before -= found.which + 1
     keys.claimed.add(random)
     return FoundKeys(Epoch(TLS_1_3, found.suite.number, random, b""), mine, found.sequence)

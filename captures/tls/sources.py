@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 TLS_KEY_LOG: Final = 0x544C534B
 """Type of a Decryption Secrets Block that holds a key log."""
 MOST_TRIALS: Final = 2000
-"""Secrets that are tried on all connections without a handshake together, each with all its
+"""Secrets that are tried in vain on all connections without a handshake together, each with all its
 sequence numbers."""
-
-
+MOST_BEFORE: Final = 20_000
+"""Secrets that are tried on those of which one is found to fit: a minute with AES."""
+MOST_PASSED: Final = 1000
+"""Client randoms with a connection that are passed over before the list of others is made anew."""
 MOST_SEQUENCES: Final = 10_000_000
 """Sequence numbers that are tried behind holes, on all connections together: some 30 s."""
 
@@ -45,12 +47,17 @@ class KeySources:
         self.claimed: set[bytes] = set()
         """Client randoms of connections whose handshake was seen."""
         self.trials = MOST_TRIALS
+        self.before = MOST_BEFORE
         self.sequences = MOST_SEQUENCES
         self.opened: Callable[[Connection, Epoch], None] | None = None
         """Called with the handshakes of a connection whose secrets are known."""
         self._blocks = blocks
         self._taken = 0
         """How many of them were taken."""
+        self._free: list[bytes] = []
+        """Client randoms that no connection had claimed when the list was made."""
+        self._changes = 0
+        """Of the log, by then."""
 
     @property
     def log(self) -> KeyLog | None:
@@ -66,6 +73,28 @@ class KeySources:
                 self._log.add(block.data)
                 self._log.finish()
         return self._log
+
+    def unclaimed(self) -> tuple[list[bytes], int]:
+        """Return the client randoms of TLS 1.3 that no connection has claimed, the newest first, as
+        many as may be tried; and how many more there are."""
+        log = self.log
+        most = min(self.trials, self.before)
+        if log is not None and most > 0 and log.changes != self._changes:
+            self._changes = log.changes
+            self._free = [each for each in log.randoms() if each not in self.claimed]
+        found: list[bytes] = []
+        passed = 0
+        for random in reversed(self._free):
+            if 2 * len(found) >= most:
+                break
+            if random in self.claimed:
+                passed += 1
+            else:
+                found.append(random)
+        if passed > MOST_PASSED:
+            self._free = [each for each in self._free if each not in self.claimed]
+            passed = 0
+        return found, len(self._free) - passed - len(found)
 
     @property
     def sessions(self) -> Sessions:

@@ -9,24 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.explosion.floods import DATA, RST_ACK, SERVER, SYN, client, packet, written
 from tests.explosion.measuring import MEMORY_MB, measured
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
-
-SERVER = 0x0B000001, 9092
-SYN, RST_ACK, DATA = 0x02, 0x14, 0x18
-
-
-def packet(
-    a: tuple[int, int], b: tuple[int, int], seq: int, flags: int, data: bytes = b""
-) -> bytes:
-    ip = struct.pack(">BBHHHBBHII", 0x45, 0, 40 + len(data), 0, 0, 64, 6, 0, a[0], b[0])
-    tcp = struct.pack(">HHIIBBHHH", a[1], b[1], seq, 1, 0x50, flags, 65_535, 0, 0)
-    return bytes(12) + b"\x08\0" + ip + tcp + data
-
-
-def client(number: int) -> tuple[int, int]:
-    return 0x0A000000 + number // 50_000, 1024 + number % 50_000
 
 
 def syns(count: int) -> Iterator[bytes]:
@@ -58,16 +44,6 @@ def half_sent(count: int) -> Iterator[bytes]:
     for at in range(0, size, step):
         for number in range(count):
             yield packet(client(number), SERVER, 1000 + at, DATA, body[at : at + step])
-
-
-def written(path: Path, packets: Iterator[bytes]) -> Path:
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1))
-        for number, data in enumerate(packets):
-            second, micro = divmod(number * 10, 1_000_000)
-            file.write(struct.pack("<IIII", 1_700_000_000 + second, micro, len(data), len(data)))
-            file.write(data)
-    return path
 
 
 @pytest.mark.parametrize("command", ["ls", "ls --connects", "check", "stats connections"])
