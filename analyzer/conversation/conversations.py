@@ -14,6 +14,7 @@ from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.detect import TLS
 from kafkascope.analyzer.conversation.undecided import Undecided, loaded
+from kafkascope.analyzer.conversation.waiting import BEYOND, END, LONG, Waiters
 from kafkascope.captures.model import Chunk, Closed, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
 
@@ -38,6 +39,8 @@ class Conversations(Resumable):
         self._over: deque[int] = deque()
         self._enough = pending.MAX_HELD_IN_ALL
         """What may wait until it is counted anew."""
+        self._waiting = Waiters()
+        """Connections whose secrets may still come."""
 
     def dump(self) -> Dump:
         """Return the state of all connections."""
@@ -110,6 +113,9 @@ class Conversations(Resumable):
                 inside: Conversation | Undecided | None
                 if isinstance(each, Conversation | Undecided):
                     inside = each
+                elif each.stream.waiting is not None:
+                    out += self._abandoned(each.connection.number, BEYOND)
+                    inside = None
                 else:
                     inside = each.inside
                     each.relieve()
@@ -117,7 +123,7 @@ class Conversations(Resumable):
                     out += self._settle(inside, inside.give_up())
                 elif inside is not None:
                     out += inside.relieve()
-                left = self._open[each.connection.number]
+                left = self._open.get(each.connection.number)
                 total += 0 if left is None or isinstance(left, Undecided) else left.held
                 if total <= pending.MAX_HELD_IN_ALL // 2:
                     break
@@ -129,6 +135,8 @@ class Conversations(Resumable):
     def _forget(self, number: int, event: Closed) -> None:
         """Let go of a connection that is over; late copies of its packets find None for a while."""
         current = self._open.get(number)
+        if number in self._waiting:
+            return
         if event.direction is None:
             self._open.pop(number, None)
         elif current is None or current.over:
@@ -188,8 +196,25 @@ class Conversations(Resumable):
 
     def _decrypted(self, around: Encrypted, event: StreamEvent) -> list[Exchange]:
         """Take the next event of a connection that speaks TLS."""
+        if around.stream.waiting is not None:
+            around.later.append(event)
+            self._waiting.add(around.connection.number, event)
+            return self._within_bounds()
+        out = self._taken(around, around.feed(event))
+        if type(event) is Chunk:
+            self.context.waiting += len(event.data)
+            around.expect()
+        out += self._judged(around)
+        if around.stream.waiting is not None:
+            stream = around.stream
+            self._waiting.begin(around.connection.number, stream.held, stream.midstream)
+            out += self._within_bounds()
+        return out
+
+    def _taken(self, around: Encrypted, events: list[StreamEvent]) -> list[Exchange]:
+        """Take what is inside of TLS."""
         out: list[Exchange] = []
-        for plain in around.feed(event):
+        for plain in events:
             inside = around.inside
             if inside is None and around.fresh and not isinstance(plain, Closed):
                 around.fresh = False
@@ -198,18 +223,65 @@ class Conversations(Resumable):
                 out += self._decide(inside, plain)
             elif inside is not None:
                 out += inside.feed(plain)
-        if type(event) is Chunk:
-            self.context.waiting += len(event.data)
-            around.expect()
-        if around.outer is not None:
-            out += around.unreadable()
+        return out
+
+    def _judged(self, around: Encrypted) -> list[Exchange]:
+        """Tell why TLS cannot be read, once that is certain."""
+        out = around.unreadable() if around.outer is not None else []
         if around.stream.over and not around.over:
             self._open[around.connection.number] = None
+        return out
+
+    # --- what waits for secrets
+
+    def look_again(self, seconds: float) -> list[Exchange]:
+        """Go on with the connections whose secrets the key log has by now, and give up those that
+        waited for too long. `seconds`: of a clock that never goes back; call often."""
+        out: list[Exchange] = []
+        log = self.context.keys.log
+        if log is not None:
+            for number in self._waiting.worth_a_look(log.changes, seconds):
+                out += self._resumed(number)
+        for number in self._waiting.overdue(seconds):
+            out += self._abandoned(number, LONG)
+        return out
+
+    def _resumed(self, number: int) -> list[Exchange]:
+        """Go on with a connection, as far as its secrets are there."""
+        around = self._waiter(number)
+        out = self._taken(around, around.stream.go_on())
+        around.expect()
+        out += self._judged(around)
+        if around.stream.waiting is None:
+            self._waiting.end(number)
+            later, around.later = around.later, []
+            for event in later:
+                out += self.feed(event)
+        return out
+
+    def _abandoned(self, number: int, waited: str) -> list[Exchange]:
+        """Take a connection as it is, without waiting."""
+        self._waiter(number).stream.give_up(waited)
+        return self._resumed(number)
+
+    def _waiter(self, number: int) -> Encrypted:
+        around = self._open[number]
+        assert around is not None
+        assert not isinstance(around, Conversation | Undecided)
+        return around
+
+    def _within_bounds(self) -> list[Exchange]:
+        """Give up those that wait for the longest time, where all of them take too much memory."""
+        out: list[Exchange] = []
+        for number in self._waiting.beyond():
+            out += self._abandoned(number, BEYOND)
         return out
 
     def finish(self) -> list[Exchange]:
         """End all conversations: what is in flight is told as open."""
         out: list[Exchange] = []
+        for number in self._waiting.numbers():
+            out += self._abandoned(number, END)
         for current in list(self._open.values()):
             if current is not None:
                 out += self.feed(

@@ -33,6 +33,8 @@ class Encrypted(Resumable):
         self.fresh = True
         """No plaintext came yet."""
         self._closed = [False, False]
+        self.later: list[StreamEvent] = []
+        """What came while the stream waits for a secret."""
 
     def dump(self) -> Dump:
         """Return the state, without keys."""

@@ -108,6 +108,23 @@ def key_log_lines(epoch: Epoch, log: KeyLog) -> bytes:
     return b"" if master is None else log_line(b"CLIENT_RANDOM", epoch.client_random, master)
 
 
+def awaited(epoch: Epoch, stage: Stage, *, client: bool, log: KeyLog) -> bool:
+    """Return whether a key log that grows may still get what opens the records of a stage. Programs
+    write secrets as they make them: it has neither this one by now nor one that is made later."""
+    if not epoch.supported:
+        return False
+    if not epoch.modern:
+        return _master(epoch, log) is None
+    secrets = log.secrets(epoch.client_random)
+    if secrets is None:
+        return True
+    if client:
+        made = (secrets.client_early, secrets.client_handshake, secrets.client_traffic)
+    else:
+        made = (None, secrets.server_handshake, secrets.server_traffic)
+    return all(secret is None for secret in made[stage - Stage.EARLY :])
+
+
 def updated(epoch: Epoch, opener: Opener) -> Opener:
     """Return what opens the records behind a KeyUpdate (RFC 8446, 7.2)."""
     suite = suite_of(epoch.suite)

@@ -73,8 +73,7 @@ class Negotiation(Resumable):
         hello = self.client_hello
         if again is not None and again.random == hello.random and self._epoch is None:
             return  # behind a HelloRetryRequest
-        if keys.log is not None and keys.log.secrets(hello.random) is not None:
-            keys.claimed.add(hello.random)
+        keys.claim(hello.random)
         self._transcript, self._ticket, self._epoch = b"", b"", None
         self.first = again is None
         if self.first:

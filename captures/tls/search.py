@@ -39,7 +39,8 @@ MODERN_SUITES: Final = (0x1301, 0x1302, 0x1304, 0x1305, 0x1303)
 class Search(Resumable):
     """The search in one direction."""
 
-    STATE = __slots__ = ("_at", "_blocks", "_first", "_left", "_pieces", "_span", "tried_all")
+    STATE = ("_at", "_blocks", "_first", "_left", "_pieces", "_span", "tried_all")
+    __slots__ = (*STATE, "tried")
 
     def __init__(self) -> None:
         self._blocks = b""
@@ -51,6 +52,8 @@ class Search(Resumable):
         self._span = 1
         """How many sequence numbers are possible."""
         self._left = MOST_TRIED
+        self.tried: set[tuple[bytes, bool]] = set()
+        """Secrets of the key log, and whether as the client's, that do not fit the candidate."""
         self.tried_all = False
         """No secret fits: there is nothing more to look for."""
 
@@ -144,10 +147,16 @@ class FoundKeys(NamedTuple):
 
 
 def midstream_keys(
-    keys: KeySources, record: TlsRecord, *, client: bool | None, epoch: Epoch | None
+    keys: KeySources,
+    record: TlsRecord,
+    tried: set[tuple[bytes, bool]],
+    *,
+    client: bool | None,
+    epoch: Epoch | None,
 ) -> FoundKeys:
-    """Try secrets of TLS 1.3 that no other connection has claimed on a record. `epoch`: what the
-    other direction was found to use; `client`: who sent the record, where that is known."""
+    """Try secrets of TLS 1.3 that no other connection has claimed on a record. `tried`: client
+    randoms and sides whose secrets do not fit it; grows. `epoch`: what the other direction was
+    found to use; `client`: who sent the record, where that is known."""
     from kafkascope.captures.tls.midstream import find
 
     log = keys.log
@@ -161,15 +170,17 @@ def midstream_keys(
         known = log.secrets(random)
         if known is not None:
             for mine, secret in ((True, known.client_traffic), (False, known.server_traffic)):
-                if secret is not None and client in (None, mine):
-                    named.append((random, mine))
-                    secrets.append(secret)
+                if secret is None or client not in (None, mine) or (random, mine) in tried:
+                    continue
+                named.append((random, mine))
+                secrets.append(secret)
     suites = map(suite_of, MODERN_SUITES)
     found = find(suites, secrets, [(record.kind, record.body)], 0, MOST_SEQUENCES)
     if found is None:
         keys.trials -= len(secrets)
+        tried.update(named)
         more = f" (those of {left_out} other connections were not tried)" if left_out else ""
-        count = f"{len(secrets)} secret{'s' * (len(secrets) != 1)}"
+        count = f"{len(tried)} secret{'s' * (len(tried) != 1)}"
         return FoundKeys(
             text=f"{count} of the key log with {MOST_SEQUENCES} sequence numbers each do not "
             f"fit{more}"

@@ -40,9 +40,13 @@ class KeySources:
         self,
         log: KeyLog | None = None,
         blocks: Sequence[DecryptionSecrets] = (),
+        *,
+        growing: bool = False,
     ) -> None:
-        """`blocks`: the key logs that the input itself holds; it grows while that is read."""
+        """`blocks`: the key logs that the input itself holds; it grows while that is read.
+        `growing`: `log` may get more lines, so records wait for a secret that it lacks."""
         self._log = log
+        self.growing = growing and log is not None
         self._sessions: Sessions | None = None
         self.claimed: set[bytes] = set()
         """Client randoms of connections whose handshake was seen."""
@@ -95,6 +99,12 @@ class KeySources:
             self._free = [each for each in self._free if each not in self.claimed]
             passed = 0
         return found, len(self._free) - passed - len(found)
+
+    def claim(self, client_random: bytes) -> None:
+        """Keep the secrets of a connection whose handshake was seen from being tried on others."""
+        log = self.log
+        if log is not None and log.secrets(client_random) is not None:
+            self.claimed.add(client_random)
 
     @property
     def sessions(self) -> Sessions:

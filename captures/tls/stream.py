@@ -13,14 +13,15 @@ what is inside.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent, Tls
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls import messages as m
 from kafkascope.captures.tls.begin import CLIENT_HELLO
-from kafkascope.captures.tls.epoch import Epoch, Opener, Stage, opener_of, updated
+from kafkascope.captures.tls.epoch import Epoch, Opener, Stage, awaited, opener_of, updated
 from kafkascope.captures.tls.handshake import NO_FAILURE, Handshake
 from kafkascope.captures.tls.negotiation import Negotiation
 from kafkascope.captures.tls.protection import BadRecord
@@ -117,6 +118,15 @@ class Side(Resumable):
         return self.buffer.held + self.messages.held + search
 
 
+class Stall(NamedTuple):
+    """Where a connection waits for a secret."""
+
+    direction: int
+    records: Sequence[TlsRecord] = ()
+    """That came already; without any, it is a search that waits."""
+    pieces: Sequence[Piece] = ()
+
+
 class TlsStream(Resumable):
     """One connection. `feed` events in order; `over` when nothing more can be learned."""
 
@@ -136,6 +146,12 @@ class TlsStream(Resumable):
         self._early: list[TlsRecord] = []
         self._data = False
         """Application data was read."""
+        self._patient = keys.growing
+        """What the key log has no secret for waits until it grows."""
+        self.waiting: Stall | None = None
+        """What waits so. Nothing may be fed until `go_on` found the secret."""
+        self._waited = ""
+        """How long that was, when it was for nothing."""
 
     def begin(self) -> None:
         """Begin with a connection that is new."""
@@ -180,7 +196,8 @@ class TlsStream(Resumable):
     @property
     def held(self) -> int:
         """Memory of what waits for more bytes."""
-        return sum(side.held for side in self._sides) + sum(len(each.body) for each in self._early)
+        records = self._early if self.waiting is None else [*self._early, *self.waiting.records]
+        return sum(side.held for side in self._sides) + sum(len(each.body) for each in records)
 
     def relieve(self) -> None:
         """Give up what waits for more bytes."""
@@ -220,9 +237,43 @@ class TlsStream(Resumable):
             self._searched(side, chunk.data, chunk.pieces, chunk.direction, plain)
         else:
             self._take(side, chunk.data, chunk.pieces, chunk.direction, plain)
-        out = self._told(side, plain, chunk.direction)
-        if self._early and self.client is not None and self._sides[self.client].epoch is not None:
-            out += self._early_data(self.client)
+        return self._read(side, plain, chunk.direction)
+
+    def go_on(self) -> list[StreamEvent]:
+        """Take what waits, as far as the key log has the secrets by now; return what is inside."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is None:
+            return []
+        direction = waiting.direction
+        side = self._sides[direction]
+        plain = _Plain(self.connection, direction, side.offset)
+        if waiting.records:
+            self._records(side, waiting.records, waiting.pieces, direction, plain)
+        else:
+            self._searched(side, b"", [], direction, plain)
+        if self.waiting is None and not self.midstream:
+            self._keys.claim(self.tls.random)
+        return self._read(side, plain, direction)
+
+    def give_up(self, waited: str) -> None:
+        """Wait no more; `go_on` takes what waits as it is. `waited`: for how long."""
+        self._patient, self._waited = False, f"; it was waited for {waited}"
+        if not self.midstream and not any(side.opened for side in self._sides):
+            self._hopeless()
+
+    def _read(self, side: Side, plain: _Plain, direction: int) -> list[StreamEvent]:
+        """Return what was read, and the early data that waited for it."""
+        out = self._told(side, plain, direction)
+        client = self.client
+        if not self._early or self.waiting is not None or client is None:
+            return out
+        asking = self._sides[client]
+        if asking.epoch is not None:
+            # The ServerHello says how they are encrypted.
+            early, self._early = self._early, []
+            plain = _Plain(self.connection, client, asking.offset)
+            self._records(asking, early, early[-1].pieces, client, plain)
+            out += self._told(asking, plain, client)
         return out
 
     def _told(self, side: Side, plain: _Plain, direction: int) -> list[StreamEvent]:
@@ -233,26 +284,64 @@ class TlsStream(Resumable):
             self.tls.decrypted = (read[0], read[1])
         return plain.events()
 
-    def _early_data(self, direction: int) -> list[StreamEvent]:
-        """Read the records that waited for the ServerHello."""
-        records, self._early = self._early, []
-        side = self._sides[direction]
-        plain = _Plain(self.connection, direction, side.offset)
-        for record in records:
-            self._record(side, record, direction, plain)
-        return self._told(side, plain, direction)
-
     def _take(
         self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: _Plain
     ) -> None:
         """Take bytes that begin where a record goes on."""
-        for record in side.buffer.feed(data, pieces):
+        self._records(side, side.buffer.feed(data, pieces), pieces, direction, plain)
+
+    def _records(
+        self,
+        side: Side,
+        records: Sequence[TlsRecord],
+        pieces: Sequence[Piece],
+        direction: int,
+        plain: _Plain,
+    ) -> None:
+        """Take the records that came with a chunk, as far as they need not wait."""
+        for index, record in enumerate(records):
+            if self._patient and self._awaits(side, record, direction):
+                self.waiting = Stall(direction, records[index:], pieces)
+                return
             self._record(side, record, direction, plain)
         if side.buffer.lost and side.stage is Stage.TRAFFIC and side.opened and side.readable:
             # The header of a record was changed.
             self._damaged(side, "bytes that are no record")
             plain.gap(_time(pieces), "lost")
             side.search = Search.behind(side.sequence, 0)
+
+    def _awaits(self, side: Side, record: TlsRecord, direction: int) -> bool:
+        """Return whether a record needs a secret that may still come."""
+        epoch, stage, opener = side.epoch, side.stage, side.opener
+        log = self._keys.log
+        if log is None or not side.readable or (opener is not None and stage is Stage.TRAFFIC):
+            return False
+        client = direction == self.client
+        if epoch is None or stage is Stage.PLAIN:
+            if record.kind != CHANGE_CIPHER_SPEC:
+                return False
+            # Not later: what it may resume is looked up here, and that may wait as well.
+            epoch = self._negotiation.changed(client=client, keys=self._keys)
+            if epoch is None or epoch.modern:
+                return False
+            return awaited(epoch, Stage.TRAFFIC, client=client, log=log)
+        if epoch.modern and record.kind != APPLICATION_DATA:
+            return False
+        if record.kind == ALERT and record.size == 2:
+            return False
+        if awaited(epoch, stage, client=client, log=log):
+            return True
+        if stage is Stage.TRAFFIC or not awaited(epoch, _next(stage), client=client, log=log):
+            return False
+        # Behind a hole it may be one of the next stage: `_handshake_unopened` would try that.
+        opener = opener or self._opener(side, direction)
+        if opener is None:
+            return False
+        try:
+            opener.protection.open(side.sequence, record.kind, record.version, record.body)
+        except BadRecord:
+            return True
+        return False
 
     def _record(self, side: Side, record: TlsRecord, direction: int, plain: _Plain) -> None:
         if self._handshake.result is None and not self.midstream:
@@ -360,7 +449,7 @@ class TlsStream(Resumable):
         self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
     ) -> None:
         """TLS 1.3, before application data: look whether those secrets fit already."""
-        later = Stage.HANDSHAKE if side.stage is Stage.EARLY else Stage.TRAFFIC
+        later = _next(side.stage)
         sequence, stage, opener = side.sequence, side.stage, side.opener
         side.stage, side.sequence = later, 0
         side.opener = self._opener(side, direction)
@@ -425,7 +514,7 @@ class TlsStream(Resumable):
         if not epoch.modern:
             return
         log = self._keys.log
-        if log is not None and log.secrets(epoch.client_random) is None:
+        if log is not None and not self._patient and log.secrets(epoch.client_random) is None:
             self._unreadable(epoch, 0, secret=False)
             for side in self._sides:
                 self._give_up(side)
@@ -466,10 +555,9 @@ class TlsStream(Resumable):
 
     def _hopeless(self) -> None:
         """Say so at once where the key log cannot have the secret."""
-        log, tls = self._keys.log, self.tls
-        if log is None or self._negotiation.may_open(self._keys):
+        if self._keys.log is None or self._patient or self._negotiation.may_open(self._keys):
             return
-        self._fail("no-secret", _no_line(tls.random))
+        self._fail("no-secret", self._no_line(self.tls.random))
 
     def _unreadable(self, epoch: Epoch, record: int, *, secret: bool) -> None:
         """Say why an epoch cannot be read. `secret`: the key log had one, which did not fit."""
@@ -482,7 +570,10 @@ class TlsStream(Resumable):
                 f"{epoch.client_random.hex()} is not the one of this connection",
             )
         else:
-            self._say("no-secret", _no_line(epoch.client_random))
+            self._say("no-secret", self._no_line(epoch.client_random))
+
+    def _no_line(self, random: bytes) -> str:
+        return f"the key log has no line for client random {random.hex()}{self._waited}"
 
     def _fail(self, error: str, note: str) -> None:
         """Give up all that is not read yet."""
@@ -540,6 +631,8 @@ class TlsStream(Resumable):
         search.add(data, pieces)
         while (record := search.candidate()) is not None:
             sequence = self._fits(side, search, record, direction)
+            if self.waiting is not None:
+                return
             if sequence is None:
                 search.reject()
                 continue
@@ -560,6 +653,8 @@ class TlsStream(Resumable):
         if side.opener is None:
             side.opener = self._opener(side, direction)
         if side.opener is None:
+            if self._patient and self._awaits(side, record, direction):
+                self.waiting = Stall(direction)
             return None
         for sequence in search.sequences(self._keys.sequences):
             self._keys.sequences -= 1
@@ -588,14 +683,18 @@ class TlsStream(Resumable):
         found = midstream_keys(
             self._keys,
             record,
+            search.tried,
             client=None if self.client is None else direction == self.client,
             epoch=other,
         )
         if found.epoch is None:
+            if self._patient and self._keys.trials > 0:
+                self.waiting = Stall(direction)
+                return None
             search.tried_all = True
             self._say(
                 "no-handshake",
-                f"the capture begins behind the handshake; {found.text}",
+                f"the capture begins behind the handshake; {found.text}{self._waited}",
             )
             return None
         epoch = found.epoch
@@ -618,8 +717,8 @@ class TlsStream(Resumable):
                 side.readable = False
 
 
-def _no_line(random: bytes) -> str:
-    return f"the key log has no line for client random {random.hex()}"
+def _next(stage: Stage) -> Stage:
+    return Stage.HANDSHAKE if stage is Stage.EARLY else Stage.TRAFFIC
 
 
 class _Plain:
@@ -704,5 +803,5 @@ class _Plain:
         return self._events
 
 
-def _time(pieces: list[Piece]) -> int:
+def _time(pieces: Sequence[Piece]) -> int:
     return pieces[-1].time_ns

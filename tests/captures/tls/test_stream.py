@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures.model import Chunk, Closed, Connection, Endpoint, Gap, Piece, Tls
+from kafkascope.captures.model import (
+    Chunk,
+    Closed,
+    Connection,
+    Endpoint,
+    Gap,
+    Piece,
+    StreamEvent,
+    Tls,
+)
 from kafkascope.captures.tls.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
@@ -30,6 +39,7 @@ class Read:
     def __init__(self, keys: KeySources, *, midstream: bool = False, client: int = CLIENT) -> None:
         ends = Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093)
         self.connection = Connection(0, *ends, 0, not midstream)
+        self.keys = keys
         self.stream = TlsStream(self.connection, None if midstream else client, keys)
         self.stream.begin()
         self.plain = (bytearray(), bytearray())
@@ -60,13 +70,16 @@ class Read:
 
     def _happened(self, event: Chunk | Gap | Closed) -> None:
         for plain in self.stream.feed(event):
-            if isinstance(plain, Chunk):
-                assert plain.offset == len(self.plain[plain.direction])
-                assert plain.data
-                self.plain[plain.direction].extend(plain.data)
-                self.chunks.append(plain)
-            elif isinstance(plain, Gap):
-                self.gaps[plain.direction] += 1
+            self.taken(plain)
+
+    def taken(self, plain: StreamEvent) -> None:
+        if isinstance(plain, Chunk):
+            assert plain.offset == len(self.plain[plain.direction])
+            assert plain.data
+            self.plain[plain.direction].extend(plain.data)
+            self.chunks.append(plain)
+        elif isinstance(plain, Gap):
+            self.gaps[plain.direction] += 1
 
     @property
     def tls(self) -> Tls:
