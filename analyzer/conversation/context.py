@@ -15,7 +15,7 @@ from kafkascope.analyzer.model import Frame
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.model import Connection, Endpoint
-from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.sources import KeySources, SharedKeys
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
@@ -52,7 +52,7 @@ class Context:
         """Connections that are not Kafka's, by what they look like."""
         self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
         """Connections that begin with TLS, the last ones."""
-        self.keys = KeySources()
+        self.keys: SharedKeys = KeySources()
         """What TLS is decrypted with."""
         self.waiting = 0
         """Memory that is held until more bytes come, at most: requests without an answer, frames

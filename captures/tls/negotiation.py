@@ -12,7 +12,7 @@ from kafkascope.captures.tls import messages as m
 from kafkascope.captures.tls.begin import CLIENT_HELLO, SERVER_HELLO
 from kafkascope.captures.tls.epoch import Epoch
 from kafkascope.captures.tls.sessions import Origin
-from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.sources import SharedKeys
 from kafkascope.captures.tls.suites import suite_of, version_name
 
 HELLO_REQUEST: Final = 0
@@ -46,7 +46,7 @@ class Negotiation(Resumable):
         self._certificate = b""
         """The server's, as DER, as long as the handshake lasts."""
 
-    def message(self, message: bytes, *, client: bool, keys: KeySources, tls: Tls) -> Epoch | None:
+    def message(self, message: bytes, *, client: bool, keys: SharedKeys, tls: Tls) -> Epoch | None:
         """Take a message of a handshake that is not TLS 1.3, or not yet; return what a ServerHello
         chose."""
         kind = message[0]
@@ -68,7 +68,7 @@ class Negotiation(Resumable):
             pass
         return None
 
-    def _client_hello(self, message: bytes, keys: KeySources, tls: Tls) -> None:
+    def _client_hello(self, message: bytes, keys: SharedKeys, tls: Tls) -> None:
         again, self.client_hello = self.client_hello, m.client_hello(message)
         hello = self.client_hello
         if again is not None and again.random == hello.random and self._epoch is None:
@@ -141,22 +141,20 @@ class Negotiation(Resumable):
         except m.Malformed:
             pass
 
-    def changed(self, *, client: bool, keys: KeySources) -> Epoch | None:
+    def changed(self, *, client: bool, keys: SharedKeys) -> Epoch | None:
         """Return what the records behind a ChangeCipherSpec are encrypted with (TLS 1.2)."""
         epoch, hello = self._epoch, self.client_hello
         if epoch is None or hello is None or epoch.modern:
             return None
         own = epoch.origins[0]
+        offered: tuple[bytes, ...] = ()
         if not self._certificate and (hello.session_id or hello.ticket):
             # No certificate came: it is resumed, by what the client offered.
-            found = (*keys.sessions.of(own.session_id), *keys.sessions.of(hello.ticket))
-            epoch = epoch._replace(origins=(own, *(each for each in found if each != own)))
-        if not client:
-            keys.sessions.remember(own.session_id, epoch.origins)
-            keys.sessions.remember(self._ticket, epoch.origins)
-        return epoch
+            offered = own.session_id, hello.ticket
+        given = () if client else (own.session_id, self._ticket)
+        return epoch._replace(origins=keys.resume(own, offered, given))
 
-    def may_open(self, keys: KeySources) -> bool:
+    def may_open(self, keys: SharedKeys) -> bool:
         """Return whether the key log may have the secret of the client that has just begun."""
         log, hello = keys.log, self.client_hello
         if log is None or hello is None:
@@ -166,7 +164,7 @@ class Negotiation(Resumable):
         return any(
             origin.master(log) is not None
             for name in (hello.session_id, hello.ticket)
-            for origin in keys.sessions.of(name)
+            for origin in keys.origins(hello.random, name)
         )
 
     def describe(self) -> str:

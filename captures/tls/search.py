@@ -6,7 +6,7 @@ number is one of those that the missing bytes allow. State without I/O.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import Resumable
@@ -22,8 +22,10 @@ from kafkascope.captures.tls.records import (
     beginning,
     shifted,
 )
-from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.suites import suite_of
+
+if TYPE_CHECKING:
+    from kafkascope.captures.tls.sources import KeySources
 
 SIGN: Final = bytes((APPLICATION_DATA, 3, 3))
 """How records of application data begin, in TLS 1.2 and 1.3."""

@@ -4,14 +4,16 @@ resumed, and how much may be tried. No I/O."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import DecryptionSecrets
     from kafkascope.captures.model import Connection
     from kafkascope.captures.tls.epoch import Epoch
     from kafkascope.captures.tls.keylog import KeyLog
-    from kafkascope.captures.tls.sessions import Sessions
+    from kafkascope.captures.tls.records import TlsRecord
+    from kafkascope.captures.tls.search import FoundKeys
+    from kafkascope.captures.tls.sessions import Origin, Sessions
 
 TLS_KEY_LOG: Final = 0x544C534B
 """Type of a Decryption Secrets Block that holds a key log."""
@@ -31,6 +33,48 @@ def can_decrypt() -> bool:
     from importlib.util import find_spec
 
     return find_spec("cryptography") is not None
+
+
+class SharedKeys(Protocol):
+    """What a connection asks for and tells. All that one connection learns of another passes here,
+    so that a task that has some of the connections only can be told what it asks."""
+
+    growing: bool
+    """Whether the key log may get more lines, so that records wait for a secret that it lacks."""
+    sequences: int
+    """Sequence numbers that may still be tried behind holes."""
+
+    @property
+    def log(self) -> KeyLog | None:
+        """The key log, as far as it was read."""
+
+    def log_for(self, epoch: Epoch) -> KeyLog | None:
+        """Return the key log, to make keys for an epoch."""
+
+    def claim(self, client_random: bytes) -> None:
+        """Keep the secrets of a connection whose handshake was seen from being tried on others."""
+
+    def origins(self, client_random: bytes, name: bytes) -> tuple[Origin, ...]:
+        """Return the handshakes behind a ticket or session id that the client with this random
+        offers."""
+
+    def resume(
+        self, own: Origin, offered: tuple[bytes, ...], given: tuple[bytes, ...]
+    ) -> tuple[Origin, ...]:
+        """Return the handshakes whose master secret a connection uses: its own, and those behind
+        the names that it resumes. They are behind the names that its server gave out, too."""
+
+    def midstream(
+        self,
+        record: TlsRecord,
+        tried: set[tuple[bytes, bool]],
+        place: tuple[int, int],
+        *,
+        client: bool | None,
+        epoch: Epoch | None,
+    ) -> FoundKeys:
+        """Try the secrets that no other connection has claimed on a record of a connection without
+        a handshake: see `search.midstream_keys`. `place`: number of the connection, direction."""
 
 
 class KeySources:
@@ -100,12 +144,6 @@ class KeySources:
             passed = 0
         return found, len(self._free) - passed - len(found)
 
-    def claim(self, client_random: bytes) -> None:
-        """Keep the secrets of a connection whose handshake was seen from being tried on others."""
-        log = self.log
-        if log is not None and log.secrets(client_random) is not None:
-            self.claimed.add(client_random)
-
     @property
     def sessions(self) -> Sessions:
         """The sessions of TLS 1.2 that connections may resume."""
@@ -114,3 +152,42 @@ class KeySources:
 
             self._sessions = Sessions()
         return self._sessions
+
+    def log_for(self, epoch: Epoch) -> KeyLog | None:
+        """See `SharedKeys`."""
+        return self.log
+
+    def claim(self, client_random: bytes) -> None:
+        """See `SharedKeys`."""
+        log = self.log
+        if log is not None and log.secrets(client_random) is not None:
+            self.claimed.add(client_random)
+
+    def origins(self, client_random: bytes, name: bytes) -> tuple[Origin, ...]:
+        """See `SharedKeys`."""
+        return self.sessions.of(name)
+
+    def resume(
+        self, own: Origin, offered: tuple[bytes, ...], given: tuple[bytes, ...]
+    ) -> tuple[Origin, ...]:
+        """See `SharedKeys`."""
+        sessions = self.sessions
+        found = [each for name in offered for each in sessions.of(name)]
+        origins = (own, *(each for each in found if each != own))
+        for name in given:
+            sessions.remember(name, origins)
+        return origins
+
+    def midstream(
+        self,
+        record: TlsRecord,
+        tried: set[tuple[bytes, bool]],
+        place: tuple[int, int],
+        *,
+        client: bool | None,
+        epoch: Epoch | None,
+    ) -> FoundKeys:
+        """See `SharedKeys`."""
+        from kafkascope.captures.tls.search import midstream_keys
+
+        return midstream_keys(self, record, tried, client=client, epoch=epoch)

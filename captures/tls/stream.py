@@ -34,8 +34,8 @@ from kafkascope.captures.tls.records import (
     RecordBuffer,
     TlsRecord,
 )
-from kafkascope.captures.tls.search import Search, midstream_keys
-from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.search import Search
+from kafkascope.captures.tls.sources import SharedKeys
 from kafkascope.captures.tls.suites import suite_of, version_name
 
 MOST_EARLY: Final = 64
@@ -132,7 +132,7 @@ class TlsStream(Resumable):
 
     STATE = ("_data", "_early", "client", "connection", "midstream")
 
-    def __init__(self, connection: Connection, client: int | None, keys: KeySources) -> None:
+    def __init__(self, connection: Connection, client: int | None, keys: SharedKeys) -> None:
         """`client`: direction of the side that sent the ClientHello; None where the handshake is
         not in the capture."""
         self.connection = connection
@@ -411,8 +411,8 @@ class TlsStream(Resumable):
             self._change(side, direction)
 
     def _opener(self, side: Side, direction: int) -> Opener | None:
-        log = self._keys.log
         assert side.epoch is not None
+        log = self._keys.log_for(side.epoch)
         if log is None:
             return None
         found = opener_of(
@@ -513,7 +513,7 @@ class TlsStream(Resumable):
             return
         if not epoch.modern:
             return
-        log = self._keys.log
+        log = self._keys.log_for(epoch)
         if log is not None and not self._patient and log.secrets(epoch.client_random) is None:
             self._unreadable(epoch, 0, secret=False)
             for side in self._sides:
@@ -680,10 +680,10 @@ class TlsStream(Resumable):
     ) -> int | None:
         """Try the secrets of the key log that no other connection has claimed."""
         other = self._sides[1 - direction].epoch
-        found = midstream_keys(
-            self._keys,
+        found = self._keys.midstream(
             record,
             search.tried,
+            (self.connection.number, direction),
             client=None if self.client is None else direction == self.client,
             epoch=other,
         )
