@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.options import ports_of, spelled
+from kafkascope.analyzer.commands.options import key_logs, ports_of, spelled
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.runner import Result
+    from kafkascope.captures.tls.keylog import KeyLog
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
@@ -45,6 +46,12 @@ LEAN_POOL: Final = "jemalloc" if sys.platform == "linux" else "system"
     "-Y", "filter_text", metavar="FILTER", default="", help="Only exchanges that match, as in ls."
 )
 @click.option("-d", "decode_as", multiple=True, metavar="tcp.port==N,kafka", help="As in ls.")
+@click.option(
+    "--keylog",
+    multiple=True,
+    metavar="FILE",
+    help="Decrypt TLS with a key log, as in ls; read here, not by workers.",
+)
 @click.option("--full", is_flag=True, help="With the bodies of requests and responses as JSON.")
 @click.option("--records", is_flag=True, help="With a table of all records.")
 @click.option(
@@ -82,6 +89,7 @@ def spark(
     engine: str,
     filter_text: str,
     decode_as: tuple[str, ...],
+    keylog: tuple[str, ...],
     full: bool,
     records: bool,
     more: str,
@@ -111,6 +119,7 @@ def spark(
     # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", LEAN_POOL)
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+    from kafkascope.captures.inputs.keylogs import read_key_logs
 
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     wanted = _tables(more, records=records)
@@ -133,13 +142,15 @@ def spark(
         # Tasks that only decode do not know what became of the connections they are told of.
         raise click.UsageError("--spread is for tables of all exchanges, not for -Y")
     split_bytes = _bytes(split_size)
+    logs = key_logs(keylog)
     told = functools.partial(_told, output=output, strict=strict, quiet=quiet)
     run: Callable[[Any], int]
     if follow:
         how = _How(_seconds(settle), available_now, last_file_complete)
-        run = functools.partial(_follow, inputs, output, options, split_bytes, how, told)
+        run = functools.partial(_follow, inputs, output, options, split_bytes, logs, how, told)
     else:
-        run = functools.partial(_run, inputs, output, options, split_bytes, told)
+        keys = read_key_logs(logs)
+        run = functools.partial(_run, inputs, output, options, split_bytes, keys, told)
     chosen, why = _chosen(engine, inputs, follow)
     if engine == "auto" and not quiet:
         say(f"engine {chosen}: {why}")
@@ -162,6 +173,7 @@ def _follow(
     output: str,
     options: Any,
     split_bytes: int,
+    logs: tuple[str, ...],
     how: _How,
     told: Callable[[Result], int],
     engine: Any,
@@ -169,6 +181,7 @@ def _follow(
     from kafkascope.analyzer.pipeline import runner
     from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
     from kafkascope.analyzer.pipeline.follow import follow as go_on
+    from kafkascope.captures.inputs.keylogs import read_key_logs
 
     def catch() -> Iterator[Result]:
         return catch_up(
@@ -178,6 +191,8 @@ def _follow(
             ClosedRule(how.settle_s, how.last),
             engine=engine or runner.PLAIN,
             split_bytes=split_bytes,
+            # Read again for each look: what was opened since has lines that are new.
+            keys=read_key_logs(logs),
         )
 
     code = 0
@@ -198,13 +213,16 @@ def _run(
     output: str,
     options: Any,
     split_bytes: int,
+    keys: KeyLog | None,
     told: Callable[[Result], int],
     engine: Any,
 ) -> int:
     from kafkascope.analyzer.pipeline import runner
 
     engine = engine or runner.PLAIN
-    return told(runner.run(inputs, output, options, engine=engine, split_bytes=split_bytes))
+    return told(
+        runner.run(inputs, output, options, engine=engine, split_bytes=split_bytes, keys=keys)
+    )
 
 
 def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, str]:

@@ -8,16 +8,18 @@ usual ports and for connections seen from their start nothing changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.conversations import Conversations
+from kafkascope.analyzer.conversation.detect import TLS
 from kafkascope.analyzer.conversation.undecided import Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kafkascope.analyzer.conversation.encrypted import Encrypted
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.model import Connection, Endpoint, StreamEvent
 
@@ -59,12 +61,22 @@ class Brokers(set["Endpoint"]):
         return False
 
 
+class Decision(NamedTuple):
+    """What a connection, or what is inside its TLS, was found to speak."""
+
+    undecided: Undecided
+    kind: Any
+    inside: bool
+
+
 class Watched(Conversations):
     """Conversations that record how the protocol of each connection was decided."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.decisions: list[tuple[Undecided, Any]] = []
+        self.decisions: list[Decision] = []
+        self.unread: dict[int, Endpoint] = {}
+        """By connection: the client in the row that says why its TLS cannot be read."""
 
     def synchronized(self, connection: Connection) -> bool:
         """Return whether chunks of a connection may be joined."""
@@ -77,16 +89,32 @@ class Watched(Conversations):
         current = self._open.get(connection.number, NOWHERE)
         return current is None or (isinstance(current, Conversation) and current.synchronized)
 
+    def wants(self, connection: Connection) -> bool:
+        """Return whether a connection may have a handshake of TLS that is to come."""
+        current = self._open.get(connection.number, NOWHERE)
+        return current is not None and not isinstance(current, Conversation)
+
     def _settle(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
+        around = self._open.get(undecided.connection.number)
+        inside = not isinstance(around, Conversation | Undecided | None)
         out = super()._settle(undecided, decision)
-        current = self._open.get(undecided.connection.number)
-        self.decisions.append((undecided, _kind(undecided, current, out)))
+        kind = _kind(undecided, decision, [] if inside else out)
+        self.decisions.append(Decision(undecided, kind, inside))
+        return out
+
+    def _decrypted(self, around: Encrypted, event: StreamEvent) -> list[Exchange]:
+        out = super()._decrypted(around, event)
+        for each in out:
+            if each.state == "opaque" and each.reason.startswith(TLS):
+                self.unread[around.connection.number] = each.client
         return out
 
 
-def _kind(undecided: Undecided, decision: object, rows: list[Exchange]) -> Any:
+def _kind(undecided: Undecided, decision: Conversation | str, rows: list[Exchange]) -> Any:
     if isinstance(decision, Conversation):
         return "kafka", decision.client, undecided.midstream
+    if decision.startswith(TLS):
+        return TLS, rows[0].client if rows else None
     return "other", [(row.reason, row.client) for row in rows]
 
 
@@ -94,28 +122,32 @@ def sensitive(watched: Watched, brokers: Brokers, context: Context) -> dict[Endp
     """Return the endpoints that would have changed a decision, had they been known as brokers, with
     the packet that asked for them."""
     found: dict[Endpoint, int] = {}
-    for undecided, kind in watched.decisions:
-        connection = undecided.connection
+    for decision in watched.decisions:
+        connection, kind = decision.undecided.connection, decision.kind
+        if kind[0] == TLS:
+            kind = TLS, watched.unread.get(connection.number)
         for endpoint in {connection.a, connection.b}:
             asked = brokers.missed.get(endpoint)
             if asked is None or endpoint in found:
                 continue
-            if _decided_with(endpoint, connection, undecided.events, context) != kind:
+            if _decided_with(endpoint, decision, context) != kind:
                 found[endpoint] = asked
     return found
 
 
-def _decided_with(
-    endpoint: Endpoint, connection: Connection, events: list[StreamEvent], context: Context
-) -> Any:
-    """Return the decision with the endpoint known as a broker."""
+def _decided_with(endpoint: Endpoint, before: Decision, context: Context) -> Any:
+    """Return the kind of the decision with the endpoint known as a broker."""
+    undecided = before.undecided
+    connection, tls = undecided.connection, undecided.connection.tls
     knowing = Context(context.decode_as)
     knowing.brokers = {endpoint}
     again = Undecided(connection, knowing)
-    for event in events:
+    for event in undecided.events:
         decision = again.feed(event)
-        if isinstance(decision, str):
-            return _kind(again, None, again.row(decision))
-        if decision is not None:
-            return _kind(again, decision, [])
+        if decision is None:
+            continue
+        # What is inside TLS has no row of its own, nor has TLS that can be read.
+        rowless = before.inside or (tls is not None and (not tls.error or any(tls.decrypted)))
+        rows = [] if rowless or not isinstance(decision, str) else again.row(decision)
+        return _kind(again, decision, rows)
     return None

@@ -15,9 +15,11 @@ from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sensitive
 from kafkascope.analyzer.pipeline.job import Job, Keep
+from kafkascope.analyzer.pipeline.keys import Agreed, TaskKeys
 from kafkascope.analyzer.pipeline.runs import Runs
 from kafkascope.analyzer.pipeline.segments import (
     NAMES,
+    STATE,
     SegmentRow,
     name_of,
     packets_of,
@@ -69,9 +71,17 @@ class Setting:
     """Whether bodies are decoded by other tasks: see `spread`."""
     topics: Mapping[bytes, str] = field(default_factory=dict)
     """Names that are known in advance, for filters."""
+    keys: Agreed | None = None
+    """What TLS is decrypted with."""
+
+    def comment(self, file: int, interface: int) -> str:
+        """Return the comment of an interface; empty without one."""
+        return self.comments.get((file, interface), "")
 
 
-def setting_of(job: Job, earlier: Facts | None = None, *, spread: bool = False) -> Setting:
+def setting_of(
+    job: Job, earlier: Facts | None = None, *, spread: bool = False, keys: Agreed | None = None
+) -> Setting:
     """Return the setting of a job, with the facts of an earlier round."""
     earlier = earlier or Facts(job.before.topics)
     comments = {
@@ -91,11 +101,10 @@ def setting_of(job: Job, earlier: Facts | None = None, *, spread: bool = False) 
         job.first_packet,
         spread,
         earlier.topics if job.options.filter else {},
+        keys,
     )
 
 
-STATE: Final = -1
-"""In place of the first packet: the payload is the state that the previous batch left."""
 FEW: Final = 16
 """Fewer packets are faster one by one."""
 
@@ -118,6 +127,10 @@ class Flows:
         self._context.remarks = Remarks(setting.remarks)
         self._brokers = Brokers(setting.known)
         self._context.brokers = self._brokers
+        self._keys: TaskKeys | None = None
+        if setting.keys is not None:
+            self._keys = TaskKeys(setting.keys, lambda: self._brokers.now)
+            self._context.keys = self._keys
         self._collector = TableCollector(self._context, setting.options, setting.last_ns)
         # Numbers order requests within a connection: those of later batches are higher.
         self._context.numbers = setting.first_packet * MOST_PER_PACKET
@@ -160,7 +173,7 @@ class Flows:
         yield "facts", record_batch(list(self._told()), FACTS.schema)
 
     def _resume(self, data: bytes) -> tuple[Reassembler, Watched]:
-        reassembler, conversations, seen = state.load(data, self._context, self._comment)
+        reassembler, conversations, seen = state.load(data, self._context, self._setting.comment)
         self._collector.resume(seen)
         return reassembler, conversations
 
@@ -186,12 +199,9 @@ class Flows:
         places = sorted({*places, *(each.number for each in seen)})
         self._left.append((key, places, [], state.dump(reassembler, conversations, seen)))
 
-    def _comment(self, file: int, interface: int) -> str:
-        return self._setting.comments.get((file, interface), "")
-
     def _begin(self) -> tuple[Reassembler, Watched]:
         self._brokers.begin()
-        return Reassembler(self._comment), Watched(self._context)
+        return Reassembler(self._setting.comment), Watched(self._context)
 
     def _feed(self, segment: Segment, reassembler: Reassembler, conversations: Watched) -> None:
         self._brokers.now = segment.packet
@@ -309,3 +319,6 @@ class Flows:
             yield "broker", dumped([*endpoint, since])
         for endpoint, asked in self._sensitive.items():
             yield "sensitive", dumped([*endpoint, asked])
+        if self._keys is not None:
+            for note in self._keys.notes():
+                yield "tls", note

@@ -23,6 +23,7 @@ from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+    from kafkascope.captures.tls.keylog import KeyLog
 
 BATCH_BYTES: Final = 256 << 20
 """Bytes of the captures of one batch; the plain engine holds its packets in memory."""
@@ -61,7 +62,11 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
                 before.topics[Uuid.parse(row["topic_id"])] = row["topic"]
     if before.batch:
         for path in store.files(CARRY.name, before.batch):
-            before.carried += pq.ParquetFile(path).read().to_pylist()
+            for row in pq.ParquetFile(path).read().to_pylist():
+                if row["places"]:
+                    before.carried.append(row)
+                else:
+                    before.tls = row["carried"]
     return before
 
 
@@ -97,6 +102,7 @@ def catch_up(
     split_bytes: int = SPLIT_BYTES,
     batch_bytes: int = BATCH_BYTES,
     keep: Keep | None = None,
+    keys: KeyLog | None = None,
 ) -> Iterator[Result]:
     """Make batches of all files that are closed and not in a batch yet; with `rule.last` the last
     one ends all connections."""
@@ -124,6 +130,7 @@ def catch_up(
                 indexer=engine.index,
                 before=before,
                 keep=None if last else keep or Keep(),
+                keys=keys,
             )
             result = make(store, job, engine)
             manifests.append(result.manifest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
@@ -13,6 +13,9 @@ from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.gaps import skipped_bytes
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
+
+if TYPE_CHECKING:
+    from kafkascope.captures.tls.keylog import KeyLog
 
 LARGE_COMPRESSED: Final = 1 << 30
 """Bytes from which on a file that cannot be split keeps one core busy for long."""
@@ -72,6 +75,8 @@ class Before:
     topics: dict[bytes, str] = field(default_factory=dict)
     carried: list[dict[str, Any]] = field(default_factory=list)
     """Rows of the last batch's `_carry`."""
+    tls: bytes = b""
+    """What `keys.Agreement` left."""
 
     @property
     def ranks(self) -> dict[int, int]:
@@ -92,6 +97,8 @@ class Job:
     before: Before = field(default_factory=Before)
     keep: Keep | None = None
     """Whether and how long open connections are carried on; None ends them with the input."""
+    keys: KeyLog | None = field(default=None, repr=False)
+    """What TLS is decrypted with, besides the key logs inside the files."""
 
     @property
     def size(self) -> int:
@@ -109,7 +116,8 @@ class Job:
             [file.name.rpartition("/")[2], file.size, file.fingerprint.hex()] for file in self.files
         ]
         keep = None if self.keep is None else asdict(self.keep)
-        return [files, self.options.to_json(), self.before.batch, keep]
+        found = [files, self.options.to_json(), self.before.batch, keep]
+        return found if self.keys is None else [*found, self.keys.identity()]
 
     @property
     def fingerprints(self) -> list[bytes]:
@@ -144,6 +152,7 @@ def job_of(
     indexer: Indexer = index_all,
     before: Before | None = None,
     keep: Keep | None = None,
+    keys: KeyLog | None = None,
 ) -> Job:
     """Index the files, and order them as `open_inputs` does."""
     order = list(names)
@@ -159,7 +168,7 @@ def job_of(
         file = File(number, name, size_of(name), fingerprint_of(name), indexes[name], first_frame)
         first_frame += file.index.packets
         files.append(file)
-    return Job(files, options, before, keep)
+    return Job(files, options, before, keep, keys)
 
 
 def capture_rows(job: Job) -> list[tuple[Any, ...]]:

@@ -15,11 +15,14 @@ import pyarrow.parquet as pq
 from kafkascope.analyzer.exchanges.offline import Capture, Legs
 from kafkascope.analyzer.pipeline.finish import CELL_KEYS, fixed_tables, statistics_rows, summed
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried, setting_of
+from kafkascope.analyzer.pipeline.heads import Handshakes, heads, notes_in
 from kafkascope.analyzer.pipeline.job import Before, Job
+from kafkascope.analyzer.pipeline.keys import agreement_of
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import dissected
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, Told
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.naming import named
@@ -40,9 +43,9 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS as SEGMENTS_TABLE
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.inflate import Stream
-from kafkascope.captures.tls.sources import KeySources
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.pipeline.keys import Agreement
     from kafkascope.analyzer.pipeline.tables.schemas import Table
     from kafkascope.analyzer.topics import TopicNames
 
@@ -130,9 +133,9 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
 
     def made(earlier: Facts | None, folder: Path) -> tuple[Path, Facts]:
         source = Source(names, None, _Lazily(names))
-        with Capture(source, decode_as=job.options.decode_as, legs=legs) as capture:
-            # As tasks that see parts of the input alone: key logs inside it are not used.
-            capture.context.keys = KeySources()
+        # Each round learns the key logs inside the files anew, when it comes to them.
+        log = job.keys and job.keys.copy()
+        with Capture(source, decode_as=job.options.decode_as, legs=legs, log=log) as capture:
             capture.context.fingerprints = [file.fingerprint for file in job.files]
             if earlier is not None:
                 capture.context.names.learn_all(earlier.topics)
@@ -144,16 +147,21 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
 
 
 def in_rounds(
-    made: Callable[[Facts | None, Path], tuple[T, Facts]], staging: Path
+    made: Callable[[Facts | None, Path], tuple[T, Facts]],
+    staging: Path,
+    agreement: Agreement | None = None,
 ) -> tuple[T, Facts]:
     """Call `made` with the facts of the round before, in a folder of its own, until a round learns
     nothing that would change the result."""
     earlier: Facts | None = None
     for number in range(1, MOST_ROUNDS + 1):
         found, facts = made(earlier, staging / str(number))
-        if not facts.unsettled():
+        news = agreement is not None and agreement.learn(facts.tls)
+        if not facts.unsettled() and not news:
             break
         earlier = facts
+    if agreement is not None:
+        facts.left = agreement.left()
     return found, facts
 
 
@@ -162,20 +170,29 @@ def regrouped(
 ) -> tuple[Path, Facts]:
     """Do the same by connection, in memory: connections that continue in other batches are kept by
     connection. `spread`: number of tasks that decode what the others have reassembled."""
-    parts = [carried(job)]
+    agreement = agreement_of(job)
+    parts, begin = [carried(job)], [carried(job)]
     for file in job.files:
         for split in file.splits:
-            parts += segments(file.name, split)
+            part = list(segments(file.name, split))
+            parts += part
+            if agreement is not None:
+                begin += heads(part)
     table = pa.Table.from_batches(parts, SEGMENTS)
-    keys = table.column("flow_id").to_numpy() % tasks
+    flows = table.column("flow_id").to_numpy() % tasks
+    if agreement is not None:
+        found = _sorted(pa.Table.from_batches(begin, SEGMENTS)).to_batches()
+        setting = setting_of(job, keys=agreement.told)
+        agreement.begin(notes_in(Handshakes(setting).run(found)))
 
     def made(earlier: Facts | None, folder: Path) -> tuple[Path, Facts]:
-        setting = setting_of(job, earlier, spread=bool(spread))
+        keys = None if agreement is None else agreement.told
+        setting = setting_of(job, earlier, spread=bool(spread), keys=keys)
         told: Iterable[Told] = (
             each
             for task in range(tasks)
             for each in Flows(setting).run(
-                sized(iter(_sorted(table, keys == task).to_batches()), rows, 16 << 20)
+                sized(iter(_sorted(table, flows == task).to_batches()), rows, 16 << 20)
             )
         )
         if spread:
@@ -184,7 +201,7 @@ def regrouped(
         raw.put_all(told)
         return raw.finish()
 
-    return in_rounds(made, staging)
+    return in_rounds(made, staging, agreement)
 
 
 def _spread(told: Iterable[Told], setting: Setting, count: int) -> Iterator[Told]:
@@ -200,9 +217,9 @@ def _spread(told: Iterable[Told], setting: Setting, count: int) -> Iterator[Told
         yield from dissected(part, setting.options)
 
 
-def _sorted(table: pa.Table, chosen: Any) -> pa.Table:
+def _sorted(table: pa.Table, chosen: Any = None) -> pa.Table:
     order = [("flow_id", "ascending"), ("packet", "ascending")]
-    return table.filter(pa.array(chosen)).sort_by(order)
+    return (table if chosen is None else table.filter(pa.array(chosen))).sort_by(order)
 
 
 class _Raw:
@@ -279,6 +296,7 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
         writers.write("statistics", state)
     for batch in _batches(raw, CARRY):
         writers.write(CARRY.name, with_ranks(batch, ranks.one))
+    write_left(job, facts, writers)
     writers.close()
     assert {each.name for each in made.iterdir()} - {CARRY.name} == set(TABLES)
 
@@ -337,6 +355,13 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         size += batch.nbytes
     if held:
         yield pa.Table.from_batches(held)
+
+
+def write_left(job: Job, facts: Facts, writers: Writers) -> None:
+    """Write what the next batch has to know of the TLS of this one, as a row without a
+    connection."""
+    if job.keep is not None and facts.left:
+        writers.write(CARRY.name, record_batch([(0, [], [], facts.left)], CARRY.schema))
 
 
 def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBatch:

@@ -22,6 +22,7 @@ from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.facts import Facts
+    from kafkascope.captures.tls.keylog import KeyLog
 
 
 class Engine(Protocol):
@@ -68,6 +69,7 @@ def run(
     *,
     engine: Engine = PLAIN,
     split_bytes: int = SPLIT_BYTES,
+    keys: KeyLog | None = None,
 ) -> Result:
     """Put the tables of the inputs into the folder `out`, replacing its batches."""
     names = listed(inputs)
@@ -76,9 +78,8 @@ def run(
         for manifest in store.manifests():
             if manifest["keep"] is not None:
                 raise CaptureError(f"{out} is made batch by batch: go on with --follow")
-        return make(
-            store, job_of(names, options, split_bytes=split_bytes, indexer=engine.index), engine
-        )
+        job = job_of(names, options, split_bytes=split_bytes, indexer=engine.index, keys=keys)
+        return make(store, job, engine)
 
 
 def make(store: Store, job: Job, engine: Engine) -> Result:

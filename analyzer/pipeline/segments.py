@@ -65,6 +65,8 @@ COMMON: Final = ("interface", "length", "seq", "ack", "flags")
 """Fields that `Columns` has, too."""
 BLOCK_BYTES: Final = 4 << 20
 """Bytes of a file per block: larger blocks give fewer rows."""
+STATE: Final = -1
+"""In place of the first packet: the payload is the state that the previous batch left."""
 NAMES: Final = -2
 """In place of the first packet: the payload is a host name with its addresses, as JSON."""
 KNOWN_FLOWS: Final = 200_000

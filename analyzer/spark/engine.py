@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from kafkascope.analyzer.pipeline import plain
 from kafkascope.analyzer.pipeline.flows import setting_of
 from kafkascope.analyzer.pipeline.job import Job, index_all
+from kafkascope.analyzer.pipeline.keys import agreement_of
 from kafkascope.analyzer.pipeline.places import is_remote, size_of
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import FACTS
@@ -52,13 +53,18 @@ class Spark:
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
         """Make all tables."""
+        agreement = agreement_of(job)
+        if agreement is not None:
+            setting = setting_of(job, keys=agreement.told)
+            agreement.begin(stages.handshakes(self.session, job, setting, self._tasks(job)))
 
         def rows(earlier: Facts | None, raw: Path) -> tuple[plain.Parts, Facts]:
-            setting = setting_of(job, earlier, spread=self.spread)
+            keys = None if agreement is None else agreement.told
+            setting = setting_of(job, earlier, spread=self.spread, keys=keys)
             parts = stages.rows(self.session, job, setting, self._tasks(job), raw)
             return parts, _facts(job, parts)
 
-        parts, facts = plain.in_rounds(rows, staging / "raw")
+        parts, facts = plain.in_rounds(rows, staging / "raw", agreement)
         made = staging / "made"
         if sum(facts.rows.values()) <= self.few and not job.options.segments:
             plain.finish(job, facts, parts, made)

@@ -12,11 +12,12 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried
+from kafkascope.analyzer.pipeline.heads import Handshakes, heads
 from kafkascope.analyzer.pipeline.places import open_anywhere, size_of
 from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import Pairs, dissected
-from kafkascope.analyzer.pipeline.tables.schemas import PAIRS, SEGMENTS, Table
+from kafkascope.analyzer.pipeline.tables.schemas import FACTS, PAIRS, SEGMENTS, Table
 from kafkascope.captures.formats.gaps import FileGap
 from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.parts.split import Index, Split, index
@@ -113,6 +114,7 @@ def _index_text(found: Index) -> str:
     values["splits"] = [each.to_json() for each in found.splits]
     whole = Split(0, 0, 0, None, 0, 1, b"", "<", 0, tuple(found.interfaces), 0)
     values["interfaces"] = whole.to_json()
+    values["secrets"] = [(packet, data.hex()) for packet, data in found.secrets]
     return json.dumps(values)
 
 
@@ -120,6 +122,7 @@ def _index_of(values: dict[str, Any]) -> Index:
     values["splits"] = [Split.from_json(each) for each in values["splits"]]
     values["interfaces"] = list(Split.from_json(values["interfaces"]).interfaces)
     values["gaps"] = [FileGap(*each) for each in values["gaps"]]
+    values["secrets"] = [(packet, bytes.fromhex(data)) for packet, data in values["secrets"]]
     values["remarks"] = [Remark(*each) for each in values["remarks"]]
     return Index(**values)
 
@@ -131,7 +134,7 @@ def read_by(
     session: Any,
     job: Job,
     schema: pa.Schema,
-    made: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    made: Callable[[Batches], Batches] | None = None,
 ) -> Any:
     """Return the segments of all files, read by one task for each part. The function carries the
     parts: as rows they would have to be shuffled to be apart."""
@@ -145,7 +148,38 @@ def read_by(
 
 def segment_table(session: Any, job: Job) -> Any:
     """Return the rows of `segments`."""
-    return read_by(session, job, SEGMENTS.schema, segment_rows)
+    return read_by(session, job, SEGMENTS.schema, _segment_rows)
+
+
+def _segment_rows(batches: Batches) -> Batches:
+    return map(segment_rows, batches)
+
+
+def _grouped(
+    session: Any, job: Job, tasks: int, made: Callable[[Batches], Batches] | None = None
+) -> Any:
+    """Return the segments by connection, behind what the previous batch left of it."""
+    from pyspark.sql import functions as F
+
+    found = read_by(session, job, SCHEMA, made)
+    if job.before.carried:
+        left = pa.Table.from_batches([carried(job)])
+        found = found.union(session.createDataFrame(left, spark_schema(SCHEMA)))
+    return found.repartition(tasks, F.col("flow_id")).sortWithinPartitions("flow_id", "packet")
+
+
+def handshakes(session: Any, job: Job, setting: Setting, tasks: int) -> list[str]:
+    """Return what is noted of the beginnings of all connections."""
+    found = _grouped(session, job, tasks, heads)
+    noted = found.mapInArrow(_handshakes(setting), spark_schema(FACTS.schema))
+    return [row["json"] for row in noted.collect()]
+
+
+def _handshakes(setting: Setting) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        return Handshakes(setting).run(batches)
+
+    return work
 
 
 def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Parts:
@@ -153,11 +187,7 @@ def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Par
     task count only after it has succeeded, when its list of files is read."""
     from pyspark.sql import functions as F
 
-    found = read_by(session, job, SCHEMA)
-    if job.before.carried:
-        left = pa.Table.from_batches([carried(job)])
-        found = found.union(session.createDataFrame(left, spark_schema(SCHEMA)))
-    grouped = found.repartition(tasks, F.col("flow_id")).sortWithinPartitions("flow_id", "packet")
+    grouped = _grouped(session, job, tasks)
     folder = str(raw.resolve())
     if setting.spread:
         pairs = grouped.mapInArrow(_pairer(setting), spark_schema(PAIRS.schema))
@@ -172,14 +202,14 @@ def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Par
 
 
 def _reader(
-    parts: list[tuple[str, str]], made: Callable[[pa.RecordBatch], pa.RecordBatch] | None
+    parts: list[tuple[str, str]], made: Callable[[Batches], Batches] | None
 ) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 name, text = parts[number]
                 found = sized(segments(name, Split.from_json(json.loads(text))), ROWS, BYTES)
-                yield from found if made is None else map(made, found)
+                yield from found if made is None else made(found)
 
     return work
 

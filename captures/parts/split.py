@@ -20,6 +20,7 @@ from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_stream
+from kafkascope.captures.tls.sources import TLS_KEY_LOG
 
 SPLIT_BYTES: Final = 64 << 20
 """Size of a part: some seconds of work, and few enough parts for a terabyte."""
@@ -96,6 +97,9 @@ class Index:
     splits: list[Split] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     """Comments of packets, in a recording of our own."""
+    secrets: list[tuple[int, bytes]] = field(default_factory=list, repr=False)
+    """Key logs of TLS inside, each with the number of the packet from which on whoever reads the
+    whole file knows it."""
 
 
 class _Walk(Source):
@@ -106,6 +110,12 @@ class _Walk(Source):
         self.block_bytes = block_bytes
         self.before = 0
         self.state: tuple[str, int, int, int] = ("<", 0, 0, 0)
+
+    def taken(self, packet: int) -> list[tuple[int, bytes]]:
+        """Return the key logs that came since, with a packet's number."""
+        found = [(packet, each.data) for each in self.secrets if each.kind == TLS_KEY_LOG]
+        self.secrets.clear()
+        return found
 
     def _before(self, format_: Format, at: int) -> None:
         self.before = at
@@ -151,12 +161,14 @@ def index(
             here = walk.before >= hidden and not inflated
             if here and walk.before - starts[-1][0] >= split_bytes:
                 starts.append((walk.before, *walk.state, out.packets))
+            out.secrets += walk.taken(out.packets + 1)
             out.packets += len(block.positions)
     except CutShort as error:
         out.damage = str(error)
         out.damage_at = error.at
     finally:
         walk.close()
+    out.secrets += walk.taken(out.packets + 1)
     out.gaps = walk.gaps.get(0, [])
     out.remarks = walk.remarks.of_file(0)
     formats = walk.formats.get(0, format_)

@@ -21,6 +21,7 @@ import codecs
 import re
 from binascii import Error, hexlify, unhexlify
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 MOST_LINE: Final = 1024
@@ -143,6 +144,20 @@ class KeyLog:
     def __repr__(self) -> str:
         return f"<KeyLog: {len(self._old) + len(self._new)} connections>"
 
+    def copy(self) -> KeyLog:
+        """Return one that learns for itself from here on."""
+        twin = KeyLog(self._most)
+        twin.other_names, twin.limited = self.other_names, self.limited
+        twin._old, twin._new, twin._held = self._old.copy(), self._new.copy(), self._held
+        return twin
+
+    def identity(self) -> str:
+        """Return what tells this log from others: made of the names in it, not of the secrets."""
+        digest = blake2b(digest_size=8)
+        for key in sorted([*self._old, *self._new]):
+            digest.update(key)
+        return digest.hexdigest()
+
     def add(self, data: bytes) -> None:
         """Take bytes of a log. Logs that grow at the same time are each cut by a `LogLines`."""
         for line in self._text.add(data):
@@ -248,21 +263,24 @@ class KeyLog:
         premasters: Iterable[bytes] = (),
     ) -> bytes:
         """Return the lines of a key log that hold the secrets of these connections."""
-        out = []
-        for random in client_randoms:
-            packed = self._packed(_RANDOM + random)
-            out += [
-                log_line(NAMES[index], random, secret) for index, secret in sorted(_parts(packed))
-            ]
-        for session_id in session_ids:
-            if master := self.by_session(session_id):
-                out.append(
-                    b"RSA Session-ID:%b Master-Key:%b\n" % (hexlify(session_id), hexlify(master))
-                )
-        for first8 in premasters:
-            if secret := self.by_premaster(first8):
-                out.append(log_line(b"RSA", first8, secret))
-        return b"".join(out)
+        keys = [_RANDOM + each for each in client_randoms]
+        keys += [_SESSION + each for each in session_ids]
+        keys += [_PREMASTER + each for each in premasters]
+        return b"".join(map(self._lines, keys))
+
+    def all_lines(self) -> bytes:
+        """Return the lines of a key log that hold all secrets."""
+        return b"".join(map(self._lines, [*self._old, *self._new]))
+
+    def _lines(self, key: bytes) -> bytes:
+        kind, name, parts = key[:1], key[1:], sorted(_parts(self._packed(key)))
+        if kind == _SESSION:
+            line = b"RSA Session-ID:%b Master-Key:%b\n"
+            return b"".join(line % (hexlify(name), hexlify(secret)) for _, secret in parts)
+        return b"".join(
+            log_line(b"RSA" if kind == _PREMASTER else NAMES[index], name, secret)
+            for index, secret in parts
+        )
 
 
 def log_line(label: bytes, name: bytes, secret: bytes) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls.derive import extended_master_secret, master_secret
 from kafkascope.captures.tls.keylog import KeyLog
 from kafkascope.captures.tls.suites import suite_of
@@ -47,8 +48,10 @@ class Origin(NamedTuple):
         return master_secret(suite, premaster, self.client_random, self.server_random)
 
 
-class Sessions:
+class Sessions(Resumable):
     """Which handshakes gave out the tickets and session ids seen so far."""
+
+    STATE = ("_origins",)
 
     def __init__(self) -> None:
         self._origins: dict[bytes, tuple[Origin, ...]] = {}

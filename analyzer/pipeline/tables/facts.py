@@ -42,6 +42,10 @@ class Facts:
         self.sensitive: dict[Endpoint, int] = {}
         self.awaited: set[str] = set()
         """Topic ids that a filter was applied to before their names were known."""
+        self.tls: list[str] = []
+        """Notes for `analyzer.pipeline.keys.Agreement`."""
+        self.left = b""
+        """What that leaves for the next batch."""
         self.statistics: dict[str, Statistic] = accumulators()
         self._whole: Findings | None = None
 
@@ -85,6 +89,9 @@ class Facts:
 
     def merge(self, kind: str, text: str) -> None:
         """Add one result of `told`."""
+        if kind == "tls":
+            self.tls.append(text)
+            return
         value = loads(text)
         if kind == "topic":
             self.learn(bytes.fromhex(value[0]), value[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 from kafkascope.captures.parts.split import Index
+from kafkascope.captures.tls.keylog import KeyLog
 
 SPLIT_TABLES = {"splits"}
 """Tables that tell how the input was cut."""
@@ -52,11 +54,15 @@ def tables(out: Path) -> dict[str, list[Any]]:
 
 
 def made(
-    inputs: list[str], out: Path, engine: Any = None, size: int = 64 << 20, **options: Any
+    inputs: list[str],
+    out: Path,
+    engine: Any = None,
+    size: int = 64 << 20,
+    keys: KeyLog | None = None,
+    **options: Any,
 ) -> tuple[dict[str, list[Any]], runner.Result]:
-    result = runner.run(
-        inputs, out, TableOptions(**options), engine=engine or runner.PLAIN, split_bytes=size
-    )
+    how: dict[str, Any] = {"engine": engine or runner.PLAIN, "split_bytes": size, "keys": keys}
+    result = runner.run(inputs, out, TableOptions(**options), **how)
     return tables(out), result
 
 
@@ -65,9 +71,11 @@ def exchanges(out: Path) -> list[dict[str, Any]]:
     return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
 
 
-def exported(inputs: list[str], legs: str = "client") -> dict[str, dict[str, Any]]:
+def exported(
+    inputs: list[str], legs: str = "client", keylog: Iterable[Path] = ()
+) -> dict[str, dict[str, Any]]:
     """exchange/1 objects as `kafkascope export` has them at its end, by id."""
-    with open_capture(inputs, legs=legs) as capture:  # type: ignore[arg-type]
+    with open_capture(inputs, legs=legs, keylog=keylog) as capture:  # type: ignore[arg-type]
         told = list(capture.exchanges())
         names = capture.context.names
         rows = [to_json(row_of(exchange, names)) for exchange in told]
@@ -119,9 +127,9 @@ def as_told(value: Any) -> Any:
     return [as_told(each) for each in value] if isinstance(value, tuple | list) else value
 
 
-def check_against_export(out: Path, inputs: list[str]) -> None:
+def check_against_export(out: Path, inputs: list[str], keylog: Iterable[Path] = ()) -> None:
     rows = {row["exchange_id"]: row for row in exchanges(out)}
-    expected = exported(inputs)
+    expected = exported(inputs, keylog=keylog)
     assert rows.keys() == expected.keys()
     for key, row in rows.items():
         other = expected[key]
