@@ -57,6 +57,8 @@ GROUP_BYTES: Final = 4 << 20
 """Limits of a row group: a reader skips some, and a writer holds one."""
 T = TypeVar("T")
 FILE: Final = "part-0.parquet"
+LEFT: Final = "tls.parquet"
+"""File of a row that carries no connection."""
 QUICK: Final = "lz4"
 """Compression of files that are read once more and deleted."""
 
@@ -160,8 +162,6 @@ def in_rounds(
         if not facts.unsettled() and not news:
             break
         earlier = facts
-    if agreement is not None:
-        facts.left = agreement.left()
     return found, facts
 
 
@@ -201,7 +201,9 @@ def regrouped(
         raw.put_all(told)
         return raw.finish()
 
-    return in_rounds(made, staging, agreement)
+    out, facts = in_rounds(made, staging, agreement)
+    write_left(job, agreement, out)
+    return out, facts
 
 
 def _spread(told: Iterable[Told], setting: Setting, count: int) -> Iterator[Told]:
@@ -296,7 +298,6 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
         writers.write("statistics", state)
     for batch in _batches(raw, CARRY):
         writers.write(CARRY.name, with_ranks(batch, ranks.one))
-    write_left(job, facts, writers)
     writers.close()
     assert {each.name for each in made.iterdir()} - {CARRY.name} == set(TABLES)
 
@@ -357,11 +358,13 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def write_left(job: Job, facts: Facts, writers: Writers) -> None:
-    """Write what the next batch has to know of the TLS of this one, as a row without a
-    connection."""
-    if job.keep is not None and facts.left:
-        writers.write(CARRY.name, record_batch([(0, [], [], facts.left)], CARRY.schema))
+def write_left(job: Job, agreement: Agreement | None, made: Path) -> None:
+    """Write what the next batch has to know of the TLS of this one and those before."""
+    left = job.before.tls if agreement is None else agreement.left()
+    if job.keep is not None and left:
+        writers = Writers(made, LEFT)
+        writers.write(CARRY.name, record_batch([(0, [], [], left)], CARRY.schema))
+        writers.close()
 
 
 def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBatch:

@@ -125,7 +125,7 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "opaque": dict(facts.opaque),
         "brokers": sorted([*endpoint, since] for endpoint, since in facts.brokers.items()),
         "connections": _opened(job, made),
-        "carried": _rows(made / CARRY.name),
+        "carried": _rows(made / CARRY.name) - (made / CARRY.name / plain.LEFT).exists(),
         "rows": {name: _rows(made / name) for name in TABLES},
     }
 

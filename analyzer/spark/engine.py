@@ -70,6 +70,7 @@ class Spark:
             plain.finish(job, facts, parts, made)
         else:
             finish(self.session, job, facts, parts, made, self._tasks(job))
+        plain.write_left(job, agreement, made)
         return made, facts
 
     def _tasks(self, job: Job) -> int:

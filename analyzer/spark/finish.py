@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
-from kafkascope.analyzer.pipeline.plain import Parts, Writers, with_ranks, write_left
+from kafkascope.analyzer.pipeline.plain import Parts, Writers, with_ranks
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.naming import named
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
@@ -76,7 +76,6 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
         junk.unlink(missing_ok=True)
     if job.keep is not None:
         _carry(session, job, raw, ranks, writers)
-        write_left(job, facts, writers)
     if every is None:
         every = read_made(session, made, EXCHANGES)
     places = _places(session, facts, ranks, every)

@@ -159,13 +159,15 @@ class Negotiation(Resumable):
         log, hello = keys.log, self.client_hello
         if log is None or hello is None:
             return False
-        if log.secrets(hello.random) is not None or log.other_names:
-            return True
-        return any(
-            origin.master(log) is not None
+        # Asked in any case: tasks note what they ask for.
+        offered = [
+            origin
             for name in (hello.session_id, hello.ticket)
             for origin in keys.origins(hello.random, name)
-        )
+        ]
+        if log.secrets(hello.random) is not None or log.other_names:
+            return True
+        return any(origin.master(log) is not None for origin in offered)
 
     def describe(self) -> str:
         """Return what the server's certificate says, to be shown with a handshake that failed;

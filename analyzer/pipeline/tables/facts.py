@@ -44,8 +44,6 @@ class Facts:
         """Topic ids that a filter was applied to before their names were known."""
         self.tls: list[str] = []
         """Notes for `analyzer.pipeline.keys.Agreement`."""
-        self.left = b""
-        """What that leaves for the next batch."""
         self.statistics: dict[str, Statistic] = accumulators()
         self._whole: Findings | None = None
 

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import json
+import shutil
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.pipeline import keys as shared
+from kafkascope.analyzer.pipeline import state
+from kafkascope.analyzer.pipeline.flows import setting_of
+from kafkascope.analyzer.pipeline.job import job_of
+from kafkascope.analyzer.pipeline.keys import Agreement
+from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+from kafkascope.captures import open_inputs
+from kafkascope.captures.errors import NotAllowed
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.keylogs import read_key_logs
-from tests.analyzer.pipeline.kit import Apart, check_against_export, made
+from kafkascope.captures.model import Packet
+from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made, tables
+from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, without
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
+LOGS = sorted(CAPTURES.glob("*.keys"))
 MORE = {"frames": True, "records": True}
 
 
@@ -23,8 +40,163 @@ def test_real_traffic(path: Path, tmp_path: Path) -> None:
     logs = [] if truth.get("keys_inside") else [CAPTURES / truth["keys"]]
     expected, _ = made([capture], tmp_path / "plain", keys=read_key_logs(logs), **MORE)
     check_against_export(tmp_path / "plain", [capture], keylog=logs)
-    for number, spread in enumerate((0, 2)):
-        out = tmp_path / f"apart{number}"
-        engine = Apart(spread=spread)
-        found, _ = made([capture], out, engine, 5_000, keys=read_key_logs(logs), **MORE)
-        assert found == expected
+    spread = 2 if path.name.startswith(("tls12-t", "tls13-m")) else 0
+    out, apart = tmp_path / "apart", Apart(spread=spread)
+    found, _ = made([capture], out, apart, 5_000, keys=read_key_logs(logs), **MORE)
+    assert found == expected
+
+
+@pytest.mark.parametrize("logs", [[], LOGS[:3], LOGS], ids=["no log", "of others", "all"])
+def test_many_captures_at_once(logs: list[Path], tmp_path: Path) -> None:
+    captures = encrypted()
+    expected, _ = made(captures, tmp_path / "plain", keys=read_key_logs(logs))
+    check_against_export(tmp_path / "plain", captures, keylog=logs)
+    found, _ = made(captures, tmp_path / "apart", Apart(), 9_000, keys=read_key_logs(logs))
+    assert found == expected
+    answered = [row for row in exchanges(tmp_path / "apart") if row["state"] == "answered"]
+    assert len(answered) > 200 if logs == LOGS else 100 > len(answered) > 0
+
+
+def encrypted() -> list[str]:
+    """All captures of TLS that are small."""
+    return sorted(map(str, CAPTURES.glob("*.pcap*")))
+
+
+def packets_of(name: str) -> list[Packet]:
+    with open_inputs([CAPTURES / name]) as source:
+        return list(source.packets())
+
+
+def written(packets: Iterable[Packet], path: Path, *secrets: bytes) -> Path:
+    """Write packets as pcapng, with key logs before them."""
+    sink = BytesIO()
+    writer = PcapngWriter(sink)
+    for each in secrets:
+        writer.secrets(each)
+    kinds: dict[int, int] = {}
+    for packet in packets:
+        kind = packet.link_type
+        if kind not in kinds:
+            kinds[kind] = writer.interface("lo", link_type=kind)
+        writer.packet(packet.data, packet.time_ns, interface=kinds[kind])
+    path.write_bytes(sink.getvalue())
+    return path
+
+
+def rotated(name: str, folder: Path, size: int) -> list[Path]:
+    """The packets of a capture in files of so many."""
+    packets = packets_of(name)
+    return [
+        written(packets[at : at + size], folder / f"{at:05}.pcapng")
+        for at in range(0, len(packets), size)
+    ]
+
+
+RESUMED = ("tls12-tickets", "tls12-session-ids", "tls13-midstream", "tls12-renegotiation-cbc")
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_what_resumes_or_goes_on_in_another_file(name: str, tmp_path: Path) -> None:
+    logs = [CAPTURES / f"{name}.keys"]
+    (tmp_path / "in").mkdir()
+    paths = rotated(f"{name}.pcap.gz", tmp_path / "in", 23)
+    names = [str(each) for each in paths]
+    whole, _ = made(names, tmp_path / "plain", keys=read_key_logs(logs))
+    check_against_export(tmp_path / "plain", names, keylog=logs)
+    found, _ = made(names, tmp_path / "apart", Apart(), keys=read_key_logs(logs))
+    assert found == whole
+
+    # The same in batches, each by a process of its own.
+    spool, out, random = tmp_path / "spool", tmp_path / "out", Random(name)
+    spool.mkdir()
+    while paths:
+        for _ in range(min(len(paths), random.choice([1, 2]))):
+            shutil.copy(paths.pop(0), spool)
+        caught(spool, out, NOW, keys=read_key_logs(logs))
+        assert list(leaks(out, logs)) == []
+    caught(spool, out, LAST, keys=read_key_logs(logs))
+    assert list(leaks(out, logs)) == []
+    in_batches = without(exchanges(out), "number", "file_id")
+    assert in_batches == without(exchanges(tmp_path / "plain"), "number", "file_id")
+    assert len(tables(out)["connections"]) == len(whole["connections"])
+
+
+def leaks(folder: Path, logs: Iterable[Path]) -> Iterator[str]:
+    """Yield the names of files that hold a secret of key logs, in some form."""
+    secrets = {
+        bytes.fromhex(line.split()[2].removeprefix("Master-Key:"))
+        for log in logs
+        for line in log.read_text().splitlines()
+        if len(line.split()) == 3 and not line.startswith("#")
+    }
+    forms = []
+    for each in secrets:
+        for at in range(3):
+            # Whatever stands before it: base64 has three ways to say it.
+            text = b64encode(bytes(at) + each)
+            forms.append(text[4 : -4 or None])
+        forms += [each, each.hex().encode(), each.hex().upper().encode()]
+    for path in folder.rglob("*"):
+        data = path.read_bytes() if path.is_file() else b""
+        if any(form in data for form in forms):
+            yield path.name
+
+
+def test_the_search_for_leaks_finds_them(tmp_path: Path) -> None:
+    secret = LOGS[-1].read_text().split()[2]
+    for number, text in enumerate((secret, b64encode(b"xy" + bytes.fromhex(secret)).decode())):
+        (tmp_path / f"{number}").write_text(f'{{"x": "{text}"}}')
+    (tmp_path / "raw").write_bytes(b"-" + bytes.fromhex(secret))
+    assert sorted(leaks(tmp_path, LOGS)) == ["0", "1", "raw"]
+
+
+@pytest.mark.parametrize("late", [0, 60, 400])
+def test_a_key_log_inside_counts_from_where_it_stands(late: int, tmp_path: Path) -> None:
+    """Whoever reads on knows nothing of what comes: a file later, here."""
+    packets = packets_of("tls13-psk.pcap.gz")
+    log = (CAPTURES / "tls13-psk.keys").read_bytes()
+    first = written(packets[:late], tmp_path / "0.pcapng")
+    second = written(packets[late:], tmp_path / "1.pcapng", log)
+    names = [str(first), str(second)] if late else [str(second)]
+    expected, _ = made(names, tmp_path / "plain")
+    check_against_export(tmp_path / "plain", names)
+    found, _ = made(names, tmp_path / "apart", Apart())
+    assert found == expected
+    told = [row["api"] for row in exchanges(tmp_path / "plain")]
+    assert len(told) == {0: 25, 60: len(told), 400: 0}[late]
+
+
+def test_tasks_get_what_they_need_and_never_say_it() -> None:
+    logs = [CAPTURES / "tls12-tickets.keys", CAPTURES / "tls13-mutual.keys"]
+    log = read_key_logs(logs)
+    assert log is not None
+    job = job_of([str(CAPTURES / "tls12-tickets.pcap.gz")], TableOptions(), keys=log)
+    agreement = Agreement(log, [], b"")
+    random = bytes.fromhex(logs[0].read_text().split()[1])
+    note = state.write((1, shared.HELLO, random)).decode()
+    agreement.begin([note])
+    setting = setting_of(job, keys=agreement.told)
+    assert setting.keys is not None
+    assert (
+        setting.keys.lines.decode()
+        == logs[0].read_text().splitlines()[0].lower().replace("client_random", "CLIENT_RANDOM")
+        + "\n"
+    )
+    for each in (job, setting, agreement, log):
+        assert logs[0].read_text().split()[2][:16] not in repr(each)
+
+
+def test_workers_without_the_library_say_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    capture = [str(CAPTURES / "tls13-psk.pcap.gz")]
+    monkeypatch.setattr(shared, "can_decrypt", iter([True, False]).__next__)
+    with pytest.raises(NotAllowed, match=r"a worker cannot decrypt TLS.*kafkascope\[tls\]"):
+        made(capture, tmp_path / "out", Apart(), keys=read_key_logs(LOGS))
+
+
+def test_without_tls_a_key_log_changes_nothing(tmp_path: Path) -> None:
+    capture = [str(Path(__file__).parents[3] / "captures" / "samples" / "sasl-old.pcap")]
+    expected, _ = made(capture, tmp_path / "plain")
+    found, _ = made(capture, tmp_path / "apart", Apart(), keys=read_key_logs(LOGS))
+    assert found == expected

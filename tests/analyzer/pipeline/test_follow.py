@@ -40,6 +40,7 @@ from kafkascope.captures.tls.messages import Messages
 from kafkascope.captures.tls.negotiation import Negotiation
 from kafkascope.captures.tls.records import RecordBuffer
 from kafkascope.captures.tls.search import Search
+from kafkascope.captures.tls.sessions import Sessions
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import Side, TlsStream
 from tests.analyzer.pipeline.kit import exchanges, made, tables
@@ -163,6 +164,7 @@ FIELDS = {
     "Negotiation": "_certificate _epoch _ticket _transcript client_hello first",
     "Messages": "_data lost",
     "RecordBuffer": "_blocks _kept _passed _pieces _total lost whole",
+    "Sessions": "_origins",
     "Search": "_at _blocks _first _left _pieces _span tried_all",
     "Watched": "_enough _over connections",
     "Undecided": "_bytes _closed_sides _happened _heads _holes _number connection events midstream"
@@ -222,7 +224,7 @@ def resumables() -> list[Resumable]:
         *(Reassembler(), Copies(), both, both.directions[0], Watched(context), conversation),
         *(Undecided(connection, context), framing, hunt),
         *(Encrypted(connection, context, 0), TlsStream(connection, 0, KeySources()), Side()),
-        *(Handshake(0), Negotiation(), Messages(), RecordBuffer(), Search()),
+        *(Handshake(0), Negotiation(), Messages(), RecordBuffer(), Search(), Sessions()),
         *(RequestSense(), Phases(), InFlight(), Pending(1, None, "")),
         *(FetchSessions(), Waits(), LogEnds()),
     ]
