@@ -31,6 +31,7 @@ from kafkascope.captures.tls.sources import (
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.job import Job
+    from kafkascope.captures.model import Connection
     from kafkascope.captures.tls.epoch import Epoch
 
 TLS_1_2: Final = 0x0303
@@ -73,6 +74,7 @@ class TaskKeys:
         self._log.finish()
         self._log.other_names = told.other_names
         self.sequences = MOST_SEQUENCES
+        self.opened: Callable[[Connection, Epoch], None] | None = None
         self._begun: set[bytes | int] = set()
         """Client randoms of handshakes that began here, and connections without one."""
         self._notes: set[Note] = set()
@@ -174,13 +176,13 @@ class Agreement:
     def left(self) -> bytes:
         """Return what the next batch needs, without secrets."""
         keys = self._keys
-        return state.write([keys.sessions.dump(), keys.claimed, keys.trials])
+        return state.write([keys.sessions.dump(), keys.claimed, keys.trials, keys.before])
 
     def _agreed(self) -> Agreed:
         blocks: list[DecryptionSecrets] = []
         keys = self._keys = KeySources(self._log and self._log.copy(), blocks)
         if self._before:
-            sessions, keys.claimed, keys.trials = state.read(self._before)
+            sessions, keys.claimed, keys.trials, keys.before = state.read(self._before)
             keys.sessions.load(sessions)
         answers = _Answers(keys)
         later = deque(self._blocks)

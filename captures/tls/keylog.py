@@ -147,7 +147,8 @@ class KeyLog:
     def copy(self) -> KeyLog:
         """Return one that learns for itself from here on."""
         twin = KeyLog(self._most)
-        twin.other_names, twin.limited = self.other_names, self.limited
+        twin.changes, twin.limited = self.changes, self.limited
+        twin.other_names = self.other_names
         twin._old, twin._new, twin._held = self._old.copy(), self._new.copy(), self._held
         return twin
 

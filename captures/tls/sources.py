@@ -43,6 +43,8 @@ class SharedKeys(Protocol):
     """Whether the key log may get more lines, so that records wait for a secret that it lacks."""
     sequences: int
     """Sequence numbers that may still be tried behind holes."""
+    opened: Callable[[Connection, Epoch], None] | None
+    """Called with the handshakes of a connection whose secrets are known."""
 
     @property
     def log(self) -> KeyLog | None:
@@ -98,7 +100,6 @@ class KeySources:
         self.before = MOST_BEFORE
         self.sequences = MOST_SEQUENCES
         self.opened: Callable[[Connection, Epoch], None] | None = None
-        """Called with the handshakes of a connection whose secrets are known."""
         self._blocks = blocks
         self._taken = 0
         """How many of them were taken."""
