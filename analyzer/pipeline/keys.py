@@ -74,6 +74,8 @@ class TaskKeys:
         self._log.finish()
         self._log.other_names = told.other_names
         self.sequences = MOST_SEQUENCES
+        self.growing = False
+        self.trials = 0
         self.opened: Callable[[Connection, Epoch], None] | None = None
         self._begun: set[bytes | int] = set()
         """Client randoms of handshakes that began here, and connections without one."""
@@ -115,6 +117,7 @@ class TaskKeys:
     def midstream(
         self,
         record: TlsRecord,
+        tried: set[tuple[bytes, bool]],
         place: tuple[int, int],
         *,
         client: bool | None,
@@ -256,7 +259,7 @@ class _Answers:
             epoch, asking = self._others[number]
             client = direction == asking
         record = TlsRecord(kind, TLS_1_2, len(body), body, [], 0)
-        found = self._keys.midstream(record, place, client=client, epoch=epoch)
+        found = self._keys.midstream(record, set(), place, client=client, epoch=epoch)
         self.found[_digest(body)] = found
         if found.epoch is not None:
             asking = direction if found.client else 1 - direction

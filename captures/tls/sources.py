@@ -41,6 +41,8 @@ class SharedKeys(Protocol):
 
     growing: bool
     """Whether the key log may get more lines, so that records wait for a secret that it lacks."""
+    trials: int
+    """Secrets that may still be tried in vain."""
     sequences: int
     """Sequence numbers that may still be tried behind holes."""
     opened: Callable[[Connection, Epoch], None] | None
