@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +17,23 @@ SETTINGS = {
     # Python and the JVM find each other late on a busy machine; 15 s are usual.
     "spark.python.authenticate.socketTimeout": "300s",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
 }
 """Short code paths of the JVM: what is tested is Python."""
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Spark writes what it does."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(events: Path) -> Iterator[Any]:
     need("java")
     from kafkascope.analyzer.spark.session import session
 
-    with session(master="local[2]", settings=SETTINGS) as found:
+    settings = {**SETTINGS, "spark.eventLog.dir": events.as_uri()}
+    with session(master="local[2]", settings=settings) as found:
         yield found
