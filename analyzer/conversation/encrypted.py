@@ -68,6 +68,12 @@ class Encrypted(Resumable):
             self.outer.keep_first()
 
     @property
+    def synchronized(self) -> bool:
+        """Whether the frames inside are found one behind the other."""
+        inside = self.inside
+        return isinstance(inside, Conversation) and inside.synchronized and self.stream.synchronized
+
+    @property
     def over(self) -> bool:
         """Whether both directions ended."""
         return all(self._closed)

@@ -45,6 +45,9 @@ EMPTY: Final = "no bytes in it"
 class Undecided(Resumable):
     """A connection of which it is not known yet what it speaks."""
 
+    synchronized: Final = False
+    """Whether chunks may be joined, as those of a `Conversation`."""
+
     STATE = (
         "connection",
         "events",

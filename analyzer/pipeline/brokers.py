@@ -81,13 +81,13 @@ class Watched(Conversations):
     def synchronized(self, connection: Connection) -> bool:
         """Return whether chunks of a connection may be joined."""
         current = self._open.get(connection.number)
-        return isinstance(current, Conversation) and current.synchronized
+        return current is not None and current.synchronized
 
     def settled(self, connection: Connection) -> bool:
         """Return the same for many packets at once: also true where chunks do not matter any
         more."""
         current = self._open.get(connection.number, NOWHERE)
-        return current is None or (isinstance(current, Conversation) and current.synchronized)
+        return current is None or (not isinstance(current, str) and current.synchronized)
 
     def wants(self, connection: Connection) -> bool:
         """Return whether a connection may have a handshake of TLS that is to come."""

@@ -208,6 +208,14 @@ class TlsStream(Resumable):
                 side.messages.clear()
                 side.search = None
 
+    @property
+    def synchronized(self) -> bool:
+        """Whether both directions are read record by record, with nothing to be found out."""
+        return all(
+            side.opener is not None and side.stage is Stage.TRAFFIC and side.search is None
+            for side in self._sides
+        )
+
     def begun(self, direction: int) -> bool:
         """Whether the first bytes of a record with application data are here, but not its last."""
         side = self._sides[direction]
