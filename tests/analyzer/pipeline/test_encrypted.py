@@ -26,6 +26,7 @@ from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Packet
 from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made, tables
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, without
+from tests.analyzer.pipeline.test_stored import COMMANDS, lines_of, run
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
@@ -200,3 +201,49 @@ def test_without_tls_a_key_log_changes_nothing(tmp_path: Path) -> None:
     expected, _ = made(capture, tmp_path / "plain")
     found, _ = made(capture, tmp_path / "apart", Apart(), keys=read_key_logs(LOGS))
     assert found == expected
+
+
+KEYLOG = [word for log in LOGS for word in ("--keylog", str(log))]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of the captures that are not damaged, by the command."""
+    out = tmp_path_factory.mktemp("stored")
+    result = run("spark", str(CAPTURES), "-o", str(out), "--engine", "plain", *KEYLOG)
+    assert result.exit_code == 0, result.output
+    return out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_commands_say_the_same_of_tables(words: tuple[str, ...], stored: Path) -> None:
+    theirs = run(*words, str(CAPTURES), "--json", *KEYLOG)
+    ours = run(*words, str(stored), "--json")
+    assert ours.exit_code == theirs.exit_code == 0
+    assert lines_of(ours) == lines_of(theirs)
+
+
+def test_the_command_takes_key_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture, out = str(CAPTURES / "tls13-psk.pcap.gz"), str(tmp_path / "out")
+    words = ("spark", capture, "-o", out, "--engine", "plain", "--keylog")
+    missing = run(*words, str(tmp_path / "none.keys"))
+    assert missing.exit_code == 3
+    assert "none.keys" in missing.output
+    assert not (tmp_path / "out").exists()
+    assert "SSLKEYLOGFILE is not set" in run(*words, "env").output
+    monkeypatch.setenv("SSLKEYLOGFILE", str(CAPTURES / "tls13-psk.keys"))
+    for more in ((), ("--follow", "--last-file-complete")):
+        result = run(*words, "env", *more)
+        assert (result.exit_code, result.stderr.count("25 exchanges")) == (0, 1), result.output
+        for manifest in (tmp_path / "out" / "_manifest").glob("*.json"):
+            manifest.unlink()
+    assert list(leaks(tmp_path, LOGS)) == []
+
+
+def test_other_secrets_make_another_batch(tmp_path: Path) -> None:
+    capture = [str(CAPTURES / "tls13-psk.pcap.gz")]
+    names = {
+        made(capture, tmp_path / "out", keys=read_key_logs(logs))[1].manifest["batch_id"]
+        for logs in ([], LOGS[:1], LOGS, LOGS[::-1])
+    }
+    assert len(names) == 3
