@@ -330,8 +330,10 @@ def _stored(options: ReadOptions) -> Stored | None:
     """Return the tables of the pipeline, when they are the input."""
     if len(options.inputs) != 1 or not (Path(options.inputs[0]) / "_manifest").is_dir():
         return None
-    if options.ports:
-        raise click.UsageError(f"{options.inputs[0]} holds tables: -d is for those who make them")
+    for option, given in (("-d", options.ports), ("--keylog", options.keylog)):
+        if given:
+            text = f"holds tables: {option} is for those who make them"
+            raise click.UsageError(f"{options.inputs[0]} {text}")
     from kafkascope.analyzer.pipeline.stored import Stored
 
     if text := options.filter_text:

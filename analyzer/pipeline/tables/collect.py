@@ -353,6 +353,7 @@ def _connection_values(
     client, broker = seen.client, 1 - seen.client
     ends = (connection.a, connection.b)
     closed_ns, side, how = seen.closed or (None, -1, None)
+    tls = connection.tls
     silent = not seen.exchanges and not sum(connection.bytes)
     phase = (
         ""
@@ -395,4 +396,5 @@ def _connection_values(
         closed_ns,
         state_of(phase, how),
         connection.first_packet or None,
+        *((None, None, None) if tls is None else (tls.name, tls.error or None, tls.note or None)),
     )

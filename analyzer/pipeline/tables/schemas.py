@@ -226,6 +226,9 @@ CONNECTIONS: Final = Table(
             "unreachable (no answer, a second or more before the last packet)",
         ),
         Col("packet", _I64, "Wireshark's number of the first one"),
+        Col("tls", _S, "version and suite, as far as they are known; null without TLS"),
+        Col("tls_error", _S, "why it cannot be read, one word (docs/tls.md); null where it can"),
+        Col("tls_note", _S, "the same as a sentence"),
     ),
 )
 

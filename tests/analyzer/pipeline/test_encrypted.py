@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from kafkascope.analyzer.pipeline import keys as shared
@@ -221,6 +222,31 @@ def test_commands_say_the_same_of_tables(words: tuple[str, ...], stored: Path) -
     ours = run(*words, str(stored), "--json")
     assert ours.exit_code == theirs.exit_code == 0
     assert lines_of(ours) == lines_of(theirs)
+
+
+def test_tables_are_not_decrypted_again(stored: Path) -> None:
+    for words in (("ls",), ("stats", "connections")):
+        refused = run(*words, str(stored), *KEYLOG[:2])
+        assert refused.exit_code == 2
+        assert "holds tables: --keylog is for those who make them" in refused.output
+
+
+def test_connections_say_why_they_cannot_be_read(stored: Path) -> None:
+    told = run("stats", "connections", str(stored), "--json").stdout.splitlines()
+    expected = [json.loads(line) for line in told]
+    found = {row["connection"]: row for row in connections(stored)}
+    assert len(found) == len(expected)
+    for line in expected:
+        mine = found[line["connection"]]
+        for name in ("tls", "tls_error", "tls_note"):
+            assert (mine[name] or "") == (line[name] or ""), name
+    errors = {row["tls_error"] for row in found.values()}
+    assert {None, "no-secret", "no-handshake"} < errors
+
+
+def connections(out: Path) -> list[dict[str, Any]]:
+    paths = (out / "connections").glob("*/*.parquet")
+    return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
 
 
 def test_the_command_takes_key_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
