@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from kafkascope.analyzer.conversation.context import Context
@@ -15,6 +16,7 @@ from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.brokers import ENDLESS, Brokers, Watched
 from kafkascope.analyzer.pipeline.keys import TaskKeys
 from kafkascope.analyzer.pipeline.segments import NAMES, STATE, rows_in, segments_of
+from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.numbers import connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import FACTS
@@ -40,23 +42,36 @@ def heads(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if len(seen) > KNOWN_FLOWS:
             seen.clear()
-        kept = pa.array([_begins(row, seen) for row in rows_in(batch)], pa.bool_())
-        yield batch.filter(kept)
+        found = (_head(row, seen) for row in rows_in(batch) if row.first >= 0)
+        yield record_batch([each for each in found if each is not None], SEGMENTS)
 
 
-def _begins(row: SegmentRow, seen: Counter[bytes]) -> bool:
-    """Return whether the beginning of a direction is in a row; whole rows stay."""
-    if row.first < 0:
-        return False
+def _head(row: SegmentRow, seen: Counter[bytes]) -> tuple[Any, ...] | None:
+    """Return a row with the packets that are at the beginning of their direction; None without."""
+    flows = row.flows
     packets = row.packets
     if (packets["flags"] & SYN).any():
-        for flow in row.flows:
+        # A connection begins somewhere in it.
+        payload = bytes(row.payload)
+        for flow in flows:
             del seen[flow]
-    wanted = any(seen[flow] < HEAD_BYTES for flow in row.flows)
-    if wanted:
-        for number, flow in enumerate(row.flows):
-            seen[flow] += int(packets["captured"][packets["flow"] == number].sum())
-    return wanted
+    elif all(seen[flow] >= HEAD_BYTES for flow in flows):
+        return None
+    else:
+        wanted = np.zeros(len(packets), np.bool_)
+        for number, flow in enumerate(flows):
+            mine = packets["flow"] == number
+            ends = seen[flow] + np.cumsum(np.where(mine, packets["captured"], 0), dtype=np.int64)
+            wanted |= mine & (ends - packets["captured"] < HEAD_BYTES)
+            seen[flow] = int(ends[-1])
+        ends = np.cumsum(packets["captured"], dtype=np.int64)
+        bounds = np.stack([ends - packets["captured"], ends], 1)[wanted].tolist()
+        payload = b"".join(row.payload[start:end] for start, end in bounds)
+        packets = packets[wanted]
+        if not len(packets):
+            return None
+    names = b"".join(bytes((len(flow),)) + flow for flow in flows)
+    return row.flow_id, int(packets["packet"][0]), names, packets.tobytes(), payload
 
 
 def notes_in(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -17,17 +18,23 @@ import pytest
 from kafkascope.analyzer.pipeline import keys as shared
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.flows import setting_of
+from kafkascope.analyzer.pipeline.heads import HEAD_BYTES, heads
 from kafkascope.analyzer.pipeline.job import job_of
 from kafkascope.analyzer.pipeline.keys import Agreement
+from kafkascope.analyzer.pipeline.places import open_anywhere
+from kafkascope.analyzer.pipeline.segments import rows_in, segments, segments_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures import open_inputs
 from kafkascope.captures.errors import NotAllowed
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Packet
+from kafkascope.captures.packets.tcp import SYN
+from kafkascope.captures.parts.split import index
 from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made, tables
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, without
 from tests.analyzer.pipeline.test_stored import COMMANDS, lines_of, run
+from tests.captures.wires import Tape, conversation
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
@@ -57,6 +64,52 @@ def test_many_captures_at_once(logs: list[Path], tmp_path: Path) -> None:
     assert found == expected
     answered = [row for row in exchanges(tmp_path / "apart") if row["state"] == "answered"]
     assert len(answered) > 200 if logs == LOGS else 100 > len(answered) > 0
+
+
+PORTS = tuple(range(20_000, 28_000))
+"""Of all brokers: what else decides who is one may be known later or earlier behind damage."""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_traffic(seed: int, tmp_path: Path) -> None:
+    """Packets that are missing, twice, or in another order, and captures that begin later."""
+    random = Random(seed)
+    captures = encrypted()
+    packets = packets_of(Path(random.choice(captures)).name)
+    lost = random.choice([0.01, 0.04])
+    packets = [each for each in packets if random.random() > lost]
+    packets = [each for each in packets for _ in range(1 + (random.random() < 0.02))]
+    for at in range(len(packets) - 3):
+        if random.random() < 0.03:
+            one, other = packets[at], packets[at + random.randint(1, 3)]
+            packets[at] = other._replace(time_ns=one.time_ns)
+    names = [str(written(packets, tmp_path / "damaged.pcapng"))]
+    options = {"decode_as": PORTS, **MORE}
+    expected, _ = made(names, tmp_path / "plain", keys=read_key_logs(LOGS), **options)
+    apart = Apart(1 + seed % 4)
+    size = random.choice([3000, 20_000])
+    found, _ = made(names, tmp_path / "apart", apart, size, keys=read_key_logs(LOGS), **options)
+    assert found == expected
+
+
+@pytest.mark.parametrize("block", [4000, 50_000, 1 << 20])
+def test_of_long_connections_the_beginnings_are_looked_at(block: int, tmp_path: Path) -> None:
+    both = Tape()
+    both.frames = [each for _ in range(2) for each in conversation(rounds=900, size=600).frames]
+    path = tmp_path / "long.pcap"
+    path.write_bytes(both.pcap())
+    (split,) = index(str(path), open_anywhere).splits
+    whole = list(segments(str(path), split, block_bytes=block))
+    connections, kept = 0, Counter[tuple[int, bytes]]()
+    for row in (row for batch in heads(whole) for row in rows_in(batch)):
+        assert row.payload.nbytes == row.packets["captured"].sum()
+        for each in segments_of(row):
+            connections += each.flags == SYN
+            kept[connections, each.flow] += len(each.payload)
+    assert len(kept) == 4
+    for size in kept.values():
+        assert HEAD_BYTES <= size < HEAD_BYTES + 2 * block
+    assert sum(kept.values()) < 2 * sum(each.nbytes for each in whole) / 3 or block > 100_000
 
 
 def encrypted() -> list[str]:
