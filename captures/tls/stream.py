@@ -45,6 +45,7 @@ MOST_SKIPPED: Final = 32
 MOST_BAD: Final = 3
 """Records in a row that do not authenticate, before the next one is searched for."""
 MOST_ALERTS: Final = 4
+NO_KEY_LOG: Final = "no key log was given (--keylog)"
 
 _start = attrgetter("start")
 
@@ -159,7 +160,7 @@ class TlsStream(Resumable):
         if self.midstream:
             self._begin_midstream()
         elif self._keys.log is None:
-            self._fail("no-key-log", "no key log was given (--keylog)")
+            self._fail("no-key-log", NO_KEY_LOG)
 
     def dump(self) -> Dump:
         """Return the state, without keys."""
@@ -570,8 +571,9 @@ class TlsStream(Resumable):
     def _unreadable(self, epoch: Epoch, record: int, *, secret: bool) -> None:
         """Say why an epoch cannot be read. `secret`: the key log had one, which did not fit."""
         if self._keys.log is None:
-            return
-        if secret:
+            # There was one while a state was made that this goes on with.
+            self._say("no-key-log", NO_KEY_LOG)
+        elif secret:
             self._say(
                 "bad-secret",
                 f"authentication failed at record {record}: the key log's secret for client random "
@@ -679,7 +681,7 @@ class TlsStream(Resumable):
         for side in self._sides:
             side.search = Search.anywhere()
         if self._keys.log is None:
-            self._fail("no-key-log", "no key log was given (--keylog)")
+            self._fail("no-key-log", NO_KEY_LOG)
         else:
             self._say("no-handshake", "the capture begins behind the handshake")
 

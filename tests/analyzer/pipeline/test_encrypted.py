@@ -176,6 +176,21 @@ def test_what_resumes_or_goes_on_in_another_file(name: str, tmp_path: Path) -> N
     assert len(tables(out)["connections"]) == len(whole["connections"])
 
 
+def test_a_batch_without_the_key_log_says_so(tmp_path: Path) -> None:
+    logs = [CAPTURES / "tls13-keyupdate-client.keys"]
+    first, *rest = rotated("tls13-keyupdate-client.pcap.gz", tmp_path, 60)
+    spool, out = tmp_path / "spool", tmp_path / "out"
+    spool.mkdir()
+    shutil.copy(first, spool)
+    caught(spool, out, NOW, keys=read_key_logs(logs))
+    for path in rest:
+        shutil.copy(path, spool)
+    caught(spool, out, LAST)
+    told = {row["tls_error"]: row["exchanges"] for row in connections(out)}
+    assert told.keys() == {"no-key-log"}
+    assert any(told.values())
+
+
 def leaks(folder: Path, logs: Iterable[Path]) -> Iterator[str]:
     """Yield the names of files that hold a secret of key logs, in some form."""
     secrets = {
