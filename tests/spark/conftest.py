@@ -17,8 +17,6 @@ SETTINGS = {
     # Python and the JVM find each other late on a busy machine; 15 s are usual.
     "spark.python.authenticate.socketTimeout": "300s",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.eventLog.enabled": "true",
-    "spark.eventLog.compress": "false",
 }
 """Short code paths of the JVM: what is tested is Python."""
 
@@ -34,6 +32,7 @@ def spark(events: Path) -> Iterator[Any]:
     need("java")
     from kafkascope.analyzer.spark.session import session
 
-    settings = {**SETTINGS, "spark.eventLog.dir": events.as_uri()}
-    with session(master="local[2]", settings=settings) as found:
+    log = {"enabled": "true", "compress": "false", "dir": events.as_uri()}
+    settings = {f"spark.eventLog.{name}": value for name, value in log.items()}
+    with session(master="local[2]", settings={**SETTINGS, **settings}) as found:
         yield found
