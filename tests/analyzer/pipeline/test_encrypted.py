@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from base64 import b64encode
 from collections import Counter
@@ -64,6 +65,26 @@ def test_many_captures_at_once(logs: list[Path], tmp_path: Path) -> None:
     assert found == expected
     answered = [row for row in exchanges(tmp_path / "apart") if row["state"] == "answered"]
     assert len(answered) > 200 if logs == LOGS else 100 > len(answered) > 0
+
+
+def test_secrets_of_other_traffic_open_nothing(tmp_path: Path) -> None:
+    """Under the right names, so that each is tried."""
+    wrong = tmp_path / "wrong.keys"
+    text = "".join(log.read_text() for log in LOGS)
+    wrong.write_text(re.sub(r"[0-9a-fA-F]$", lambda last: "01"[last[0] == "0"], text, flags=re.M))
+    captures = [each for each in encrypted() if "dsb" not in each]
+    expected, _ = made(captures, tmp_path / "plain", keys=read_key_logs([wrong]))
+    check_against_export(tmp_path / "plain", captures, keylog=[wrong])
+    found, _ = made(captures, tmp_path / "apart", Apart(), 9_000, keys=read_key_logs([wrong]))
+    assert counted(found) == counted(expected)
+    assert exchanges(tmp_path / "apart") == []
+    errors = {row["tls_error"] for row in connections(tmp_path / "apart")}
+    assert "bad-secret" in errors
+
+
+def counted(rows: dict[str, list[Any]]) -> str:
+    """Rows without what other connections have claimed while bytes were held up."""
+    return re.sub(r"\d+ secrets of the key log", "N secrets of the key log", repr(rows))
 
 
 PORTS = tuple(range(20_000, 28_000))
