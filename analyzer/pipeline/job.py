@@ -164,7 +164,12 @@ def job_of(
     before = before or Before()
     first_frame = before.packets + 1
     files = []
+    known: dict[bytes, None] = {}
     for number, name in enumerate(order, before.files):
+        # Rotated files may each have the whole key log.
+        own = indexes[name].secrets
+        indexes[name].secrets = [each for each in own if each[1] not in known]
+        known.update(dict.fromkeys(data for _, data in own))
         file = File(number, name, size_of(name), fingerprint_of(name), indexes[name], first_frame)
         first_frame += file.index.packets
         files.append(file)

@@ -257,6 +257,20 @@ def test_a_key_log_inside_counts_from_where_it_stands(late: int, tmp_path: Path)
     assert len(told) == {0: 24, 60: 18, 175: 0}[late]
 
 
+def test_a_key_log_in_each_of_many_files_is_kept_once(tmp_path: Path) -> None:
+    packets = packets_of("tls13-psk.pcap.gz")
+    log = (CAPTURES / "tls13-psk.keys").read_bytes()
+    parts = [packets[:50], packets[50:100], packets[100:]]
+    paths = [written(part, tmp_path / f"{n}.pcapng", log) for n, part in enumerate(parts)]
+    names = [str(each) for each in paths]
+    job = job_of(names, TableOptions())
+    assert [len(file.index.secrets) for file in job.files] == [1, 0, 0]
+    expected, _ = made(names, tmp_path / "plain")
+    found, _ = made(names, tmp_path / "apart", Apart())
+    assert found == expected
+    assert len(exchanges(tmp_path / "apart")) == 25
+
+
 def test_tasks_get_what_they_need_and_never_say_it() -> None:
     logs = [CAPTURES / "tls12-tickets.keys", CAPTURES / "tls13-mutual.keys"]
     log = read_key_logs(logs)
