@@ -17,6 +17,7 @@ from typing import Final
 
 from kafkascope.captures.errors import CaptureError, NotAllowed
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.opening import has_come
 from kafkascope.captures.inputs.spool import Spool
 
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
@@ -82,6 +83,10 @@ class _Program:
         for line in self._process.stderr:
             self._said = [*self._said[-20:], line.decode(errors="replace")]
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for the program to write something, or to end; return whether it did."""
+        return has_come(self._descriptor, seconds)
+
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Read what the program writes; raise its complaint when it ends without a packet."""
         size = os.readv(self._descriptor, [buffer])
@@ -121,6 +126,10 @@ class _Sniffer:
             self._socket = conf.L2listen(iface=interface, filter=capture_filter or None)
         except (OSError, Scapy_Exception) as error:
             raise refusal(interface, sys.executable, str(error)) from None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a packet; return whether there is one."""
+        return bool(self._buffer) or has_come(self._socket.fileno(), seconds)
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Read the next packet, with a record header before it."""

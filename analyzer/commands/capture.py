@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafkascope.analyzer.commands.options import KEYLOG, key_logs
 from kafkascope.analyzer.terminal import say, status
 
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.files import Source
+    from kafkascope.captures.inputs.keylogs import KeyLogFollower
 
 EVERY: Final = 1.0
 """Seconds between two lines about rates."""
@@ -30,6 +32,7 @@ EVERY: Final = 1.0
 @click.option(
     "--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after so long."
 )
+@KEYLOG
 @click.option("-q", "--quiet", is_flag=True, help="No rates on stderr.")
 def capture(
     interface: str,
@@ -37,6 +40,7 @@ def capture(
     output: str,
     count: int | None,
     seconds: float | None,
+    keylog: tuple[str, ...],
     quiet: bool,
 ) -> int:
     """Capture packets of an interface into a file, until ctrl+c. Captures through dumpcap or
@@ -47,6 +51,7 @@ def capture(
       kafkascope capture -i any -w kafka.pcapng --for 60
       kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
     """
+    from kafkascope.captures.inputs.keylogs import follow_key_logs
     from kafkascope.captures.inputs.private import PrivateFile, is_special
     from kafkascope.captures.inputs.tee import Tee
     from kafkascope.captures.live import open_interface
@@ -54,12 +59,13 @@ def capture(
     path = Path(output)
     if path.exists() and not is_special(path):
         raise click.UsageError(f"{path} is there already; choose another name")
+    log = follow_key_logs(key_logs(keylog))
     # The file appears when there is something to write: not where capturing is not allowed.
     copy = PrivateFile(path, buffering=0)
     tee = Tee(copy, capacity=1 << 20)
     try:
         source = open_interface(interface, capture_filter, spool=tee)
-        watched = _Watched(source, quiet, seconds)
+        watched = _Watched(source, log, quiet, seconds)
         try:
             watched.run(count)
         finally:
@@ -74,8 +80,11 @@ def capture(
 class _Watched:
     """A capture that goes on, and somebody who says how."""
 
-    def __init__(self, source: Source, quiet: bool, seconds: float | None) -> None:
+    def __init__(
+        self, source: Source, log: KeyLogFollower | None, quiet: bool, seconds: float | None
+    ) -> None:
         self._source = source
+        self._log = log
         self._quiet = quiet
         self._seconds = seconds
         self._exchanges = 0
@@ -93,7 +102,7 @@ class _Watched:
         teller = threading.Thread(target=self._tell, daemon=True)
         teller.start()
         try:
-            for _ in Capture(self._source).exchanges():
+            for _ in Capture(self._source, log=self._log).exchanges():
                 self._exchanges += 1
                 if count is not None and self._exchanges >= count:
                     break

@@ -169,6 +169,12 @@ def _fields(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
     return [name for name in names if name.startswith(incomplete.lower())]
 
 
+KEYLOG: Final = click.option(
+    "--keylog",
+    multiple=True,
+    metavar="FILE",
+    help="Decrypt TLS with a key log (see `kafkascope keys`); env: the one of SSLKEYLOGFILE.",
+)
 _OPTIONS: Final = {
     "inputs": click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
     "filter_text": click.option(
@@ -200,12 +206,7 @@ _OPTIONS: Final = {
         metavar="tcp.port==N,kafka",
         help="Decode a port as Kafka.",
     ),
-    "keylog": click.option(
-        "--keylog",
-        multiple=True,
-        metavar="FILE",
-        help="Decrypt TLS with a key log (see `kafkascope keys`); env: the one of SSLKEYLOGFILE.",
-    ),
+    "keylog": KEYLOG,
     "output": click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
     "form": click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl."),

@@ -17,14 +17,22 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
 from kafkascope.analyzer.model import Exchange
-from kafkascope.captures import CutShort, Source, Spool, open_inputs, streams
-from kafkascope.captures.inputs.keylogs import read_key_logs
+from kafkascope.captures import CutShort, Source, Spool, open_inputs
+from kafkascope.captures.inputs.keylogs import (
+    EVERY,
+    KeyLogFollower,
+    follow_key_logs,
+    read_key_logs,
+)
+from kafkascope.captures.inputs.opening import is_live
 from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
+from kafkascope.captures.streams.streams import batches
 from kafkascope.captures.tls.sources import KeySources
 
 if TYPE_CHECKING:
+    from kafkascope.captures.errors import CaptureError
     from kafkascope.captures.tls.keylog import KeyLog
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -60,12 +68,18 @@ class Capture:
         *,
         decode_as: Iterable[int] = (),
         legs: Legs = "client",
-        log: KeyLog | None = None,
+        log: KeyLog | KeyLogFollower | None = None,
     ) -> None:
-        """`log`: what TLS is decrypted with; key logs inside the input need no option."""
+        """`log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
+        inside the input need no option."""
         self.source = source
         self.context = Context(decode_as)
-        self.context.keys = KeySources(log, source.secrets)
+        self._follower: KeyLogFollower | None = None
+        if isinstance(log, KeyLogFollower):
+            self._follower, log = log, log.log
+            source.patience = EVERY
+        growing = self._follower is not None
+        self.context.keys = KeySources(log, source.secrets, growing=growing)
         self.context.fingerprints = [fingerprint(name) for name in source.names]
         self.context.remarks = source.remarks
         self._conversations = Conversations(self.context)
@@ -93,6 +107,8 @@ class Capture:
     def close(self) -> None:
         """Release files and temporary space."""
         self.source.close()
+        if self._follower is not None:
+            self._follower.close()
         if self._plaintext is not None:
             self._plaintext.close()
 
@@ -115,36 +131,51 @@ class Capture:
         names = self.context.names
         both = self.legs == "both"
         listener, named, watch = self.listener, self.named, self.watch
+        follower = self._follower
         try:
-            for event in streams(self.source, named=named):
-                if not both and event.connection.interface_comment == BROKER_LEG:
-                    continue
-                if type(event) is Chunk:
-                    if named is not None and not event.offset:
-                        for each in in_chunk(event):
-                            named(each)
-                elif watch is not None and isinstance(event, (Opened, Closed)):
-                    watch(event)
-                if listener is not None:
-                    listener.event(event)
-                for exchange in feed(event):
+            for batch in batches(self.source, named=named):
+                for event in batch:
+                    if not both and event.connection.interface_comment == BROKER_LEG:
+                        continue
+                    if type(event) is Chunk:
+                        if named is not None and not event.offset:
+                            for each in in_chunk(event):
+                                named(each)
+                    elif watch is not None and isinstance(event, (Opened, Closed)):
+                        watch(event)
                     if listener is not None:
-                        listener.exchange(exchange)
-                    if exchange.api_key == FETCH:
-                        learn_from_log(exchange, names)
-                    yield exchange
+                        listener.event(event)
+                    for exchange in feed(event):
+                        if listener is not None:
+                            listener.exchange(exchange)
+                        if exchange.api_key == FETCH:
+                            learn_from_log(exchange, names)
+                        yield exchange
+                if follower is not None and (seconds := follower.poll()) is not None:
+                    yield from self._late(self._conversations.look_again(seconds))
         except CutShort as error:
             self.damage = error
         yield from self.in_flight()
 
     def in_flight(self) -> list[Exchange]:
-        """Return the exchanges without a response when reading ends, also after ctrl+c in
-        `exchanges`."""
-        found = self._conversations.finish()
-        if self.listener is not None:
-            for exchange in found:
+        """Return the exchanges that come when reading ends, also after ctrl+c in `exchanges`:
+        without a response, or of connections that waited for secrets until then."""
+        if self._follower is not None:
+            self._follower.finish()
+        return self._late(self._conversations.finish())
+
+    def _late(self, found: list[Exchange]) -> list[Exchange]:
+        """Tell exchanges that no event completed."""
+        for exchange in found:
+            if self.listener is not None:
                 self.listener.exchange(exchange)
+            if exchange.api_key == FETCH:
+                learn_from_log(exchange, self.context.names)
         return found
+
+    def key_log_errors(self) -> list[CaptureError]:
+        """Return why key logs that are followed cannot be read by now."""
+        return [] if self._follower is None else self._follower.errors()
 
 
 def open_capture(
@@ -154,14 +185,18 @@ def open_capture(
     legs: Legs = "client",
     spool: Spool | None = None,
     keylog: Iterable[PathLike] = (),
+    grows: bool = False,
 ) -> Capture:
     """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
 
     `decode_as`: ports that carry Kafka, whatever the bytes look like. `spool` keeps input that
-    cannot be read twice. `keylog`: paths of key logs.
+    cannot be read twice. `keylog`: paths of key logs, which are followed where packets arrive while
+    they are read, or a file `grows`.
     """
-    log = read_key_logs(keylog)
-    return Capture(open_inputs(paths, spool=spool), decode_as=decode_as, legs=legs, log=log)
+    names = list(paths)
+    live = grows or any(is_live(os.fspath(name)) for name in names)
+    log = follow_key_logs(keylog) if live else read_key_logs(keylog)
+    return Capture(open_inputs(names, spool=spool), decode_as=decode_as, legs=legs, log=log)
 
 
 def fingerprint(name: str) -> bytes:

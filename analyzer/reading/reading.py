@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 import time
 from collections import deque
@@ -25,6 +23,7 @@ from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks,
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import safe
+from kafkascope.captures.inputs.opening import is_live
 from kafkascope.captures.inputs.spool import Spool
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Reading:
                 if kept is not None:
                     kept.close()
                 raise
-        self.live = any(map(_is_live, options.inputs))
+        self.live = any(map(is_live, options.inputs))
         """Whether packets arrive during the reading, so that lines are shown at once."""
         # Live lines are shown at once, and `time.delta` depends on the order of all exchanges.
         late = asked.late and self.stored is None and not self.live
@@ -277,6 +276,8 @@ class Reading:
         if self.options.quiet and cut:
             say(f"{snaplen(self.capture)}")
         if not self.options.quiet:
+            for error in self.capture.key_log_errors() if self.stored is None else ():
+                say(f"{error}")
             if not self.exchanges_read and self.code != INTERRUPTED:
                 say(f"{nothing_found(self.capture)}")
             if len(self._sides) == 1 and self.options.count is None:
@@ -351,7 +352,7 @@ def _found(options: ReadOptions) -> Evidence:
     from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.findings.evidence import Evidence
 
-    if any(name == "-" or _is_live(name) for name in options.inputs):
+    if any(name == "-" or is_live(name) for name in options.inputs):
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
     findings = Findings()
     legs: Legs = "both" if options.both_legs else "client"
@@ -375,14 +376,6 @@ def problems_said(problems: list[Problem], options: ReadOptions) -> None:
         say(f"{safe(str(problem))}")
     if len(problems) > SHOWN_PROBLEMS:
         say(f"{len(problems)} such problems in all")
-
-
-def _is_live(name: str) -> bool:
-    try:
-        mode = (os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()).st_mode
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 
 class Progress:

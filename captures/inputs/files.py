@@ -19,6 +19,8 @@ from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import (
     STDIN,
     Again,
+    Impatient,
+    Live,
     format_of,
     is_capture,
     is_regular,
@@ -93,6 +95,9 @@ class Source:
         """Damage by file index, as far as files were read."""
         self.secrets: list[DecryptionSecrets] = []
         """Secrets blocks, in the order in which they were read."""
+        self.patience: float | None = None
+        """Seconds without a byte after which `blocks` yields a block without records, where bytes
+        come as they are made, and are not compressed; None: it waits for more."""
         self.remarks = Remarks()
         """Comments of packets of our own recordings, as far as they were read."""
         self.told: tuple[FileGap, ...] | None = None
@@ -217,6 +222,8 @@ class Source:
         if opened is None and self.opener is not None and is_regular(name):
             stream = self.opener(index, name)
         stream, head, inflated = open_stream(name, stream)
+        if self.patience is not None and isinstance(stream, Live):
+            stream = Impatient(stream, stream, self.patience)
         try:
             spool = self.spool if inflated or opened or not is_regular(name) else None
             if spool is not None:
@@ -289,7 +296,10 @@ class Source:
                         return
                 elif not positions:
                     break
-            if window.more(format_.wanted(window.buffer, window.at, window.end)):
+            more = window.more(format_.wanted(window.buffer, window.at, window.end))
+            if more is None:
+                yield Block(index, format_, window.buffer, window.base, [], self._number)
+            if more is not False:
                 continue
             if window.at == window.end:
                 return

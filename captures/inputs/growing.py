@@ -68,6 +68,8 @@ class Pace:
         """The first reader waits at the end of a file that is being written."""
         self.stopped = False
         """Set by others to let the first reader end where it is."""
+        self.impatient = False
+        """The first reader is told when nothing comes for a while: see `Source.patience`."""
         self.pausing: Callable[[], None] = lambda: None
         """Called in the second reader before it waits for more."""
         self.resting: Callable[[], None] = lambda: None
@@ -102,7 +104,7 @@ class Pace:
         self._over.update(range(self._last + 1))
         self._free.set()
 
-    def _lead(self, index: int, name: str, raw: Stream, buffer: memoryview) -> int:
+    def _lead(self, index: int, name: str, raw: Stream, buffer: memoryview) -> int | None:
         """Read the next bytes of the file; 0 at its end, once nobody writes it any more."""
         self._free.clear()
         while True:
@@ -117,6 +119,8 @@ class Pace:
                     self._free.set()
                     self.resting()
                     time.sleep(PAUSE)
+                    if self.impatient:
+                        return None
                     continue
             self._free.clear()  # the end, too, is told by the first reader first
             if size:
@@ -143,12 +147,12 @@ class Pace:
 class _Reader:
     """The stream of one reader: `fill(buffer, at)` reads bytes from offset `at` on."""
 
-    def __init__(self, raw: Stream, fill: Callable[[memoryview, int], int]) -> None:
+    def __init__(self, raw: Stream, fill: Callable[[memoryview, int], int | None]) -> None:
         self._fill, self._at = fill, 0
         self.close = raw.close
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`; 0 at the end."""
         size = self._fill(buffer, self._at)
-        self._at += size
+        self._at += size or 0
         return size

@@ -35,7 +35,8 @@ class Stream(Protocol):
     """The part of a file's interface that reading needs."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill some of `buffer`; 0 at the end."""
+        """Fill some of `buffer`; 0 at the end, None where nothing comes for a while and whoever
+        reads wants to know that (`Source.patience`)."""
 
     def close(self) -> None:
         """Free what the stream holds."""
@@ -105,7 +106,8 @@ class _Source:
 
     def read(self, inside: bool) -> bytes:
         """Return some bytes; none at the end, where CutShort is raised `inside` of something."""
-        size = self._stream.readinto(self._buffer) or 0
+        while (size := self._stream.readinto(self._buffer)) is None:
+            pass
         if not size and inside:
             where = f"after byte {self._at} of the compressed file"
             raise CutShort(f"{self._name} is cut short {where}")

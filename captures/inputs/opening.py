@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import stat
 from io import FileIO
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from kafkascope.captures.errors import CutShort, NotACapture
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
@@ -54,6 +55,15 @@ def is_regular(name: str) -> bool:
     return stat.S_ISREG(mode)
 
 
+def is_live(name: str) -> bool:
+    """Whether bytes arrive while they are read: through a pipe, or from a terminal."""
+    try:
+        mode = (os.fstat(0) if name == STDIN else os.stat(name)).st_mode  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
 def unreadable(name: str, error: OSError) -> NotACapture:
     """Return the error for a path that cannot be read, as a sentence."""
     if error.errno == errno.ENOENT:
@@ -76,12 +86,41 @@ class _File:
             raise unreadable(spoken(name), error) from None
         self.close = self._raw.close
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for something to read, or the end; return whether there is."""
+        return has_come(self._raw.fileno(), seconds)
+
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`, as soon as anything is there."""
         try:
             return self._raw.readinto(buffer)
         except OSError as error:
             raise unreadable(spoken(self._name), error) from None
+
+
+def has_come(descriptor: int, seconds: float) -> bool:
+    """Wait until a descriptor can be read without waiting; return whether it can."""
+    return bool(select.select([descriptor], [], [], seconds)[0])
+
+
+@runtime_checkable
+class Live(Protocol):
+    """A stream of bytes that somebody makes while they are read."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for something to read, or the end; return whether there is."""
+
+
+class Impatient:
+    """A live stream that tells when nothing comes for some seconds."""
+
+    def __init__(self, stream: Stream, live: Live, seconds: float) -> None:
+        self._stream, self._live, self._seconds = stream, live, seconds
+        self.close = stream.close
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill some of `buffer`; None where nothing came."""
+        return self._stream.readinto(buffer) if self._live.wait(self._seconds) else None
 
 
 def open_at(name: str, start: int) -> Stream:
@@ -117,9 +156,9 @@ def _head(stream: Stream) -> bytes:
     buffer = memoryview(bytearray(_HEAD_BYTES))
     while (want := size_of_header(head) or _HEAD_BYTES) > len(head):
         size = stream.readinto(buffer[: want - len(head)])
-        if not size:
+        if size == 0:
             break
-        head += buffer[:size]
+        head += buffer[: size or 0]
     return head
 
 

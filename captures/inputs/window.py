@@ -38,9 +38,9 @@ class Window:
         """Offset of `at` in the file."""
         return self.base + self.at
 
-    def more(self, wanted: int) -> bool:
+    def more(self, wanted: int) -> bool | None:
         """Read on, in a buffer that has room for `wanted` bytes from `at`; False at the end of the
-        stream."""
+        stream, None where nothing comes for a while."""
         keep = min(self.keep, self.at)
         rest, wanted = self.end - keep, wanted + self.at - keep
         if wanted > len(self.buffer) - SLACK:
@@ -53,13 +53,13 @@ class Window:
         self.at -= keep
         self.keep, self.end = 0, rest
         size = self._read(memoryview(self.buffer)[rest : len(self.buffer) - SLACK])
-        self.end += size
-        return size > 0
+        self.end += size or 0
+        return None if size is None else size > 0
 
     def fill(self, size: int) -> bool:
         """Read until there are so many bytes from `at` on; False when the stream ends before."""
         while self.end - self.at < size:
-            if not self.more(size):
+            if self.more(size) is False:
                 return False
         return True
 
@@ -73,16 +73,16 @@ class Window:
             self.at = self.keep = self.end = 0
         while size:
             read = self._read(memoryview(self.buffer)[: min(size, len(self.buffer) - SLACK)])
-            if not read:
+            if read == 0:
                 return False
-            self.base += read
-            size -= read
+            self.base += read or 0
+            size -= read or 0
         return True
 
-    def _read(self, room: memoryview) -> int:
-        size = self._stream.readinto(room) or 0
+    def _read(self, room: memoryview) -> int | None:
+        size = self._stream.readinto(room)
         if self._spool is not None:
-            self._spool.write(room[:size])
+            self._spool.write(room[: size or 0])
         return size
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kafkascope.captures.errors import CutShort
@@ -27,7 +27,16 @@ NUMPY_PACKETS: Final = 10_000
 def streams(
     source: Source, *, bulk: bool | None = None, named: Named | None = None
 ) -> Iterator[StreamEvent]:
-    """Yield all events of a source, in the order of its packets, as soon as these are read.
+    """Yield all events of a source, in the order of its packets, as soon as these are read."""
+    for batch in batches(source, bulk=bulk, named=named):
+        yield from batch
+
+
+def batches(
+    source: Source, *, bulk: bool | None = None, named: Named | None = None
+) -> Iterator[Iterable[StreamEvent]]:
+    """Yield the events of one block after the other; each has to be read before the next one. A
+    source without patience for silence gives none then (`Source.patience`).
 
     Damage costs only what is damaged: everything whole is delivered, connections are closed, then
     the first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path
@@ -47,13 +56,13 @@ def streams(
                 from kafkascope.captures.streams.scan import scan
 
                 events = scan(block, reassembler, source.statistics, named)
-            yield from one_by_one(block, reassembler, source, named) if events is None else events
+            yield one_by_one(block, reassembler, source, named) if events is None else events
             _sum_up(reassembler, source)
     except CutShort as error:
         damage = error
     for reason in reassembler.fragments.finish():
         source.statistics.skip(reason, 0)
-    yield from reassembler.finish(source.statistics.last_ns)
+    yield reassembler.finish(source.statistics.last_ns)
     if named is not None:
         # Names stand behind the packets as well, where a program adds them when it ends.
         _tell(formats, named)

@@ -109,9 +109,14 @@ class LogLines:
         self._tail = lines.pop()[: MOST_LINE + 1]
         return lines
 
+    @property
+    def rest(self) -> bytes:
+        """A last line that has no end yet."""
+        return (self._head or b"") + self._tail
+
     def finish(self) -> list[bytes]:
         """Return the last line, if it had no end. What comes then is another log."""
-        tail = (self._head or b"") + self._tail
+        tail = self.rest
         self._restart()
         return [tail] if tail else []
 

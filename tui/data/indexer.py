@@ -115,6 +115,7 @@ class Indexer:
         self.pace = Pace(len(names) - 1)
         self.capture.source.opener = self.pace.first
         if options["keylog"]:
+            self.pace.impatient = True
             return False  # decrypting once with bodies is faster than twice
         source = Source(names)
         source.opener = self.pace.second
@@ -380,15 +381,18 @@ def _spool(options: dict[str, Any]) -> Spool:
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:
     from kafkascope.analyzer.exchanges.offline import Capture, open_capture
-    from kafkascope.captures.inputs.keylogs import read_key_logs
+    from kafkascope.captures.inputs.growing import being_written
+    from kafkascope.captures.inputs.keylogs import follow_key_logs
 
     ports, legs, keylog = within(options["ports"]), options["legs"], options["keylog"]
     if options.get("interface"):
         from kafkascope.captures.live import open_interface
 
         source = open_interface(options["interface"], options["capture_filter"], spool=spool)
-        return Capture(source, decode_as=ports, legs=legs, log=read_key_logs(keylog))
-    return open_capture(options["inputs"], decode_as=ports, legs=legs, spool=spool, keylog=keylog)
+        return Capture(source, decode_as=ports, legs=legs, log=follow_key_logs(keylog))
+    inputs = options["inputs"]
+    grows = being_written(inputs[-1])
+    return open_capture(inputs, decode_as=ports, legs=legs, spool=spool, keylog=keylog, grows=grows)
 
 
 def main() -> None:
