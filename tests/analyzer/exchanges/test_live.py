@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ class Listing:
     def end(self, *, interrupt: bool = False) -> str:
         """End the input; return what was said."""
         if interrupt:
+            time.sleep(1)  # it is told a row at a time, and then waits for packets
             self.process.send_signal(signal.SIGINT)
         out, said = self.process.communicate()
         self.rows += map(json.loads, out.splitlines())
