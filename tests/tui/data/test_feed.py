@@ -331,6 +331,29 @@ def _told(feed: Feed, what: Callable[[Store], bool], seconds: float = LONG) -> S
     return feed.store
 
 
+def test_of_live_input_rows_come_when_their_secrets_do(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    late, keys = tmp_path / "keys.log", ENCRYPTED / "tls13-psk.keys"
+    feed = Feed(["-"], stdin=ours, keylog=[str(late)])
+    os.close(ours)
+    pipe = os.fdopen(theirs, "wb")
+    try:
+        pipe.write(gzip.decompress((ENCRYPTED / "tls13-psk.pcap.gz").read_bytes()))
+        pipe.flush()
+        _told(feed, lambda store: store.progress.read > 0)
+        assert not len(feed.store)
+        late.write_bytes(keys.read_bytes())
+        rows = rows_of(ENCRYPTED / "tls13-psk.pcap.gz", str(keys))
+        found = _told(feed, lambda store: len(store) >= len(rows))
+        assert sorted(found.session.row(index).time_ns for index in range(len(found))) == sorted(
+            row.time_ns for row in rows
+        )
+        assert not found.progress.done
+    finally:
+        pipe.close()
+        feed.close()
+
+
 def test_a_file_that_is_written_is_followed(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "growing.pcap"
     data = (SAMPLES / "libraries.pcap").read_bytes()
