@@ -301,13 +301,18 @@ def test_of_encrypted_input_without_end_old_rows_go(tmp_path: Path) -> None:
     keys = str(ENCRYPTED / "tls13-psk.keys")
     feed = Feed(["-"], stdin=ours, keylog=[keys], limit=10)
     os.close(ours)
+    gone = threading.Event()
 
     def write() -> None:
         with os.fdopen(theirs, "wb") as pipe:
             pipe.write(gzip.decompress((ENCRYPTED / "tls13-psk.pcap.gz").read_bytes()))
+            pipe.flush()
+            gone.wait(LONG)
 
     threading.Thread(target=write, daemon=True).start()
     try:
+        _told(feed, lambda store: store.session.dropped > 0 and len(store) <= 10)
+        gone.set()
         found = read_all(feed)
         rows = rows_of(ENCRYPTED / "tls13-psk.pcap.gz", keys)
         assert found.session.dropped
