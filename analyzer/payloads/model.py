@@ -1,0 +1,147 @@
+"""Schemas, what refers to them, and decoded values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+Format = Literal["avro", "protobuf", "json"]
+
+Source = Literal["folder", "registry", "capture"]
+"""Where a schema comes from. Files that the user names count as a folder."""
+
+Namespace = Literal["id", "globalId", "contentId", "guid", "fingerprint"]
+"""What numbers a schema: a registry that speaks Confluent's protocol, Apicurio by artifact,
+Apicurio by content, a uuid (Confluent's header form, AWS Glue), the CRC-64 of Avro's single
+objects."""
+
+Reason = Literal["unknown-schema", "does-not-fit", "surplus", "bad-schema"]
+
+
+class SchemaKey(NamedTuple):
+    """An identifier of a schema, as payloads name it."""
+
+    namespace: Namespace
+    value: int | str
+    """An int; of a guid its text in lower case, with hyphens."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace} {self.value}"
+
+
+class PayloadError(Exception):
+    """A key or value that could not be decoded, or a value that could not be encoded."""
+
+    def __init__(self, reason: Reason, text: str, *, path: str = "", offset: int = 0) -> None:
+        """`path`: of the field, `lines[2].price`; empty for the whole. `offset`: in bytes from the
+        start of the payload."""
+        super().__init__(text)
+        self.reason: Final = reason
+        self.text: Final = text
+        self.path: Final = path
+        self.offset: Final = offset
+
+    def moved(self, by: int) -> PayloadError:
+        """Return the error with an offset that counts from further ahead."""
+        return PayloadError(self.reason, self.text, path=self.path, offset=self.offset + by)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the error as record/1 has it."""
+        return {"reason": self.reason, "path": self.path, "offset": self.offset, "text": self.text}
+
+
+class Reference(NamedTuple):
+    """A schema's word for another one that it uses."""
+
+    name: str
+    """As the schema spells it: a full name of Avro, an import of Protobuf, a `$ref` of JSON."""
+    subject: str = ""
+    version: int = 0
+    """Of the schema that is meant; empty where nobody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema as it was registered."""
+
+    format: Format
+    text: str
+    """Avro and JSON: JSON. Protobuf: source text, or base64 of a FileDescriptorProto."""
+    keys: tuple[SchemaKey, ...] = ()
+    subjects: tuple[tuple[str, int], ...] = ()
+    """Subjects with the version that it is there; 0 where that is not known."""
+    references: tuple[Reference, ...] = ()
+    source: Source = "folder"
+    origin: str = ""
+    """Where exactly, for people: a path, a host and port, a topic."""
+
+
+class Exact(str):
+    """A decimal number as text: filters compare it as a number."""
+
+    __slots__ = ()
+
+
+class Moment(str):
+    """A time, date or timestamp as ISO 8601: filters compare it in the order of time."""
+
+    __slots__ = ()
+
+
+Value: TypeAlias = Any
+"""A decoded value, as orjson writes it: dict with names, list, str (`Exact`, `Moment`), int of any
+size up to 64 bits, finite float, bool, None; bytes are `{"base64": TEXT}`, NaN and the infinities
+"NaN", "Infinity", "-Infinity"."""
+
+
+class Piece(NamedTuple):
+    """A part of a payload and where its bytes are."""
+
+    name: str
+    """The field, or `[3]`; empty for the whole."""
+    type: str
+    """As the schema calls it."""
+    value: Value
+    """None for one with pieces, whose values stand there."""
+    begin: int
+    end: int
+    """Bytes, from the start of the payload."""
+    pieces: tuple[Piece, ...] = ()
+
+
+class Codec(Protocol):
+    """A schema, ready to decode payloads of one type."""
+
+    @property
+    def type_name(self) -> str:
+        """Name of the record, message, or title; empty where the schema has none."""
+
+    def decode(self, data: bytes) -> Value:
+        """Return the value; `PayloadError` where the bytes do not fit to the last one."""
+
+    def encode(self, value: Value) -> bytes:
+        """Return the bytes of a value in the form of `decode`; `PayloadError` where it does not
+        fit."""
+
+    def explain(self, data: bytes) -> Piece:
+        """Return the pieces of a payload with their bytes, as far as it can be read."""
+
+
+Selector: TypeAlias = "tuple[int, ...] | str | None"
+"""Which message of a Protobuf file: indexes, a full or simple name; None for the first."""
+
+
+class Compiled(Protocol):
+    """A schema with all that it refers to."""
+
+    def codec(self, which: Selector = None) -> Codec:
+        """Return what decodes one type of the schema; `PayloadError` where there is none such."""
+
+
+Lookup: TypeAlias = Callable[[str], str | None]
+"""Text of the schema that defines a name which no reference resolves; None if there is none."""
+
+Compile: TypeAlias = Callable[[str, Mapping[str, str], Lookup], Compiled]
+"""Compiles the text of a schema. The mapping has the texts of all that it refers to, directly or
+through others, by the name of the reference; `PayloadError` with reason `bad-schema`."""
