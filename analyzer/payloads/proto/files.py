@@ -1,0 +1,324 @@
+"""Puts a schema and all that it imports into a descriptor pool of its own."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkascope.analyzer.payloads.model import Lookup, PayloadError
+from kafkascope.analyzer.payloads.proto.grammar import parse
+
+MAX_TEXT: Final = 16 << 20
+"""Characters of a schema with its imports: more costs too much memory and time."""
+
+MAX_FILES: Final = 1000
+"""Files of a schema with its imports."""
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+
+WELL_KNOWN: Final = frozenset(
+    f"google/protobuf/{name}.proto"
+    for name in (
+        "any",
+        "api",
+        "descriptor",
+        "duration",
+        "empty",
+        "field_mask",
+        "source_context",
+        "struct",
+        "timestamp",
+        "type",
+        "wrappers",
+    )
+)
+"""Files that are part of protobuf: nobody registers them."""
+
+_ENUM: Final = 14
+_MESSAGE: Final = 11
+_GROUP: Final = 10
+_KEYS: Final = frozenset({3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 18})
+"""Types that the key of a map may have."""
+
+
+class Loaded(NamedTuple):
+    """A schema in its pool."""
+
+    pool: Any
+    file: Any
+    """FileDescriptor of the schema itself."""
+    protos: dict[str, Any]
+    """FileDescriptorProto of each file, by its name."""
+
+
+def proto_of(text: str, name: str) -> Any:
+    """Return the FileDescriptorProto of a schema's text: source, or base64 of one."""
+    from google.protobuf import descriptor_pb2, message
+
+    if len(text) > MAX_TEXT:
+        raise PayloadError(
+            "bad-schema", f"a schema of {len(text)} characters, more than {MAX_TEXT}"
+        )
+    if not text.strip() or not _BASE64.fullmatch(text):
+        return parse(text, name)
+    try:
+        data = base64.b64decode("".join(text.split()), validate=True)
+        out = descriptor_pb2.FileDescriptorProto.FromString(data)
+    except (binascii.Error, message.DecodeError) as error:
+        raise PayloadError("bad-schema", f"neither source text nor base64 of it: {error}") from None
+    out.name = out.name or name
+    return out
+
+
+def load(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> Loaded:
+    """Return the pool of a schema; `PayloadError` with reason `bad-schema`."""
+    return _Loading(text, dependencies, lookup).loaded()
+
+
+class _Loading:
+    def __init__(self, text: str, dependencies: Mapping[str, str], lookup: Lookup) -> None:
+        self._dependencies = dependencies
+        self._lookup = lookup
+        self._protos: dict[str, Any] = {}
+        self._same: dict[bytes, str] = {}
+        """Name of the first file that has a content: one file may be imported by two paths."""
+        self._paths: dict[str, str | None] = {}
+        """Name of the file behind each path of an import; None where nobody has it."""
+        self._missing: list[str] = []
+        self._left = MAX_TEXT - len(text)
+        self._main = self._add(text, "main.proto", own_name=True)
+        self._symbols: dict[str, int] = {}
+
+    def loaded(self) -> Loaded:
+        from google.protobuf import descriptor_pool
+
+        self._follow(self._main)
+        self._resolve()
+        for proto in self._protos.values():
+            for message, _ in _messages(proto):
+                _check_map(message)
+        pool = descriptor_pool.DescriptorPool()
+        for name in self._in_order():
+            try:
+                pool.AddSerializedFile(self._protos[name].SerializeToString())
+            except (TypeError, ValueError, KeyError) as error:
+                text = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")
+                raise PayloadError("bad-schema", text[:300]) from None
+        return Loaded(pool, pool.FindFileByName(self._main), self._protos)
+
+    def _add(self, text: str, name: str, own_name: bool = False) -> str:
+        """Take a text in; return the name under which it is there."""
+        proto = proto_of(text, name)
+        if own_name:
+            # No path of an import may lead to another file of the same name by chance.
+            name = proto.name
+        proto.name = ""
+        # Positions and comments: of no use, and large.
+        proto.ClearField("source_code_info")
+        proto.ClearField("service")
+        content = proto.SerializeToString(deterministic=True)
+        if content in self._same:
+            return self._same[content]
+        while name in self._protos:
+            name = f"{name}+"
+        proto.name = name
+        self._same[content] = name
+        self._protos[name] = proto
+        if len(self._protos) > MAX_FILES:
+            raise PayloadError("bad-schema", f"more than {MAX_FILES} files")
+        return name
+
+    def _follow(self, first: str) -> None:
+        """Take in all that a file imports."""
+        names = [first]
+        followed = set()
+        while names:
+            name = names.pop()
+            if name in followed:
+                continue
+            followed.add(name)
+            proto = self._protos[name]
+            found = [self._import(path) for path in proto.dependency]
+            known = [each for each in dict.fromkeys(found) if each is not None]
+            del proto.dependency[:], proto.public_dependency[:], proto.weak_dependency[:]
+            proto.dependency.extend(known)
+            names.extend(known)
+
+    def _import(self, path: str) -> str | None:
+        """Return the name of the file behind a path; None where nobody has it.
+
+        That is an error only if something of it is needed: many imports bring options alone.
+        """
+        if path not in self._paths:
+            text = self._dependencies.get(path)
+            if text is None and path in WELL_KNOWN:
+                text = _well_known(path)
+            elif text is None and path == self._main:
+                self._paths[path] = path
+                return path
+            elif text is None:
+                text = self._lookup(path)
+            if text is None:
+                self._missing.append(path)
+                self._paths[path] = None
+            else:
+                self._left -= len(text)
+                if self._left < 0:
+                    raise PayloadError(
+                        "bad-schema", f"more than {MAX_TEXT} characters with imports"
+                    )
+                self._paths[path] = self._add(text, path)
+        return self._paths[path]
+
+    def _resolve(self) -> None:
+        """Replace each name of a type by the full one that it stands for."""
+        done: set[str] = set()
+        while len(done) < len(self._protos):
+            todo = [name for name in self._protos if name not in done]
+            for name in todo:
+                self._collect(self._protos[name])
+            for name in todo:
+                done.add(name)
+                self._resolve_file(self._protos[name])
+
+    def _collect(self, proto: Any) -> None:
+        for message, full in _messages(proto):
+            self._symbols[full] = _MESSAGE
+            for enum in message.enum_type:
+                self._symbols[f"{full}.{enum.name}"] = _ENUM
+        for enum in proto.enum_type:
+            self._symbols[_join(proto.package, enum.name)] = _ENUM
+
+    def _resolve_file(self, proto: Any) -> None:
+        for field in proto.extension:
+            self._resolve_field(proto, field, proto.package)
+        for message, full in _messages(proto):
+            for field in message.field:
+                self._resolve_field(proto, field, full)
+            for field in message.extension:
+                self._resolve_field(proto, field, full)
+
+    def _resolve_field(self, proto: Any, field: Any, scope: str) -> None:
+        if field.extendee:
+            field.extendee = f".{self._full(proto, field, field.extendee, scope)}"
+        if field.type_name:
+            full = self._full(proto, field, field.type_name, scope)
+            field.type_name = f".{full}"
+            kind = self._symbols[full]
+            if kind == _ENUM or field.type != _GROUP:
+                field.type = kind
+
+    def _full(self, proto: Any, field: Any, name: str, scope: str) -> str:
+        """Return the full name of a type: the innermost scope that knows it counts."""
+        for full in _candidates(name, scope):
+            if full in self._symbols:
+                return full
+        # From outside to inside: packages are more often named from their root.
+        for full in reversed(list(_candidates(name, scope))):
+            text = self._lookup(full)
+            if text is not None:
+                self._left -= len(text)
+                if self._left < 0:
+                    raise PayloadError(
+                        "bad-schema", f"more than {MAX_TEXT} characters with imports"
+                    )
+                added = self._add(text, f"{full}.proto")
+                before = set(self._protos)
+                self._follow(added)
+                for each in (set(self._protos) - before) | {added}:
+                    self._collect(self._protos[each])
+                if full in self._symbols:
+                    if added not in proto.dependency and added != proto.name:
+                        proto.dependency.append(added)
+                    return full
+        missing = "".join(f"; {path} is not known" for path in self._missing[:3])
+        text = f"{_join(scope, field.name)}: the type {name[:100]} is not defined{missing}"
+        raise PayloadError("bad-schema", text[:400])
+
+    def _in_order(self) -> list[str]:
+        """Return the names of the files, each behind what it imports."""
+        order: list[str] = []
+        state: dict[str, bool] = {}
+        for first in self._protos:
+            stack = [(first, False)]
+            while stack:
+                name, leave = stack.pop()
+                if leave:
+                    state[name] = True
+                    order.append(name)
+                    continue
+                if name in state:
+                    if not state[name]:
+                        raise PayloadError("bad-schema", f"{name[:200]} imports itself")
+                    continue
+                state[name] = False
+                stack.append((name, True))
+                for each in self._protos[name].dependency:
+                    if state.get(each) is False:
+                        raise PayloadError("bad-schema", f"{each[:200]} imports itself")
+                    stack.append((each, False))
+        return order
+
+
+def _well_known(path: str) -> str:
+    module = importlib.import_module(f"{path.removesuffix('.proto').replace('/', '.')}_pb2")
+    return base64.b64encode(module.DESCRIPTOR.serialized_pb).decode("ascii")
+
+
+def _join(scope: str, name: str) -> str:
+    return f"{scope}.{name}" if scope else name
+
+
+def _candidates(name: str, scope: str) -> Iterator[str]:
+    """Yield the full names that a name may stand for, the innermost first."""
+    if name.startswith("."):
+        yield name[1:]
+        return
+    while scope:
+        yield f"{scope}.{name}"
+        scope = scope.rpartition(".")[0]
+    yield name
+
+
+def _messages(proto: Any) -> Iterator[tuple[Any, str]]:
+    """Yield each message of a file, those inside of others too, with its full name."""
+    stack = [(each, _join(proto.package, each.name)) for each in reversed(proto.message_type)]
+    while stack:
+        message, full = stack.pop()
+        yield message, full
+        stack.extend((each, f"{full}.{each.name}") for each in reversed(message.nested_type))
+
+
+def types_of(proto: Any) -> list[str]:
+    """Return the full names of the messages and enums of a FileDescriptorProto."""
+    out = [_join(proto.package, each.name) for each in proto.enum_type]
+    for message, full in _messages(proto):
+        if not message.options.map_entry:
+            out.append(full)
+            out += [f"{full}.{each.name}" for each in message.enum_type]
+    return out
+
+
+def _check_map(message: Any) -> None:
+    """Refuse a map's entry that is none: protobuf's code takes its two fields for given."""
+    if not message.options.map_entry:
+        return
+    fields = {each.number: each for each in message.field}
+    if (
+        len(message.field) != 2
+        or fields.keys() != {1, 2}
+        or fields[1].name != "key"
+        or fields[2].name != "value"
+        or fields[1].type not in _KEYS
+        or fields[2].type == _GROUP
+        or any(each.label != 1 for each in message.field)
+        or message.nested_type
+        or message.enum_type
+        or message.extension_range
+        or message.oneof_decl
+    ):
+        raise PayloadError("bad-schema", f"{message.name[:100]} is no entry of a map")

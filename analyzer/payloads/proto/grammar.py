@@ -1,0 +1,454 @@
+"""Parses the text of a `.proto` file into a FileDescriptorProto: proto2, proto3, editions.
+
+Names of types stay as they are written; `files` resolves them. What bytes and JSON forms do not
+depend on is skipped: services, custom options, default values, comments.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kafkascope.analyzer.payloads.proto.tokens import Tokens
+
+MAX_NESTED: Final = 32
+"""Messages inside of each other; protoc has the same limit."""
+
+_SCALARS: Final = {
+    "double": 1,
+    "float": 2,
+    "int64": 3,
+    "uint64": 4,
+    "int32": 5,
+    "fixed64": 6,
+    "fixed32": 7,
+    "bool": 8,
+    "string": 9,
+    "bytes": 12,
+    "uint32": 13,
+    "sfixed32": 15,
+    "sfixed64": 16,
+    "sint32": 17,
+    "sint64": 18,
+}
+"""Numbers of FieldDescriptorProto.Type."""
+
+_GROUP: Final = 10
+_MESSAGE: Final = 11
+_LABELS: Final = {"optional": 1, "required": 2, "repeated": 3}
+_END_OF_FIELDS: Final = 0x20000000
+_END_OF_EXTENSIONS_OF_SETS: Final = 0x7FFFFFFF
+_END_OF_VALUES: Final = 0x7FFFFFFF
+
+
+def parse(text: str, name: str) -> Any:
+    """Return the FileDescriptorProto of a source; `PayloadError` with the line where it is none."""
+    return _Parser(text, name).file()
+
+
+class _Parser:
+    def __init__(self, text: str, name: str) -> None:
+        from google.protobuf import descriptor_pb2
+
+        self._pb = descriptor_pb2
+        self._tokens = Tokens(text)
+        self._out = descriptor_pb2.FileDescriptorProto(name=name)
+        self._proto3 = False
+
+    def file(self) -> Any:
+        tokens, out = self._tokens, self._out
+        if tokens.next.text == "syntax":
+            self._syntax()
+        elif tokens.next.text == "edition":
+            self._edition()
+        while tokens.next.kind != "end":
+            if tokens.skip(";"):
+                continue
+            word = tokens.word("a declaration")
+            match word:
+                case "import":
+                    self._import()
+                case "package":
+                    out.package = tokens.name("a package")
+                    tokens.expect(";")
+                case "option":
+                    self._option(out)
+                case "service":
+                    tokens.word("a name")
+                    if tokens.next.text != "{":
+                        raise tokens.wrong("expected '{'")
+                    tokens.skip_balanced()
+                case "extend":
+                    self._extend(out.extension, out.message_type, 0)
+                case _:
+                    self._type(word, out.message_type, out.enum_type, 0)
+        return out
+
+    def _syntax(self) -> None:
+        tokens = self._tokens
+        tokens.take()
+        tokens.expect("=")
+        at = tokens.next.begin
+        syntax = tokens.string("proto2 or proto3")
+        if syntax not in ("proto2", "proto3"):
+            raise tokens.error(f"unknown syntax {syntax[:40]!r}", at)
+        tokens.expect(";")
+        self._proto3 = syntax == "proto3"
+        if self._proto3:
+            self._out.syntax = syntax
+
+    def _edition(self) -> None:
+        tokens = self._tokens
+        tokens.take()
+        tokens.expect("=")
+        at = tokens.next.begin
+        edition = tokens.string("an edition")
+        try:
+            self._out.edition = self._pb.Edition.Value(f"EDITION_{edition}")
+        except ValueError:
+            raise tokens.error(f"unknown edition {edition[:40]!r}", at) from None
+        self._out.syntax = "editions"
+        tokens.expect(";")
+
+    def _import(self) -> None:
+        tokens, out = self._tokens, self._out
+        # `import option` (edition 2024) brings options only.
+        kind = tokens.take().text if tokens.next.text in ("public", "weak", "option") else ""
+        path = tokens.string("a path")
+        tokens.expect(";")
+        if kind == "option":
+            return
+        if kind == "public":
+            out.public_dependency.append(len(out.dependency))
+        elif kind == "weak":
+            out.weak_dependency.append(len(out.dependency))
+        out.dependency.append(path)
+
+    def _type(self, word: str, messages: Any, enums: Any, depth: int) -> None:
+        tokens = self._tokens
+        if word in ("export", "local") and tokens.next.text in ("message", "enum"):
+            word = tokens.take().text
+        if word == "message":
+            message = messages.add(name=tokens.word("a name"))
+            self._message(message, depth + 1)
+        elif word == "enum":
+            self._enum(enums.add(name=tokens.word("a name")))
+        else:
+            raise tokens.wrong(f"{word[:40]!r} begins no declaration")
+
+    def _message(self, message: Any, depth: int) -> None:
+        tokens = self._tokens
+        if depth > MAX_NESTED:
+            raise tokens.wrong(f"messages nested deeper than {MAX_NESTED}")
+        tokens.expect("{")
+        optional: list[Any] = []
+        while not tokens.skip("}"):
+            if tokens.skip(";"):
+                continue
+            # A field's type may have the name of a keyword: `message` or `enum` never do, others
+            # are told by what follows.
+            at = tokens.next
+            word = tokens.name("a field")
+            following = tokens.next
+            if (word in ("message", "enum") and following.kind == "word") or (
+                word in ("export", "local")
+                and following.text in ("message", "enum")
+                and self._out.syntax == "editions"
+            ):
+                self._type(word, message.nested_type, message.enum_type, depth)
+            elif word == "option" and (following.kind == "word" or following.text == "("):
+                self._option(message)
+            elif word == "extend" and (following.kind == "word" or following.text == "."):
+                self._extend(message.extension, message.nested_type, depth)
+            elif word == "oneof" and following.kind == "word":
+                self._oneof(message, depth)
+            elif word == "extensions" and following.kind == "number":
+                self._ranges(message.extension_range, message)
+            elif word == "reserved" and following.kind in ("number", "text", "word"):
+                if not self._reserved(message, at.begin):
+                    self._field(message.field, message.nested_type, word, None, depth)
+            elif word in _LABELS and (following.kind == "word" or following.text == "."):
+                field = self._labelled(message.field, message.nested_type, word, depth)
+                if word == "optional" and self._proto3:
+                    field.proto3_optional = True
+                    optional.append(field)
+            else:
+                self._field(message.field, message.nested_type, word, None, depth)
+        self._synthetic(message, optional)
+        self._close_sets(message)
+
+    def _synthetic(self, message: Any, optional: list[Any]) -> None:
+        """Give each optional field of proto3 the oneof that protoc makes for it."""
+        if not optional:
+            return
+        names = {each.name for each in (*message.field, *message.oneof_decl)}
+        for field in optional:
+            name = field.name if field.name.startswith("_") else f"_{field.name}"
+            while name in names:
+                name = f"X{name}"
+            names.add(name)
+            field.oneof_index = len(message.oneof_decl)
+            message.oneof_decl.add(name=name)
+
+    def _close_sets(self, message: Any) -> None:
+        """`max` of an extension range is further away in messages of the old set format."""
+        if message.options.message_set_wire_format:
+            for each in message.extension_range:
+                if each.end == _END_OF_FIELDS:
+                    each.end = _END_OF_EXTENSIONS_OF_SETS
+
+    def _labelled(self, fields: Any, nested: Any, label: str, depth: int) -> Any:
+        return self._field(fields, nested, self._tokens.name("a type"), _LABELS[label], depth)
+
+    def _field(self, fields: Any, nested: Any, kind: str, label: int | None, depth: int) -> Any:
+        tokens = self._tokens
+        if kind == "map" and tokens.next.text == "<":
+            return self._map(fields, nested)
+        at = tokens.next.begin
+        name = tokens.word("a name")
+        field = fields.add(label=label or 1)
+        tokens.expect("=")
+        field.number = self._number(tokens.integer("a number"), at)
+        if kind == "group":
+            field.name, field.type, field.type_name = name.lower(), _GROUP, name
+            self._field_options(field)
+            self._message(nested.add(name=name), depth + 1)
+            return field
+        field.name = name
+        scalar = _SCALARS.get(kind)
+        if scalar is None:
+            field.type_name = kind
+        else:
+            field.type = scalar
+        self._field_options(field)
+        tokens.expect(";")
+        return field
+
+    def _number(self, number: int, at: int) -> int:
+        if not 0 < number < _END_OF_FIELDS:
+            raise self._tokens.error(f"{number} is no number of a field", at)
+        return number
+
+    def _map(self, fields: Any, nested: Any) -> Any:
+        tokens = self._tokens
+        at = tokens.next.begin
+        tokens.expect("<")
+        key = tokens.word("a type")
+        if key not in _SCALARS or key in ("double", "float", "bytes"):
+            raise tokens.error(f"{key[:40]!r} cannot be the key of a map", at)
+        tokens.expect(",")
+        value = tokens.name("a type")
+        tokens.expect(">")
+        name = tokens.word("a name")
+        tokens.expect("=")
+        number = self._number(tokens.integer("a number"), at)
+        camel = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+        entry = nested.add(name=f"{camel}Entry")
+        entry.options.map_entry = True
+        entry.field.add(name="key", number=1, label=1, type=_SCALARS[key])
+        second = entry.field.add(name="value", number=2, label=1)
+        if value in _SCALARS:
+            second.type = _SCALARS[value]
+        else:
+            second.type_name = value
+        field = fields.add(name=name, number=number, label=3, type=_MESSAGE, type_name=entry.name)
+        self._field_options(field)
+        features = field.options.features
+        if field.options.HasField("features"):
+            # What a map's field says of its text counts for its keys and values.
+            for each in entry.field:
+                if features.HasField("utf8_validation"):
+                    each.options.features.utf8_validation = features.utf8_validation
+        tokens.expect(";")
+        return field
+
+    def _oneof(self, message: Any, depth: int) -> None:
+        tokens = self._tokens
+        index = len(message.oneof_decl)
+        oneof = message.oneof_decl.add(name=tokens.word("a name"))
+        tokens.expect("{")
+        while not tokens.skip("}"):
+            if tokens.skip(";"):
+                continue
+            word = tokens.name("a field")
+            if word == "option" and (tokens.next.kind == "word" or tokens.next.text == "("):
+                self._option(oneof)
+            else:
+                field = self._field(message.field, message.nested_type, word, None, depth)
+                field.oneof_index = index
+
+    def _extend(self, extensions: Any, nested: Any, depth: int) -> None:
+        tokens = self._tokens
+        extendee = tokens.name("a message")
+        tokens.expect("{")
+        while not tokens.skip("}"):
+            if tokens.skip(";"):
+                continue
+            word = tokens.name("a field")
+            label = None
+            if word in _LABELS and (tokens.next.kind == "word" or tokens.next.text == "."):
+                label, explicit = _LABELS[word], word == "optional"
+                field = self._field(extensions, nested, tokens.name("a type"), label, depth)
+                if explicit and self._proto3:
+                    field.proto3_optional = True
+            else:
+                field = self._field(extensions, nested, word, None, depth)
+            field.extendee = extendee
+
+    def _enum(self, enum: Any) -> None:
+        tokens = self._tokens
+        tokens.expect("{")
+        while not tokens.skip("}"):
+            if tokens.skip(";"):
+                continue
+            at = tokens.next.begin
+            word = tokens.word("a value")
+            if word == "option" and tokens.next.text != "=":
+                self._option(enum)
+            elif word == "reserved" and tokens.next.text != "=":
+                if not self._reserved(enum, at):
+                    raise tokens.wrong("expected '='")
+            else:
+                tokens.expect("=")
+                number = tokens.integer("a number")
+                if not -0x80000000 <= number <= 0x7FFFFFFF:
+                    raise tokens.error(f"{number} does not fit into 32 bits", at)
+                value = enum.value.add(name=word, number=number)
+                if tokens.skip("["):
+                    self._options(value)
+                tokens.expect(";")
+
+    def _range(self, last: int) -> tuple[int, int]:
+        tokens = self._tokens
+        at = tokens.next.begin
+        first = tokens.integer("a number")
+        end = first
+        if tokens.skip("to"):
+            end = last if tokens.skip("max") else tokens.integer("a number or max")
+        if not (-0x80000000 <= first <= end <= last):
+            raise tokens.error(f"{first} to {end} is no range", at)
+        return first, end
+
+    def _ranges(self, ranges: Any, message: Any) -> None:
+        tokens = self._tokens
+        while True:
+            first, last = self._range(_END_OF_FIELDS - 1)
+            ranges.add(start=first, end=last + 1)
+            if not tokens.skip(","):
+                break
+        if tokens.next.text == "[":
+            tokens.skip_balanced()
+        tokens.expect(";")
+
+    def _reserved(self, owner: Any, at: int) -> bool:
+        """Read reserved numbers or names; False for a field whose type has that name."""
+        tokens = self._tokens
+        of_enum = hasattr(owner, "value")
+        if tokens.next.kind == "word" and self._out.syntax != "editions":
+            if not of_enum:
+                return False
+            raise tokens.wrong("expected a number or text")
+        while True:
+            if tokens.next.kind == "text":
+                owner.reserved_name.append(tokens.string("a name"))
+            elif tokens.next.kind == "word":
+                owner.reserved_name.append(tokens.take().text)
+            else:
+                first, last = self._range(_END_OF_VALUES if of_enum else _END_OF_FIELDS - 1)
+                owner.reserved_range.add(start=first, end=last if of_enum else last + 1)
+            if not tokens.skip(","):
+                break
+        tokens.expect(";")
+        return True
+
+    def _field_options(self, field: Any) -> None:
+        if self._tokens.skip("["):
+            self._options(field)
+
+    def _options(self, owner: Any) -> None:
+        """Read options in brackets, the first one open already."""
+        tokens = self._tokens
+        while True:
+            self._one_option(owner)
+            if not tokens.skip(","):
+                break
+        tokens.expect("]")
+
+    def _option(self, owner: Any) -> None:
+        self._one_option(owner)
+        self._tokens.expect(";")
+
+    def _one_option(self, owner: Any) -> None:
+        """Keep an option that says how bytes are read; skip any other."""
+        tokens = self._tokens
+        parts = [self._option_name()]
+        while tokens.skip("."):
+            parts.append(self._option_name())
+        tokens.expect("=")
+        if parts == ["features"] and tokens.next.text == "{":
+            self._features(owner)
+            return
+        value = self._constant()
+        if len(parts) == 2 and parts[0] == "features":
+            self._feature(owner, parts[1], value)
+        elif len(parts) == 1 and parts[0] in _KEPT and value in ("true", "false"):
+            options = owner.options
+            if parts[0] in options.DESCRIPTOR.fields_by_name:
+                setattr(options, parts[0], value == "true")
+
+    def _option_name(self) -> str:
+        tokens = self._tokens
+        if tokens.skip("("):
+            name = tokens.name("an option")
+            tokens.expect(")")
+            return f"({name})"
+        return tokens.word("an option")
+
+    def _constant(self) -> str:
+        """Go on behind a constant; return the word it is."""
+        tokens = self._tokens
+        if tokens.next.text == "{" and tokens.next.kind == "sign":
+            tokens.skip_balanced()
+            return ""
+        if tokens.next.kind == "text":
+            tokens.string("a constant")
+            return ""
+        if not tokens.skip("-"):
+            tokens.skip("+")
+        if tokens.next.kind == "word":
+            # With dots: options of some tools name values by their full names.
+            return tokens.name("a constant")
+        if tokens.next.kind != "number":
+            raise tokens.wrong("expected a constant")
+        tokens.take()
+        return ""
+
+    def _features(self, owner: Any) -> None:
+        tokens = self._tokens
+        tokens.expect("{")
+        while not tokens.skip("}"):
+            if tokens.skip(",") or tokens.skip(";"):
+                continue
+            if tokens.skip("["):
+                # Features of one language: `[pb.cpp] { ... }`.
+                while not tokens.skip("]"):
+                    if tokens.take().kind == "end":
+                        raise tokens.wrong("expected ']'")
+                tokens.skip(":")
+                self._constant()
+                continue
+            name = tokens.word("a feature")
+            tokens.skip(":")
+            self._feature(owner, name, self._constant())
+
+    def _feature(self, owner: Any, name: str, value: str) -> None:
+        features = owner.options.features
+        field = features.DESCRIPTOR.fields_by_name.get(name)
+        if field is None or field.enum_type is None:
+            return
+        number = field.enum_type.values_by_name.get(value)
+        if number is None:
+            raise self._tokens.wrong(f"{value[:40]!r} is no value of the feature {name}")
+        setattr(features, name, number.number)
+
+
+_KEPT: Final = frozenset({"packed", "allow_alias", "message_set_wire_format", "deprecated"})

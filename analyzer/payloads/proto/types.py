@@ -1,0 +1,260 @@
+"""Tables of message types: what the numbers on the wire stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from kafkascope.analyzer.payloads.proto.files import Loaded
+
+KINDS: Final = {
+    1: "double",
+    2: "float",
+    3: "int64",
+    4: "uint64",
+    5: "int32",
+    6: "fixed64",
+    7: "fixed32",
+    8: "bool",
+    9: "string",
+    10: "group",
+    11: "message",
+    12: "bytes",
+    13: "uint32",
+    14: "enum",
+    15: "sfixed32",
+    16: "sfixed64",
+    17: "sint32",
+    18: "sint64",
+}
+"""Names of FieldDescriptorProto.Type, as the schema language has them."""
+
+VARINT, FIXED64, LENGTH, START, STOP, FIXED32 = range(6)
+"""Wire types."""
+
+WIRE: Final = {
+    **dict.fromkeys(("int64", "uint64", "int32", "bool", "uint32", "enum"), VARINT),
+    **dict.fromkeys(("sint32", "sint64"), VARINT),
+    **dict.fromkeys(("double", "fixed64", "sfixed64"), FIXED64),
+    **dict.fromkeys(("float", "fixed32", "sfixed32"), FIXED32),
+    **dict.fromkeys(("string", "bytes", "message"), LENGTH),
+    "group": START,
+}
+
+WRAPPERS: Final = {
+    "google.protobuf.DoubleValue": "double",
+    "google.protobuf.FloatValue": "float",
+    "google.protobuf.Int64Value": "int64",
+    "google.protobuf.UInt64Value": "uint64",
+    "google.protobuf.Int32Value": "int32",
+    "google.protobuf.UInt32Value": "uint32",
+    "google.protobuf.BoolValue": "bool",
+    "google.protobuf.StringValue": "string",
+    "google.protobuf.BytesValue": "bytes",
+}
+
+SPECIAL: Final = {
+    **{name: f"1 {kind} value" for name, kind in WRAPPERS.items()},
+    "google.protobuf.Timestamp": "1 int64 seconds, 2 int32 nanos",
+    "google.protobuf.Duration": "1 int64 seconds, 2 int32 nanos",
+    "google.protobuf.FieldMask": "1 string[] paths",
+    "google.protobuf.Any": "1 string type_url, 2 bytes value",
+    "google.protobuf.Struct": "1 message{} fields",
+    "google.protobuf.ListValue": "1 message[] values",
+    "google.protobuf.Value": "1 enum null_value, 2 double number_value, 3 string string_value, "
+    "4 bool bool_value, 5 message struct_value, 6 message list_value",
+}
+"""Types with a JSON form of their own. A file may define a message of such a name that has other
+fields: that is one like any other."""
+
+
+@dataclass(slots=True)
+class Field:
+    """A field of a message, or an extension of it."""
+
+    name: str
+    """In the JSON form; an extension has its full name in brackets."""
+    number: int
+    kind: str
+    descriptor: Any
+    repeated: bool
+    packed: bool
+    presence: bool
+    required: bool
+    utf8: bool
+    """Whether text has to be UTF-8."""
+    oneof: str
+    map: bool
+    message: MessageType | None
+    values: dict[int, str]
+    """Names of an enum's values."""
+
+    @property
+    def type(self) -> str:
+        """The type as the schema spells it."""
+        if self.map and self.message is not None:
+            key, value = (self.message.fields[number] for number in (1, 2))
+            return f"map<{key.type}, {value.type}>"
+        if self.kind == "enum":
+            return str(self.descriptor.enum_type.full_name)
+        return self.message.full_name if self.message is not None else self.kind
+
+
+class MessageType:
+    """A message type with its fields, which are made when they are first asked for."""
+
+    def __init__(self, descriptor: Any, types: Types) -> None:
+        self.full_name: Final[str] = descriptor.full_name
+        self.descriptor: Final = descriptor
+        self._types = types
+
+    @cached_property
+    def fields(self) -> dict[int, Field]:
+        """The fields by their number, in that order."""
+        return self._types.fields_of(self.descriptor)
+
+    @cached_property
+    def names(self) -> dict[str, Field]:
+        """The fields by their name in the JSON form."""
+        return {each.name: each for each in self.fields.values()}
+
+    @cached_property
+    def special(self) -> str:
+        """The name of a type that has a JSON form of its own; else empty."""
+        wanted = SPECIAL.get(self.full_name)
+        return self.full_name if wanted and wanted == _spelled(self) else ""
+
+    @cached_property
+    def unknown(self) -> str:
+        """Name of the member that lists what the schema does not know."""
+        name = "_unknown_fields"
+        while name in self.names:
+            name += "_"
+        return name
+
+    def reached(self) -> list[MessageType]:
+        """Return the types of the message and of all that may be inside of it."""
+        out = [self]
+        seen = {self}
+        for message in out:
+            for each in message.fields.values():
+                if each.message is not None and each.message not in seen:
+                    seen.add(each.message)
+                    out.append(each.message)
+        return out
+
+    @cached_property
+    def is_set(self) -> bool:
+        """Whether extensions are items of a group, as before extensions had numbers."""
+        return bool(self.descriptor.GetOptions().message_set_wire_format)
+
+
+def _spelled(message: MessageType) -> str:
+    out = []
+    for each in message.fields.values():
+        many = "{}" if each.map else "[]" if each.repeated else ""
+        out.append(f"{each.number} {each.kind}{many} {each.name}")
+    return ", ".join(out)
+
+
+class Types:
+    """All message types of a schema."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._types: dict[str, MessageType] = {}
+        self._enums: dict[str, dict[int, str]] = {}
+
+    def of(self, descriptor: Any) -> MessageType:
+        """Return the type of a Descriptor."""
+        name = descriptor.full_name
+        found = self._types.get(name)
+        if found is None:
+            found = self._types[name] = MessageType(descriptor, self)
+        return found
+
+    def fields_of(self, descriptor: Any) -> dict[int, Field]:
+        """Return the fields and known extensions of a message."""
+        fields = [(each, each.name) for each in descriptor.fields]
+        if descriptor.is_extendable:
+            extensions = self._loaded.pool.FindAllExtensions(descriptor)
+            fields += [(each, f"[{each.full_name}]") for each in extensions]
+        fields.sort(key=lambda pair: pair[0].number)
+        return {each.number: self._field(each, name) for each, name in fields}
+
+    def _field(self, descriptor: Any, name: str) -> Field:
+        kind = KINDS[descriptor.type]
+        message = self.of(descriptor.message_type) if kind in ("message", "group") else None
+        repeated, required = _label(descriptor)
+        return Field(
+            name=name,
+            number=descriptor.number,
+            kind=kind,
+            descriptor=descriptor,
+            repeated=repeated,
+            packed=repeated and bool(descriptor.is_packed),
+            presence=bool(descriptor.has_presence),
+            required=required,
+            utf8=kind == "string" and self._utf8.valid(descriptor),
+            oneof=descriptor.containing_oneof.name if descriptor.containing_oneof else "",
+            map=message is not None and bool(message.descriptor.GetOptions().map_entry),
+            message=message,
+            values=self._values(descriptor.enum_type) if kind == "enum" else {},
+        )
+
+    @cached_property
+    def _utf8(self) -> _Utf8:
+        return _Utf8(self._loaded.protos)
+
+    def _values(self, enum: Any) -> dict[int, str]:
+        values = self._enums.get(enum.full_name)
+        if values is None:
+            values = self._enums[enum.full_name] = {}
+            for each in enum.values:
+                # Of aliases the first counts.
+                values.setdefault(each.number, each.name)
+        return values
+
+
+def _label(descriptor: Any) -> tuple[bool, bool]:
+    if hasattr(descriptor, "is_repeated"):
+        return descriptor.is_repeated, descriptor.is_required
+    # protobuf before 6.31.
+    return (
+        descriptor.label == descriptor.LABEL_REPEATED,
+        descriptor.label == descriptor.LABEL_REQUIRED,
+    )
+
+
+class _Utf8:
+    """Knows which fields with text have to be UTF-8: of proto3, and where features do not say
+    otherwise, of editions."""
+
+    def __init__(self, protos: dict[str, Any]) -> None:
+        self._files = {
+            name: proto.syntax == "proto3" or (proto.syntax == "editions" and not _none(proto))
+            for name, proto in protos.items()
+        }
+        self._editions = {name for name, proto in protos.items() if proto.syntax == "editions"}
+
+    def valid(self, descriptor: Any) -> bool:
+        """Return whether the text of a field has to be UTF-8."""
+        name = descriptor.file.name
+        if name not in self._editions:
+            return self._files[name]
+        owner = descriptor
+        while owner is not None:
+            features = owner.GetOptions().features
+            if features.HasField("utf8_validation"):
+                return bool(features.utf8_validation != _NONE)
+            owner = getattr(owner, "extension_scope", None) or owner.containing_type
+        return self._files[name]
+
+
+_NONE: Final = 3
+"""FeatureSet.Utf8Validation.NONE."""
+
+
+def _none(proto: Any) -> bool:
+    return bool(proto.options.features.utf8_validation == _NONE)

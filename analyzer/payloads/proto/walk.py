@@ -1,0 +1,489 @@
+"""Reads the bytes of a message step by step: values, pieces with their bytes, and where it ends.
+
+The reader that is generated for each type is faster and says neither place nor reason; what it
+refuses, and what the schema does not know, is read here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from kafkascope.analyzer.payloads.model import PayloadError, Piece, Value
+from kafkascope.analyzer.payloads.proto import forms
+from kafkascope.analyzer.payloads.proto.types import (
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    STOP,
+    VARINT,
+    WIRE,
+    Field,
+    MessageType,
+)
+
+MAX_DEPTH: Final = 100
+"""Messages and groups inside of each other; protobuf has the same limit."""
+
+_WIRES: Final = ("varint", "fixed64", "bytes", "group", "end of group", "fixed32")
+_FIXED: Final = {
+    "double": struct.Struct("<d"),
+    "fixed64": struct.Struct("<Q"),
+    "sfixed64": struct.Struct("<q"),
+    "float": struct.Struct("<f"),
+    "fixed32": struct.Struct("<I"),
+    "sfixed32": struct.Struct("<i"),
+}
+_MOST_LENGTH: Final = 0x7FFFFFFF
+_MOST_TAG: Final = 0xFFFFFFFF
+
+AnyForm = Callable[[str, bytes], Value]
+"""Returns the value of a google.protobuf.Any's type and bytes; None if its type is not known."""
+
+
+class Held:
+    """What was read of a message: a field that comes again replaces, adds or goes on."""
+
+    __slots__ = ("begin", "chosen", "fields", "type", "unknown")
+
+    def __init__(self, message: MessageType, begin: int) -> None:
+        self.type = message
+        self.begin = begin
+        self.fields: dict[int, Any] = {}
+        self.chosen: dict[str, int] = {}
+        """Number of the field that counts of each oneof."""
+        self.unknown: list[dict[str, Any]] = []
+
+
+class _Fault(Exception):
+    """The bytes do not fit; the path grows on its way out."""
+
+    def __init__(self, text: str, offset: int) -> None:
+        super().__init__(text)
+        self.text, self.offset = text, offset
+        self.path: list[str] = []
+
+    def error(self) -> PayloadError:
+        path = ""
+        for part in reversed(self.path):
+            path += part if part.startswith("[") or not path else f".{part}"
+        return PayloadError("does-not-fit", self.text, path=path, offset=self.offset)
+
+
+def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
+    """Return the value of a message; `PayloadError` with path and offset."""
+    walk = Walk(data, any_form)
+    held = Held(message, 0)
+    try:
+        walk.read(held, 0, len(data), 0)
+        return walk.form(held)
+    except _Fault as fault:
+        raise fault.error() from None
+
+
+def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
+    """Return the pieces of a message; where it does not fit the last one has the rest."""
+    walk = Walk(data, any_form)
+    held = Held(message, 0)
+    found: Pieces = []
+    end = len(data)
+    try:
+        walk.read(held, 0, end, 0, found)
+        form = walk.form(held)
+        if message.special:
+            return Piece("", message.full_name, form, 0, end)
+        out = grouped(found)
+    except _Fault as fault:
+        error = fault.error()
+        place = f"{error.path}: " if error.path else ""
+        out = grouped(found)
+        begin = out[-1].end if out else 0
+        rest = forms.of_bytes(data[begin:])
+        out += (Piece("", f"does not fit: {place}{error.text}", rest, begin, end),)
+    return Piece("", message.full_name, None if out else {}, 0, end, out)
+
+
+Pieces: TypeAlias = list[tuple[Field | None, Piece]]
+"""Pieces as they are read; those that are elements of a repeated field have it beside them."""
+
+
+def grouped(found: Pieces) -> tuple[Piece, ...]:
+    """Return the pieces of a message: elements that follow each other stand in one."""
+    out: list[Piece] = []
+    at = 0
+    while at < len(found):
+        field, piece = found[at]
+        at += 1
+        if field is None:
+            out.append(piece)
+            continue
+        parts = [piece]
+        while at < len(found) and found[at][0] is field:
+            parts.append(found[at][1])
+            at += 1
+        out.append(Piece(field.name, field.type, None, piece.begin, parts[-1].end, tuple(parts)))
+    return tuple(out)
+
+
+class Walk:
+    """Reads one payload."""
+
+    def __init__(self, data: bytes, any_form: AnyForm) -> None:
+        self._data = data
+        self._any_form = any_form
+
+    def read(
+        self, held: Held, at: int, end: int, depth: int, out: Pieces | None = None, group: int = 0
+    ) -> int:
+        """Read fields up to the end, or to the one of a group; return where it stopped."""
+        if depth > MAX_DEPTH:
+            raise _Fault(f"messages nested deeper than {MAX_DEPTH}", at)
+        fields = held.type.fields
+        while at < end:
+            begin = at
+            tag, at = self._varint(at, end, "a field's number")
+            number, wire = tag >> 3, tag & 7
+            if tag > _MOST_TAG or not number or wire > FIXED32:
+                raise _Fault(f"{tag} is no number and type of a field", begin)
+            if wire == STOP:
+                if number != group:
+                    raise _Fault(f"end of group {number}, which did not begin", begin)
+                return at
+            field = fields.get(number)
+            if field is None:
+                at = self._unknown(held, number, wire, begin, at, end, depth, out)
+                continue
+            try:
+                at = self._field(held, field, wire, begin, at, end, depth, out)
+            except _Fault as fault:
+                fault.path.append(field.name)
+                raise
+        if group:
+            raise _Fault(f"group {group} does not end", end)
+        return at
+
+    def _field(
+        self,
+        held: Held,
+        field: Field,
+        wire: int,
+        begin: int,
+        at: int,
+        end: int,
+        depth: int,
+        out: Pieces | None,
+    ) -> int:
+        wanted = WIRE[field.kind]
+        if wire == LENGTH and field.repeated and wanted in (VARINT, FIXED32, FIXED64):
+            return self._packed(held, field, begin, at, end, out)
+        if wire != wanted:
+            raise _Fault(f"{_WIRES[wire]}, expected {_WIRES[wanted]} of {field.kind}", begin)
+        pieces: Pieces | None = [] if out is not None else None
+        values = held.fields.setdefault(field.number, []) if field.repeated else None
+        index = len(values) if values is not None else -1
+        try:
+            if field.message is None:
+                raw, at = self._scalar(field, at, end)
+                value: Any = raw
+            elif field.kind == "group":
+                value = self._part(held, field, begin)
+                at = self.read(value, at, end, depth + 1, pieces, field.number)
+            else:
+                size, at = self._length(at, end)
+                value = self._part(held, field, begin)
+                at = self.read(value, at, at + size, depth + 1, pieces)
+            if values is not None:
+                values.append(value)
+            else:
+                if field.oneof:
+                    # Of a oneof the last one counts.
+                    before = held.chosen.get(field.oneof, field.number)
+                    if before != field.number:
+                        held.fields.pop(before, None)
+                    held.chosen[field.oneof] = field.number
+                held.fields[field.number] = value
+            if out is not None:
+                name = field.name if index < 0 else f"[{index}]"
+                piece = self._piece(name, field, value, begin, at, pieces)
+                out.append((field if index >= 0 else None, piece))
+        except _Fault as fault:
+            if index >= 0 and not field.map:
+                fault.path.append(f"[{index}]")
+            if out is not None and pieces:
+                name = field.name if index < 0 else f"[{index}]"
+                parts = grouped(pieces)
+                piece = Piece(name, field.type, None, begin, parts[-1].end, parts)
+                out.append((field if index >= 0 else None, piece))
+            raise
+        return at
+
+    def _part(self, held: Held, field: Field, begin: int) -> Held:
+        """Return what holds a message: one that comes again goes on with what came before."""
+        before = None if field.repeated else held.fields.get(field.number)
+        if before is not None:
+            return before  # type: ignore[no-any-return]
+        assert field.message is not None
+        return Held(field.message, begin)
+
+    def _packed(
+        self, held: Held, field: Field, begin: int, at: int, end: int, out: Pieces | None
+    ) -> int:
+        size, at = self._length(at, end)
+        stop = at + size
+        values = held.fields.setdefault(field.number, [])
+        first = len(values)
+        pieces = []
+        while at < stop:
+            start = at
+            try:
+                raw, at = self._scalar(field, at, stop)
+            except _Fault as fault:
+                fault.path.append(f"[{len(values)}]")
+                raise
+            if out is not None:
+                name, value = f"[{len(values)}]", self.scalar_form(field, raw)
+                pieces.append(Piece(name, field.type, value, start, at))
+            values.append(raw)
+        if out is not None:
+            value = None if len(values) > first else []
+            out.append((None, Piece(field.name, field.type, value, begin, stop, tuple(pieces))))
+        return stop
+
+    def _scalar(self, field: Field, at: int, end: int) -> tuple[Any, int]:
+        kind = field.kind
+        fixed = _FIXED.get(kind)
+        if fixed is not None:
+            if end - at < fixed.size:
+                raise _Fault(f"{end - at} of {fixed.size} bytes of {kind}", at)
+            return fixed.unpack_from(self._data, at)[0], at + fixed.size
+        if kind in ("string", "bytes"):
+            size, at = self._length(at, end)
+            raw = self._data[at : at + size]
+            if kind == "bytes":
+                return raw, at + size
+            try:
+                return raw.decode("utf-8"), at + size
+            except UnicodeDecodeError as error:
+                if field.utf8:
+                    raise _Fault("text that is not UTF-8", at + error.start) from None
+                return raw, at + size
+        value, at = self._varint(at, end, kind)
+        match kind:
+            case "int32" | "enum":
+                value &= 0xFFFFFFFF
+                value -= (value & 0x80000000) << 1
+            case "int64":
+                value -= (value & 0x8000000000000000) << 1
+            case "uint32":
+                value &= 0xFFFFFFFF
+            case "sint32":
+                value &= 0xFFFFFFFF
+                value = (value >> 1) ^ -(value & 1)
+            case "sint64":
+                value = (value >> 1) ^ -(value & 1)
+            case "bool":
+                return value != 0, at
+        return value, at
+
+    def _varint(self, at: int, end: int, what: str) -> tuple[int, int]:
+        data = self._data
+        if at < end and data[at] < 0x80:
+            return data[at], at + 1
+        begin, value, shift = at, 0, 0
+        while at < end:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value & 0xFFFFFFFFFFFFFFFF, at
+            shift += 7
+            if shift >= 70:
+                raise _Fault(f"{what} of more than 10 bytes", begin)
+        raise _Fault(f"the end in {what}", begin)
+
+    def _length(self, at: int, end: int) -> tuple[int, int]:
+        begin = at
+        size, at = self._varint(at, end, "a length")
+        if size > _MOST_LENGTH or size > end - at:
+            raise _Fault(f"length {size}, {end - at} bytes are left", begin)
+        return size, at
+
+    def _unknown(
+        self,
+        held: Held,
+        number: int,
+        wire: int,
+        begin: int,
+        at: int,
+        end: int,
+        depth: int,
+        out: Pieces | None,
+    ) -> int:
+        entry, at = self._raw(number, wire, at, end, depth + 1)
+        held.unknown.append(entry)
+        if out is not None:
+            kind = f"unknown {_WIRES[wire]}"
+            out.append((None, Piece(str(number), kind, entry["value"], begin, at)))
+        return at
+
+    def _raw(
+        self, number: int, wire: int, at: int, end: int, depth: int
+    ) -> tuple[dict[str, Any], int]:
+        """Return a field that no schema knows, and where the next one begins."""
+        value: Any
+        if wire == VARINT:
+            value, at = self._varint(at, end, "an unknown field")
+        elif wire == LENGTH:
+            size, at = self._length(at, end)
+            value, at = forms.of_bytes(self._data[at : at + size]), at + size
+        elif wire in (FIXED32, FIXED64):
+            size = 4 if wire == FIXED32 else 8
+            if end - at < size:
+                raise _Fault(f"{end - at} of {size} bytes of an unknown field", at)
+            value = int.from_bytes(self._data[at : at + size], "little")
+            at += size
+        else:
+            if depth > MAX_DEPTH:
+                raise _Fault(f"groups nested deeper than {MAX_DEPTH}", at)
+            value = []
+            while True:
+                begin = at
+                tag, at = self._varint(at, end, "a field's number")
+                inner, kind = tag >> 3, tag & 7
+                if tag > _MOST_TAG or not inner or kind > FIXED32:
+                    raise _Fault(f"{tag} is no number and type of a field", begin)
+                if kind == STOP:
+                    if inner != number:
+                        raise _Fault(f"end of group {inner}, which did not begin", begin)
+                    break
+                entry, at = self._raw(inner, kind, at, end, depth + 1)
+                value.append(entry)
+        return {"field": number, "type": _WIRES[wire], "value": value}, at
+
+    def _piece(
+        self, name: str, field: Field, value: Any, begin: int, end: int, pieces: Pieces | None
+    ) -> Piece:
+        if not isinstance(value, Held):
+            return Piece(name, field.type, self.scalar_form(field, value), begin, end)
+        kind = field.type if not field.map else "entry"
+        if value.type.special:
+            return Piece(name, kind, self.form(value), begin, end)
+        return Piece(name, kind, None if pieces else {}, begin, end, grouped(pieces or []))
+
+    def scalar_form(self, field: Field, raw: Any) -> Any:
+        """Return the JSON form of a scalar."""
+        match field.kind:
+            case "string":
+                return forms.of_text(raw)
+            case "bytes":
+                return forms.of_bytes(raw)
+            case "float":
+                return forms.of_float(raw)
+            case "double":
+                return forms.of_double(raw)
+            case "enum":
+                return field.values.get(raw, raw)
+            case _:
+                return raw
+
+    def form(self, held: Held) -> Value:
+        """Return the JSON form of what was read of a message."""
+        message, got = held.type, held.fields
+        out: dict[str, Any] = {}
+        for number, field in message.fields.items():
+            value = got.get(number)
+            if value is None:
+                if field.required:
+                    fault = _Fault("is required, and not there", held.begin)
+                    fault.path.append(field.name)
+                    raise fault
+                continue
+            try:
+                if field.map:
+                    out[field.name] = self._map(field, value)
+                elif field.repeated:
+                    if value:
+                        out[field.name] = self._list(field, value)
+                elif isinstance(value, Held):
+                    out[field.name] = self.form(value)
+                elif field.presence or value or _negative_zero(value):
+                    out[field.name] = self.scalar_form(field, value)
+            except _Fault as fault:
+                fault.path.append(field.name)
+                raise
+        if held.unknown:
+            out[message.unknown] = held.unknown
+        if not message.special:
+            return out
+        if message.special == "google.protobuf.Any":
+            return self._any(held, out)
+        return forms.special(message.special, out)
+
+    def _list(self, field: Field, values: list[Any]) -> list[Any]:
+        if field.message is None:
+            return [self.scalar_form(field, value) for value in values]
+        out: list[Any] = []
+        try:
+            for value in values:
+                out.append(self.form(value))
+        except _Fault as fault:
+            fault.path.append(f"[{len(out)}]")
+            raise
+        return out
+
+    def _map(self, field: Field, entries: list[Held]) -> dict[str, Any]:
+        assert field.message is not None
+        key, value = (field.message.fields[number] for number in (1, 2))
+        out: dict[Any, Any] = {}
+        for entry in entries:
+            name = entry.fields.get(1, _EMPTY[key.kind])
+            if isinstance(name, bytes):
+                raise _Fault("a key that is not UTF-8", entry.begin)
+            got = entry.fields.get(2)
+            if value.message is not None:
+                if got is None:
+                    got = Held(value.message, entry.begin)
+                try:
+                    out[name] = self.form(got)
+                except _Fault as fault:
+                    fault.path.append(key_name(name))
+                    raise
+            else:
+                if got is None:
+                    got = _EMPTY[value.kind]
+                out[name] = self.scalar_form(value, got)
+        return {key_name(name): out[name] for name in sorted(out)}
+
+    def _any(self, held: Held, out: dict[str, Any]) -> Value:
+        url, data = held.fields.get(1, ""), held.fields.get(2, b"")
+        if held.unknown or not isinstance(url, str):
+            return out
+        try:
+            value = self._any_form(url, data)
+        except PayloadError as error:
+            # Where its bytes stand is not kept: the place is that of the whole.
+            fault = _Fault(error.text, held.begin)
+            if error.path:
+                fault.path.append(error.path)
+            raise fault from None
+        return out if value is None else value
+
+
+def key_name(key: str | int | bool) -> str:
+    """Return the key of a map as a name of JSON."""
+    return key if isinstance(key, str) else str(key).lower()
+
+
+def _negative_zero(value: Any) -> bool:
+    return isinstance(value, float) and forms.is_negative_zero(value)
+
+
+_EMPTY: Final[dict[str, Any]] = {
+    **dict.fromkeys(WIRE, 0),
+    "bool": False,
+    "string": "",
+    "bytes": b"",
+    "double": 0.0,
+    "float": 0.0,
+}

@@ -1,0 +1,293 @@
+"""Writes a message from its JSON form."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from kafkascope.analyzer.payloads.model import PayloadError, Value
+from kafkascope.analyzer.payloads.proto import forms
+from kafkascope.analyzer.payloads.proto.types import (
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    START,
+    STOP,
+    VARINT,
+    WIRE,
+    Field,
+    MessageType,
+)
+from kafkascope.analyzer.payloads.proto.walk import MAX_DEPTH
+
+AnyBytes = Callable[[Any], dict[str, Any] | None]
+"""Returns type and bytes of the form of a google.protobuf.Any; None if it stands as it is."""
+
+_FIXED: Final = {
+    "fixed64": struct.Struct("<Q"),
+    "sfixed64": struct.Struct("<q"),
+    "fixed32": struct.Struct("<I"),
+    "sfixed32": struct.Struct("<i"),
+}
+_RANGES: Final = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32", "enum"), (-(1 << 31), (1 << 31) - 1)),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(1 << 63), (1 << 63) - 1)),
+    **dict.fromkeys(("uint32", "fixed32"), (0, (1 << 32) - 1)),
+    **dict.fromkeys(("uint64", "fixed64"), (0, (1 << 64) - 1)),
+}
+_NON_FINITE: Final = {
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+
+
+class _Wrong(ValueError):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.path: list[str] = []
+
+
+def encode(message: MessageType, value: Value, any_bytes: AnyBytes) -> bytes:
+    """Return the bytes of a message; `PayloadError` with the path of what does not fit."""
+    try:
+        return _Writer(any_bytes).message(message, value, 0)
+    except _Wrong as wrong:
+        path = ""
+        for part in reversed(wrong.path):
+            path += part if part.startswith("[") or not path else f".{part}"
+        raise PayloadError("does-not-fit", str(wrong), path=path) from None
+
+
+class _Writer:
+    def __init__(self, any_bytes: AnyBytes) -> None:
+        self._any_bytes = any_bytes
+
+    def message(self, message: MessageType, value: Any, depth: int) -> bytes:
+        if depth > MAX_DEPTH:
+            raise _Wrong(f"messages nested deeper than {MAX_DEPTH}")
+        if message.special == "google.protobuf.Any":
+            value = self._any_bytes(value) or value
+        elif message.special:
+            try:
+                value = forms.plain(message.special, value)
+            except ValueError as error:
+                raise _Wrong(str(error)) from None
+        if not isinstance(value, dict):
+            raise _wrong(value, f"an object of {message.full_name}")
+        names = message.names
+        surplus = [name for name in value if name not in names and name != message.unknown]
+        if surplus:
+            wrong = _Wrong(f"{message.full_name} has no such field")
+            wrong.path.append(str(surplus[0])[:100])
+            raise wrong
+        out = bytearray()
+        oneofs: dict[str, str] = {}
+        for field in message.fields.values():
+            try:
+                if field.name not in value:
+                    if field.required:
+                        raise _Wrong("is required, and not there")
+                    continue
+                if field.oneof and oneofs.setdefault(field.oneof, field.name) != field.name:
+                    raise _Wrong(f"beside {oneofs[field.oneof]}, of which oneof is either")
+                self._field(out, field, value[field.name], depth)
+            except _Wrong as wrong:
+                wrong.path.append(field.name)
+                raise
+        try:
+            out += self._unknown(value.get(message.unknown, []), depth)
+        except _Wrong as wrong:
+            wrong.path.append(message.unknown)
+            raise
+        return bytes(out)
+
+    def _field(self, out: bytearray, field: Field, value: Any, depth: int) -> None:
+        if field.map:
+            self._map(out, field, value, depth)
+        elif not field.repeated:
+            data = self._value(field, value, depth)
+            if field.presence or data.strip(b"\0"):
+                out += _tag(field.number, WIRE[field.kind]) + data
+        else:
+            if not isinstance(value, list):
+                raise _wrong(value, "an array")
+            parts: list[bytes] = []
+            try:
+                for each in value:
+                    parts.append(self._value(field, each, depth))
+            except _Wrong as wrong:
+                wrong.path.append(f"[{len(parts)}]")
+                raise
+            if field.packed and parts:
+                data = b"".join(parts)
+                out += _tag(field.number, LENGTH) + _varint(len(data)) + data
+            else:
+                tag = _tag(field.number, WIRE[field.kind])
+                out += b"".join(tag + part for part in parts)
+
+    def _map(self, out: bytearray, field: Field, value: Any, depth: int) -> None:
+        assert field.message is not None
+        key, element = (field.message.fields[number] for number in (1, 2))
+        if not isinstance(value, dict):
+            raise _wrong(value, "an object")
+        for name, each in value.items():
+            try:
+                first = self._value(key, _key(key, name), depth + 1)
+                second = self._value(element, each, depth + 1)
+            except _Wrong as wrong:
+                wrong.path.append(str(name)[:100])
+                raise
+            data = _tag(1, WIRE[key.kind]) + first + _tag(2, WIRE[element.kind]) + second
+            out += _tag(field.number, LENGTH) + _varint(len(data)) + data
+
+    def _value(self, field: Field, value: Any, depth: int) -> bytes:
+        """Return the bytes of one value, behind its tag."""
+        if field.message is not None:
+            data = self.message(field.message, value, depth + 1)
+            if field.kind == "group":
+                return data + _tag(field.number, STOP)
+            return _varint(len(data)) + data
+        match field.kind:
+            case "string":
+                data = self._text(field, value)
+                return _varint(len(data)) + data
+            case "bytes":
+                data = _bytes(value)
+                return _varint(len(data)) + data
+            case "bool":
+                if not isinstance(value, bool):
+                    raise _wrong(value, "true or false")
+                return b"\1" if value else b"\0"
+            case "double" | "float":
+                return _float(field.kind, value)
+            case "enum":
+                return _varint(_integer("enum", self._number(field, value)))
+            case kind:
+                number = _integer(kind, value)
+                if kind in _FIXED:
+                    return _FIXED[kind].pack(number)
+                if kind in ("sint32", "sint64"):
+                    number = (number << 1) ^ (number >> 63)
+                return _varint(number)
+
+    def _text(self, field: Field, value: Any) -> bytes:
+        if isinstance(value, dict) and not field.utf8:
+            return _bytes(value)
+        if not isinstance(value, str):
+            raise _wrong(value, "text")
+        try:
+            return value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise _Wrong("text with half of a surrogate pair") from None
+
+    def _number(self, field: Field, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        for number, name in field.values.items():
+            if name == value:
+                return number
+        # An alias is not in the table, where a number has one name.
+        found = field.descriptor.enum_type.values_by_name.get(value)
+        if found is None:
+            raise _wrong(value, f"a value of {field.type}")
+        return found.number
+
+    def _unknown(self, value: Any, depth: int) -> bytes:
+        if depth > MAX_DEPTH:
+            raise _Wrong(f"groups nested deeper than {MAX_DEPTH}")
+        if not isinstance(value, list):
+            raise _wrong(value, "an array")
+        out = bytearray()
+        for index, each in enumerate(value):
+            try:
+                out += self._unknown_field(each, depth)
+            except _Wrong as wrong:
+                wrong.path.append(f"[{index}]")
+                raise
+        return bytes(out)
+
+    def _unknown_field(self, entry: Any, depth: int) -> bytes:
+        if not isinstance(entry, dict) or entry.keys() != {"field", "type", "value"}:
+            raise _wrong(entry, "an object of field, type and value")
+        number, value = entry["field"], entry["value"]
+        if type(number) is not int or not 0 < number < 1 << 29:
+            raise _wrong(number, "the number of a field")
+        match entry["type"]:
+            case "varint":
+                return _tag(number, VARINT) + _varint(_integer("uint64", value))
+            case "fixed64":
+                return _tag(number, FIXED64) + _FIXED["fixed64"].pack(_integer("fixed64", value))
+            case "fixed32":
+                return _tag(number, FIXED32) + _FIXED["fixed32"].pack(_integer("fixed32", value))
+            case "bytes":
+                data = _bytes(value)
+                return _tag(number, LENGTH) + _varint(len(data)) + data
+            case "group":
+                inner = self._unknown(value, depth + 1)
+                return _tag(number, START) + inner + _tag(number, STOP)
+            case other:
+                raise _wrong(other, "varint, fixed64, bytes, group or fixed32")
+
+
+def _wrong(value: Any, wanted: str) -> _Wrong:
+    return _Wrong(f"{value!r:.60} is not {wanted}")
+
+
+def _varint(value: int) -> bytes:
+    value &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _tag(number: int, wire: int) -> bytes:
+    return _varint(number << 3 | wire)
+
+
+def _integer(kind: str, value: Any) -> int:
+    low, high = _RANGES[kind]
+    if type(value) is not int:
+        raise _wrong(value, "an integer")
+    if not low <= value <= high:
+        raise _wrong(value, f"an {kind}" if kind[0] in "aeiou" else f"a {kind}")
+    return value
+
+
+def _float(kind: str, value: Any) -> bytes:
+    if isinstance(value, str):
+        value = _NON_FINITE.get(value, value)
+    if type(value) not in (int, float):
+        raise _wrong(value, "a number")
+    try:
+        if type(value) is int and kind == "double" and int(float(value)) != value:
+            raise _wrong(value, "a double")
+        return struct.pack("<d" if kind == "double" else "<f", value)
+    except OverflowError:
+        raise _wrong(value, f"a {kind}") from None
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, dict) and value.keys() == {"base64"} and isinstance(value["base64"], str):
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except ValueError:
+            pass
+    raise _wrong(value, 'an object {"base64": text}')
+
+
+def _key(field: Field, name: Any) -> Any:
+    """Return the value of a map's key, which is text in JSON."""
+    if not isinstance(name, str):
+        raise _wrong(name, "text")
+    if field.kind == "string":
+        return name
+    if field.kind == "bool":
+        return {"true": True, "false": False}.get(name, name)
+    digits = name.removeprefix("-")
+    return int(name) if digits.isascii() and digits.isdigit() and len(digits) <= 20 else name

@@ -1,0 +1,238 @@
+"""Protobuf: schemas as `.proto` text or as base64 of a FileDescriptorProto.
+
+Knows how to find a message in a schema, decode, encode and explain it; the language of schemas
+and the bytes are in `proto`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafkascope.analyzer.payloads.model import Lookup, PayloadError, Piece, Selector, Value
+from kafkascope.analyzer.payloads.proto import walk, writer
+from kafkascope.analyzer.payloads.proto.files import Loaded, load, proto_of
+from kafkascope.analyzer.payloads.proto.reader import HasUnknown, Readers
+from kafkascope.analyzer.payloads.proto.types import MessageType, Types
+
+MAX_ANY: Final = 16
+"""Messages of google.protobuf.Any inside of each other."""
+
+
+def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> CompiledProtobuf:
+    """Compile a schema with all that it imports; `PayloadError` with reason `bad-schema`.
+
+    `lookup` is asked for paths of imports and for full names of types that nothing else has, when
+    a schema is compiled and when a google.protobuf.Any of another type comes.
+    """
+    return CompiledProtobuf(load(text, dependencies, lookup), lookup)
+
+
+def only_unknown(value: Value) -> bool:
+    """Return whether a decoded message has nothing but fields that its type does not know: bytes
+    of something else often can be read so."""
+    return isinstance(value, dict) and len(value) == 1 and "_unknown_fields" in value
+
+
+def imports(text: str) -> list[str]:
+    """Return the paths that a schema imports; those of protobuf itself are not among them."""
+    from kafkascope.analyzer.payloads.proto.files import WELL_KNOWN
+
+    return [path for path in proto_of(text, "").dependency if path not in WELL_KNOWN]
+
+
+def package(text: str) -> str:
+    """Return the package of a schema; empty for none."""
+    return str(proto_of(text, "").package)
+
+
+def defined_names(text: str) -> list[str]:
+    """Return the full names of the messages and enums that a schema defines."""
+    from kafkascope.analyzer.payloads.proto.files import types_of
+
+    return types_of(proto_of(text, ""))
+
+
+class CompiledProtobuf:
+    """A file with its messages."""
+
+    def __init__(self, loaded: Loaded, lookup: Lookup) -> None:
+        self._loaded = loaded
+        self._lookup = lookup
+        self._types = Types(loaded)
+        self._readers = Readers(self._any_form)
+        self._codecs: dict[str, MessageCodec] = {}
+        self._others: dict[str, MessageCodec] = {}
+        """Codecs of other schemas' types, which came in a google.protobuf.Any."""
+        self._depth = 0
+
+    def codec(self, which: Selector = None) -> MessageCodec:
+        """Return what decodes a message: by its indexes, full or simple name; None is the first.
+
+        `PayloadError` with reason `does-not-fit` where there is none such.
+        """
+        if isinstance(which, str):
+            return self._codec(self._named(which))
+        return self._codec(self._indexed((0,) if which is None else which))
+
+    def _codec(self, descriptor: Any) -> MessageCodec:
+        codec = self._codecs.get(descriptor.full_name)
+        if codec is None:
+            message = self._types.of(descriptor)
+            codec = MessageCodec(message, self._readers, self._any_form, self._any_bytes)
+            self._codecs[descriptor.full_name] = codec
+        return codec
+
+    def _indexed(self, indexes: tuple[int, ...]) -> Any:
+        proto = self._loaded.protos[self._loaded.file.name]
+        messages, name, found = proto.message_type, proto.package, None
+        for index in indexes:
+            found = messages[index] if 0 <= index < len(messages) else None
+            if found is None or found.options.map_entry:
+                # Java's serializer leaves the entries of maps out when it counts, others do not.
+                counted = [each for each in messages if not each.options.map_entry]
+                found = counted[index] if 0 <= index < len(counted) else None
+            if found is None:
+                break
+            messages, name = found.nested_type, f"{name}.{found.name}".lstrip(".")
+        if found is None:
+            path = ", ".join(str(index) for index in indexes[:10])
+            raise PayloadError("does-not-fit", f"the schema has no message [{path}]")
+        return self._loaded.pool.FindMessageTypeByName(name)
+
+    def _named(self, name: str) -> Any:
+        name = name.removeprefix(".")
+        try:
+            return self._loaded.pool.FindMessageTypeByName(name)
+        except KeyError:
+            pass
+        found = [each for each in _messages(self._loaded.file) if _ends(each.full_name, name)]
+        if len(found) != 1:
+            said = ", ".join(each.full_name for each in found[:3]) if found else "there is none"
+            raise PayloadError("does-not-fit", f"no one message {name[:100]}: {said}")
+        return found[0]
+
+    def _other(self, url: str) -> MessageCodec | None:
+        """Return the codec of an Any's type; None where nobody knows it."""
+        name = url.rpartition("/")[2]
+        if not name:
+            return None
+        try:
+            return self._codec(self._loaded.pool.FindMessageTypeByName(name))
+        except KeyError:
+            pass
+        codec = self._others.get(name)
+        if codec is None:
+            text = self._lookup(name)
+            if text is None:
+                return None
+            try:
+                codec = compile(text, {}, self._lookup).codec(name)
+            except PayloadError:
+                # That its schema has an error is no reason to refuse what is around it.
+                return None
+            self._others[name] = codec
+        return codec
+
+    def _any_form(self, url: str, data: bytes) -> Value:
+        codec = self._other(url) if isinstance(url, str) else None
+        if codec is None:
+            return None
+        self._depth += 1
+        try:
+            if self._depth > MAX_ANY:
+                raise PayloadError(
+                    "does-not-fit", f"more than {MAX_ANY} of Any inside of each other"
+                )
+            value = codec.decode(data)
+        finally:
+            self._depth -= 1
+        if codec.has_own_form or not isinstance(value, dict):
+            return {"@type": url, "value": value}
+        return {"@type": url, **value}
+
+    def _any_bytes(self, value: Any) -> dict[str, Any] | None:
+        if not isinstance(value, dict) or not isinstance(value.get("@type"), str):
+            return None
+        url = value["@type"]
+        codec = self._other(url)
+        if codec is None:
+            raise PayloadError("does-not-fit", f"no schema has the type {url[:100]}")
+        inner: Any = {name: each for name, each in value.items() if name != "@type"}
+        if codec.has_own_form:
+            inner = inner.get("value")
+        data = codec.encode(inner)
+        from kafkascope.analyzer.payloads.proto.forms import of_bytes
+
+        return {"type_url": url, "value": of_bytes(data)}
+
+
+class MessageCodec:
+    """Decodes, encodes and explains messages of one type."""
+
+    def __init__(
+        self,
+        message: MessageType,
+        readers: Readers,
+        any_form: walk.AnyForm,
+        any_bytes: writer.AnyBytes,
+    ) -> None:
+        from google.protobuf.message import DecodeError
+        from google.protobuf.message_factory import GetMessageClass
+
+        self._message = message
+        self._any_form = any_form
+        self._any_bytes = any_bytes
+        self._error = DecodeError
+        self._parse = GetMessageClass(message.descriptor).FromString
+        self._read = readers.of(message)
+        reached = message.reached()
+        self._required = any(each.required for one in reached for each in one.fields.values())
+        self._maps = any(each.map for one in reached for each in one.fields.values())
+
+    @property
+    def type_name(self) -> str:
+        """Full name of the message."""
+        return self._message.full_name
+
+    @property
+    def has_own_form(self) -> bool:
+        """Whether it is one of the well-known types that have a JSON form of their own."""
+        return self._message.special != ""
+
+    def decode(self, data: bytes) -> Value:
+        """Return the value; `PayloadError` with path and offset where the bytes do not fit."""
+        if self._read is not None:
+            try:
+                message = self._parse(data)
+                # What protobuf drops of a map's entries shows in the size alone.
+                if not (self._required and not message.IsInitialized()) and not (
+                    self._maps and message.ByteSize() != len(data)
+                ):
+                    return self._read(message)
+            except (self._error, HasUnknown, PayloadError):
+                pass
+        return walk.decode(self._message, data, self._any_form)
+
+    def encode(self, value: Value) -> bytes:
+        """Return the bytes of a value; `PayloadError` with path where it does not fit."""
+        return writer.encode(self._message, value, self._any_bytes)
+
+    def explain(self, data: bytes) -> Piece:
+        """Return the fields with their bytes."""
+        return walk.explain(self._message, data, self._any_form)
+
+
+def _messages(file: Any) -> list[Any]:
+    out = []
+    stack = list(reversed(list(file.message_types_by_name.values())))
+    while stack:
+        message = stack.pop()
+        if not message.GetOptions().map_entry:
+            out.append(message)
+        stack.extend(reversed(list(message.nested_types)))
+    return out
+
+
+def _ends(full: str, name: str) -> bool:
+    return full == name or full.endswith(f".{name}")
