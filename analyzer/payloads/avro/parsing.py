@@ -1,0 +1,259 @@
+"""Parses the text of a schema into types; names of types that it does not define stay names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import orjson
+
+from kafkascope.analyzer.payloads.avro.types import (
+    MAX_DEPTH,
+    PRIMITIVES,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroName,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    Logical,
+    NamedType,
+    branch_name,
+)
+from kafkascope.analyzer.payloads.model import PayloadError
+
+MAX_TEXT: Final = 10_000_000
+"""Bytes of a schema with all that it refers to. Registries take 1 MB by default."""
+
+MAX_NAMED: Final = 10_000
+"""Records, enums and fixed of a schema with all that it refers to."""
+
+MAX_PARTS: Final = 200_000
+"""Types of any kind of a schema."""
+
+MAX_DIGITS: Final = 4096
+"""Of a decimal: more would make Python's own conversion refuse, after long thought."""
+
+MAX_SIZE: Final = 2**31 - 1
+"""Of a fixed: an int of Java."""
+
+NAME: Final = re.compile(r"[^\W\d]\w*")
+NAMESPACE: Final = re.compile(r"[^\s.]+(\.[^\s.]+)*")
+
+LOGICAL: Final = {
+    "decimal": ("bytes", "fixed"),
+    "uuid": ("string", "fixed"),
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
+    "duration": ("fixed",),
+}
+"""Logical types with the types they may be of."""
+
+SIZES: Final = {"uuid": 16, "duration": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A text with its types."""
+
+    root: AvroType
+    defined: dict[str, NamedType]
+    """Types by full name."""
+    parts: int
+    """Types of any kind."""
+
+
+def bad(text: str, path: str = "") -> NoReturn:
+    """Refuse a schema."""
+    raise PayloadError("bad-schema", text, path=path)
+
+
+def parse(text: str) -> Parsed:
+    """Return the types of a text; `PayloadError` with reason `bad-schema`."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        bad("the schema is no UTF-8 text")
+    if len(data) > MAX_TEXT:
+        bad(f"the schema has {len(data):,} bytes, more than {MAX_TEXT:,}")
+    try:
+        spelled = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        bad(f"the schema is no JSON: {error}")
+    parser = _Parser()
+    root = parser.type(spelled, "", "", 0)
+    return Parsed(root, parser.defined, parser.parts)
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self.defined: dict[str, NamedType] = {}
+        self.parts = 0
+
+    def type(self, spelled: Any, space: str, path: str, depth: int) -> AvroType:
+        """One frame of Python's stack for each level, to stay far from its end."""
+        self.parts += 1
+        if self.parts > MAX_PARTS:
+            bad(f"the schema has more than {MAX_PARTS:,} types", path)
+        if depth > MAX_DEPTH:
+            bad(f"the schema is nested deeper than {MAX_DEPTH} levels", path)
+        while isinstance(spelled, dict) and isinstance(spelled.get("type"), dict):
+            spelled = spelled["type"]
+        if isinstance(spelled, dict) and isinstance(spelled.get("type"), list):
+            spelled = spelled["type"]
+        if isinstance(spelled, str):
+            return self.named(spelled, space, path)
+        if isinstance(spelled, list):
+            union = AvroUnion([])
+            names: set[str] = set()
+            for each in spelled:
+                branch = self.type(each, space, path, depth + 1)
+                name = branch_name(branch)
+                if isinstance(branch, AvroUnion):
+                    bad("a union directly inside a union", path)
+                if name in names:
+                    bad(f"a union with two branches {name}", path)
+                names.add(name)
+                union.branches.append(branch)
+            return union
+        if not isinstance(spelled, dict):
+            bad(f"{type(spelled).__name__} where a type is expected", path)
+        kind = spelled.get("type")
+        match kind:
+            case "array" | "map":
+                key = "items" if kind == "array" else "values"
+                if key not in spelled:
+                    bad(f"{kind} without {key}", path)
+                inner = self.type(spelled[key], space, f"{path}[]", depth + 1)
+                return AvroArray(inner) if kind == "array" else AvroMap(inner)
+            case "record" | "error":
+                return self.record(spelled, space, path, depth)
+            case "enum":
+                return self.enum(spelled, space, path)
+            case "fixed":
+                return self.fixed(spelled, space, path)
+            case str() if kind in PRIMITIVES:
+                return AvroPrimitive(kind, logical(spelled, kind, 0))
+            case str():
+                return self.named(kind, space, path)
+            case _:
+                bad("an object without type", path)
+
+    def named(self, spelled: str, space: str, path: str) -> AvroType:
+        if spelled in PRIMITIVES:
+            return AvroPrimitive(spelled)
+        if not NAMESPACE.fullmatch(spelled):
+            bad(f"{spelled[:80]!r} is no name of a type", path)
+        if "." in spelled or not space:
+            return AvroName((spelled,))
+        return AvroName((f"{space}.{spelled}", spelled))
+
+    def full_name(self, spelled: dict[str, Any], space: str, path: str) -> str:
+        name, own = spelled.get("name"), spelled.get("namespace")
+        if not isinstance(name, str):
+            bad(f"{spelled.get('type')} without a name", path)
+        given, _, simple = name.rpartition(".")
+        if not NAME.fullmatch(simple):
+            bad(f"{name[:80]!r} is no name of a type", path)
+        if not given:
+            given = own if isinstance(own, str) else space
+        if given and not NAMESPACE.fullmatch(given):
+            bad(f"{given[:80]!r} is no namespace", path)
+        full = f"{given}.{simple}" if given else simple
+        if full in PRIMITIVES:
+            bad(f"a type may not be named {full}", path)
+        return full
+
+    def define(self, node: NamedType, path: str) -> None:
+        if node.name in self.defined:
+            bad(f"{node.name} is defined twice", path)
+        if len(self.defined) >= MAX_NAMED:
+            bad(f"the schema defines more than {MAX_NAMED:,} types", path)
+        self.defined[node.name] = node
+
+    def record(self, spelled: dict[str, Any], space: str, path: str, depth: int) -> AvroRecord:
+        record = AvroRecord(self.full_name(spelled, space, path))
+        space = record.name.rpartition(".")[0]
+        record.aliases = aliases(spelled)
+        self.define(record, path)
+        fields = spelled.get("fields")
+        if not isinstance(fields, list):
+            bad(f"record {record.name} without fields", path)
+        names: set[str] = set()
+        for each in fields:
+            name = each.get("name") if isinstance(each, dict) else None
+            if not isinstance(name, str) or not NAME.fullmatch(name):
+                bad(f"a field of {record.name} without a valid name", path)
+            where = f"{path}.{name}" if path else name
+            if name in names:
+                bad(f"{record.name} has two fields {name}", where)
+            names.add(name)
+            if "type" not in each:
+                bad("a field without type", where)
+            # A logical type beside the type's name belongs to nobody: Java warns, and ignores it.
+            inner = self.type(each["type"], space, where, depth + 1)
+            record.fields.append(AvroField(name, inner, "default" in each, aliases(each)))
+        return record
+
+    def enum(self, spelled: dict[str, Any], space: str, path: str) -> AvroEnum:
+        name = self.full_name(spelled, space, path)
+        symbols = spelled.get("symbols")
+        if not isinstance(symbols, list) or not all(
+            isinstance(each, str) and NAME.fullmatch(each) for each in symbols
+        ):
+            bad(f"enum {name} without valid symbols", path)
+        if len(set(symbols)) != len(symbols):
+            bad(f"enum {name} has a symbol twice", path)
+        default = spelled.get("default")
+        known = default if isinstance(default, str) and default in symbols else None
+        enum = AvroEnum(name, tuple(symbols), known, aliases(spelled))
+        self.define(enum, path)
+        return enum
+
+    def fixed(self, spelled: dict[str, Any], space: str, path: str) -> AvroFixed:
+        name = self.full_name(spelled, space, path)
+        size = spelled.get("size")
+        if type(size) is not int or not 0 <= size <= MAX_SIZE:
+            bad(f"fixed {name} without a valid size", path)
+        fixed = AvroFixed(name, size, logical(spelled, "fixed", size), aliases(spelled))
+        self.define(fixed, path)
+        return fixed
+
+
+def aliases(spelled: dict[str, Any]) -> tuple[str, ...]:
+    """Return the other names that readers know a type or field by."""
+    found = spelled.get("aliases")
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+
+def logical(spelled: dict[str, Any], kind: str, size: int) -> Logical | None:
+    """Return the logical type; None where there is none, it is unknown, or does not fit the type:
+    Avro then reads the type alone."""
+    name = spelled.get("logicalType")
+    if not isinstance(name, str) or kind not in LOGICAL.get(name, ()):
+        return None
+    if kind == "fixed" and SIZES.get(name, size) != size:
+        return None
+    if name != "decimal":
+        return Logical(name)
+    precision, scale = spelled.get("precision"), spelled.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int:
+        return None
+    if not 0 < precision <= MAX_DIGITS or not 0 <= scale <= precision:
+        return None
+    # From 1750 bytes on more than MAX_DIGITS fit.
+    if kind == "fixed" and size < 1750 and precision >= len(str(2 ** max(8 * size - 1, 0))):
+        return None
+    return Logical(name, precision, scale)

@@ -1,0 +1,305 @@
+"""Generates readers of schemas: the fast decoder.
+
+Each record has a function, written and compiled when a payload first needs it, so that a schema of
+thousands of types costs what is used of it. Primitives, arrays, maps and small unions are inline.
+The generated code refuses what does not fit, but it does not explain: it raises one of `REFUSALS`,
+and the caller walks the same bytes again (`walk.py`) to learn where and why.
+
+Slices behind the end are short, not an error: whoever reads on gets an IndexError, and who does not
+ends behind the end, which the caller sees. So no length needs a check of its own, but for negative
+ones; nothing is allocated by a count.
+"""
+
+from __future__ import annotations
+
+import struct
+from binascii import b2a_base64
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from kafkascope.analyzer.payloads.avro.linking import FREE, Linked
+from kafkascope.analyzer.payloads.avro.logical import shows
+from kafkascope.analyzer.payloads.avro.types import (
+    MAX_DEPTH,
+    MAX_EMPTY,
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    branch_name,
+    is_empty,
+    weight,
+)
+from kafkascope.dissectors.codec.source import Lines, compile_function
+
+MAX_INLINE: Final = 4
+"""Arrays and maps inside each other in one function: Python takes twenty loops."""
+
+MAX_CHAIN: Final = 8
+"""Branches of a union asked in a row; more are looked up."""
+
+
+class Refusal(Exception):
+    """The generated reader does not take the bytes; it does not tell why."""
+
+
+REFUSALS: Final = (Refusal, IndexError, KeyError, ValueError, struct.error)
+"""Exceptions of generated readers. A UnicodeDecodeError is a ValueError."""
+
+Read: TypeAlias = Callable[..., tuple[Any, int]]
+
+
+def more(data: bytes, pos: int, first: int) -> tuple[int, int]:
+    """Read on behind the first byte of a varint: the unsigned number and where it ends."""
+    number = first & 127
+    shift = 7
+    while True:
+        byte = data[pos]
+        pos += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            if number >> 64:
+                raise Refusal
+            return number, pos
+        shift += 7
+        if shift > 63:
+            raise Refusal
+
+
+def more_int(data: bytes, pos: int, first: int) -> tuple[int, int]:
+    """As `more`, of 32 bits."""
+    number, pos = more(data, pos, first)
+    if number >> 32:
+        raise Refusal
+    return number, pos
+
+
+def block(data: bytes, pos: int, count: int) -> tuple[int, int]:
+    """Return the count of a block whose count is negative, behind the size in bytes that follows;
+    nobody but who skips the block believes that size."""
+    size = data[pos]
+    pos += 1
+    if size > 127:
+        size, pos = more(data, pos, size)
+    return count + 1, pos
+
+
+def finite(number: float) -> float | str:
+    """Return a number that JSON has; the others as text."""
+    if number - number == 0:
+        return number
+    return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+
+
+def based(data: bytes) -> dict[str, str]:
+    """Return bytes as JSON has them."""
+    return {"base64": b2a_base64(data, newline=False).decode()}
+
+
+class AvroReader:
+    """Reads payloads of one schema."""
+
+    def __init__(self, linked: Linked) -> None:
+        self._linked = linked
+        self._functions: list[Read] = []
+        self._numbers: dict[int, int] = {}
+        self.names: dict[str, Any] = {
+            "more": more,
+            "more_int": more_int,
+            "block": block,
+            "based": based,
+            "finite": finite,
+            "double": struct.Struct("<d").unpack_from,
+            "float_": struct.Struct("<f").unpack_from,
+            "Refusal": Refusal,
+            "f": self._functions,
+        }
+        self.deep = linked.deep
+        self.empties = linked.empties
+        self._root = self.number(linked.root)
+
+    def read(self, data: bytes) -> Any:
+        """Return the value; one of `REFUSALS` where the bytes do not fit to the last one."""
+        function = self._functions[self._root]
+        if self.empties:
+            value, end = function(data, 0, 1, [MAX_EMPTY + FREE * len(data)])
+        else:
+            value, end = function(data, 0, 1)
+        if end != len(data):
+            raise Refusal
+        return value
+
+    def number(self, node: AvroType) -> int:
+        """Return the number of the function that reads a type."""
+        known = self._numbers.get(id(node))
+        if known is not None:
+            return known
+        number = self._numbers[id(node)] = len(self._functions)
+
+        def first(*args: Any) -> tuple[Any, int]:
+            source = _Source(self)
+            text = source.function(node)
+            origin = f"reader of Avro {branch_name(node)}"
+            function: Read = compile_function("read", text, self.names, origin)
+            self._functions[number] = function
+            return function(*args)
+
+        self._functions.append(first)
+        return number
+
+    def constant(self, value: Any) -> str:
+        """Return the name of a constant in generated code."""
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+
+class _Source(Lines):
+    """One function: `read(data, pos, depth) -> (value, pos)`. `depth` counts records, arrays and
+    maps, this one included."""
+
+    def __init__(self, reader: AvroReader) -> None:
+        super().__init__()
+        self.reader = reader
+        self.rest = ", room" if reader.empties else ""
+
+    def function(self, node: AvroType) -> str:
+        self.add(f"def read(data, pos, depth{self.rest}):")
+        self.depth += 1
+        match node:
+            case AvroRecord():
+                self.check(0)
+                if self.reader.empties and node.weight > FREE:
+                    self.spend(str(node.weight))
+                values = [self.value(field.type, 1, 0) for field in node.fields]
+                pairs = zip(node.fields, values, strict=True)
+                shown = ", ".join(f"{field.name!r}: {value}" for field, value in pairs)
+                self.add(f"return {{{shown}}}, pos")
+            case _:
+                self.add(f"return {self.value(node, 0, 0)}, pos")
+        return self.text()
+
+    def check(self, level: int) -> None:
+        """Refuse what nests deeper than we go."""
+        if self.reader.deep:
+            self.add(f"if depth > {MAX_DEPTH - level}: raise Refusal")
+
+    def spend(self, count: str) -> None:
+        """Count values without bytes before they are made."""
+        self.add(f"room[0] -= {count}", "if room[0] < 0: raise Refusal")
+
+    def varint(self, name: str, more: str = "more") -> None:
+        self.add(f"{name} = data[pos]; pos += 1")
+        self.add(f"if {name} > 127: {name}, pos = {more}(data, pos, {name})")
+
+    def slice(self) -> str:
+        """Read a length; leaves `pos` before the bytes, their end in the variable `e`."""
+        self.varint("n")
+        self.add("if n & 1: raise Refusal", "e = pos + (n >> 1)")
+        return "data[pos:e]"
+
+    def value(self, node: AvroType, level: int, loops: int) -> str:
+        """Read a value; return the variable or constant that has it."""
+        match node:
+            case AvroPrimitive(kind="null"):
+                return "None"
+            case AvroPrimitive():
+                return self.primitive(node)
+            case AvroFixed():
+                target = self.fresh()
+                show = shows(node.logical, "fixed") if node.logical else based
+                shown = self.reader.constant(show or based)
+                self.add(f"e = pos + {node.size}")
+                if node.size:
+                    # A short slice must not reach what expects them all.
+                    self.add("data[e - 1]")
+                self.add(f"{target} = {shown}(data[pos:e]); pos = e")
+                return target
+            case AvroEnum():
+                target = self.fresh()
+                table = {2 * at: symbol for at, symbol in enumerate(node.symbols)}
+                self.varint("n")
+                self.add(f"{target} = {self.reader.constant(table)}[n]")
+                return target
+            case AvroUnion():
+                return self.union(node, level, loops)
+            case AvroRecord():
+                return self.call(node, level)
+            case AvroArray() | AvroMap():
+                if loops >= MAX_INLINE:
+                    return self.call(node, level)
+                return self.blocks(node, level, loops)
+            case _:
+                raise AssertionError(node)
+
+    def call(self, node: AvroType, level: int) -> str:
+        target = self.fresh()
+        depth = f"depth + {level}" if level else "depth"
+        self.add(f"{target}, pos = f[{self.reader.number(node)}](data, pos, {depth}{self.rest})")
+        return target
+
+    def primitive(self, node: AvroPrimitive) -> str:
+        target = self.fresh()
+        show = shows(node.logical, node.kind) if node.logical else None
+        match node.kind:
+            case "boolean":
+                self.add(f"{target} = (False, True)[data[pos]]; pos += 1")
+            case "int" | "long":
+                self.varint("n", "more_int" if node.kind == "int" else "more")
+                number = "(n >> 1) ^ -(n & 1)"
+                shown = f"{self.reader.constant(show)}({number})" if show else number
+                self.add(f"{target} = {shown}")
+            case "float" | "double":
+                read = "double" if node.kind == "double" else "float_"
+                self.add(f"{target}, = {read}(data, pos); pos += {8 if read == 'double' else 4}")
+                self.add(f"if {target} - {target} != 0: {target} = finite({target})")
+            case "string":
+                self.add(f"{target} = {self.slice()}.decode(); pos = e")
+            case _:
+                shown = self.reader.constant(show) if show else "based"
+                self.add(f"{target} = {shown}({self.slice()}); pos = e")
+        return target
+
+    def union(self, node: AvroUnion, level: int, loops: int) -> str:
+        target = self.fresh()
+        self.varint("n")
+        if len(node.branches) > MAX_CHAIN:
+            numbers = (self.reader.number(branch) for branch in node.branches)
+            table = self.reader.constant({2 * at: each for at, each in enumerate(numbers)})
+            depth = f"depth + {level}"
+            self.add(f"{target}, pos = f[{table}[n]](data, pos, {depth}{self.rest})")
+            return target
+        for at, branch in enumerate(node.branches):
+            self.add(f"{'elif' if at else 'if'} n == {2 * at}:")
+            self.depth += 1
+            self.add(f"{target} = {self.value(branch, level, loops)}")
+            self.depth -= 1
+        self.add("else: raise Refusal" if node.branches else "raise Refusal")
+        return target
+
+    def blocks(self, node: AvroArray | AvroMap, level: int, loops: int) -> str:
+        target, count = self.fresh(), self.fresh("c")
+        inner = node.items if isinstance(node, AvroArray) else node.values
+        self.check(level)
+        self.add(f"{target} = {'[]' if isinstance(node, AvroArray) else '{}'}")
+        self.add("while True:")
+        self.depth += 1
+        self.varint(count)
+        self.add(f"if not {count}: break")
+        self.add(f"if {count} & 1: {count}, pos = block(data, pos, {count})")
+        if isinstance(node, AvroArray) and is_empty(inner):
+            self.spend(f"({count} >> 1) * {max(1, weight(inner))}")
+        self.add(f"for _ in range({count} >> 1):")
+        self.depth += 1
+        if isinstance(node, AvroMap):
+            key = self.fresh()
+            self.add(f"{key} = {self.slice()}.decode(); pos = e")
+            self.add(f"{target}[{key}] = {self.value(inner, level + 1, loops + 1)}")
+        else:
+            self.add(f"{target}.append({self.value(inner, level + 1, loops + 1)})")
+        self.depth -= 2
+        return target
