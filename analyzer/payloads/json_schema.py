@@ -1,0 +1,324 @@
+"""JSON Schema: values are JSON text; the schema says whether they fit.
+
+Drafts 4, 6, 7, 2019-09 and 2020-12 by `$schema`, draft 7 without one, as Confluent's registry
+does. `format` is an annotation only. Nothing is ever fetched: `$ref` finds what the caller gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urldefrag, urljoin
+
+from kafkascope.analyzer.payloads.json import text as json_text
+from kafkascope.analyzer.payloads.json.keywords import Budget, Exhausted, Patterns, counted
+from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
+
+MAX_TEXT: Final = 16 << 20
+"""Characters of a schema with all that it refers to."""
+
+MAX_STEPS_OF_SCHEMA: Final = 300_000
+"""Keywords applied when a schema is checked by that of its draft: some two seconds."""
+
+MAX_STEPS: Final = 30_000
+"""Keywords applied to a small value: some tenth of a second."""
+
+STEPS_PER_BYTE: Final = 4
+"""More of them for larger values."""
+
+
+def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> CompiledJson:
+    """Compile a schema; `PayloadError` with reason `bad-schema`.
+
+    `dependencies` has texts by `$ref`, as it is spelled or with the `$id` around it; what is not
+    there, `lookup` is asked for by its address.
+    """
+    schema = _schema_of(text)
+    return CompiledJson(schema, _documents(schema, dependencies, lookup, MAX_TEXT - len(text)))
+
+
+def defined_names(text: str) -> list[str]:
+    """Return the `$id`s of a schema and of those inside of it, each as a whole address."""
+    return list(dict.fromkeys(base for _, base, _ in _objects(_schema_of(text), "") if base))
+
+
+def references(text: str) -> list[str]:
+    """Return the `$ref`s that lead out of a schema, as it spells them, without fragments."""
+    schema = _schema_of(text)
+    own = {base for _, base, _ in _objects(schema, "")}
+    out = []
+    for _, base, refs in _objects(schema, ""):
+        for ref in refs:
+            if _address(base, ref) not in own | {""} and not ref.startswith(_DRAFTS):
+                out.append(ref.partition("#")[0])
+    return list(dict.fromkeys(out))
+
+
+_DRAFTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
+
+
+def _schema_of(text: str) -> Any:
+    if len(text) > MAX_TEXT:
+        raise PayloadError("bad-schema", f"{len(text)} characters, more than {MAX_TEXT}")
+    try:
+        schema, _ = json_text.parse(text.encode("utf-8", "replace"))
+    except PayloadError as error:
+        raise PayloadError("bad-schema", error.text, offset=error.offset) from None
+    if not isinstance(schema, dict | bool):
+        raise PayloadError("bad-schema", "a schema is an object, true or false")
+    return schema
+
+
+def _address(base: str, ref: str) -> str:
+    try:
+        return urldefrag(urljoin(base, ref)).url
+    except ValueError:
+        return ""
+
+
+def _objects(schema: Any, base: str) -> Iterator[tuple[dict[str, Any], str, list[str]]]:
+    """Yield each object of a schema, the address around it and the references in it."""
+    stack = [(schema, base)]
+    while stack:
+        value, around = stack.pop()
+        if isinstance(value, list):
+            stack.extend((each, around) for each in value)
+        elif isinstance(value, dict):
+            for name in ("$id", "id"):
+                own = value.get(name)
+                if isinstance(own, str) and not own.startswith("#"):
+                    around = _address(around, own)
+                    break
+            refs = [value.get(name) for name in ("$ref", "$dynamicRef", "$recursiveRef")]
+            yield value, around, [each for each in refs if isinstance(each, str)]
+            stack.extend((each, around) for each in value.values())
+
+
+def _documents(
+    schema: Any, dependencies: Mapping[str, str], lookup: Lookup, left: int
+) -> dict[str, Any]:
+    """Return all that a schema refers to, by the address that it has there."""
+    root = next((base for _, base, _ in _objects(schema, "")), "")
+    by_address = {_address(root, name): text for name, text in dependencies.items()}
+    out: dict[str, Any] = {}
+    known = {base for _, base, _ in _objects(schema, "")} | {""}
+    todo = [(schema, "")]
+    while todo:
+        document, base = todo.pop()
+        for _, around, refs in _objects(document, base):
+            for ref in refs:
+                address = _address(around, ref)
+                if address in known or address.startswith(_DRAFTS):
+                    continue
+                known.add(address)
+                plain = ref.partition("#")[0]
+                text = dependencies.get(plain)
+                for source in (dependencies, by_address):
+                    text = source.get(address) if text is None else text
+                for name in (address, plain):
+                    text = lookup(name) if text is None else text
+                if text is None:
+                    continue
+                left -= len(text)
+                if left < 0:
+                    raise PayloadError(
+                        "bad-schema", f"more than {MAX_TEXT} characters with references"
+                    )
+                out[address] = _schema_of(text)
+                todo.append((out[address], address))
+    return out
+
+
+class CompiledJson:
+    """A schema with all that it refers to."""
+
+    def __init__(self, schema: Any, documents: dict[str, Any]) -> None:
+        self._codec = JsonCodec(schema, documents)
+
+    def codec(self, which: Selector = None) -> JsonCodec:
+        """Return the codec: a schema of JSON has one type."""
+        return self._codec
+
+
+class JsonCodec:
+    """Decodes text that fits to a schema."""
+
+    def __init__(self, schema: Any, documents: dict[str, Any]) -> None:
+        self._schema = schema
+        self._budget = Budget()
+        self._patterns = Patterns(self._budget)
+        self._failed: PayloadError | None = None
+        try:
+            self._validator = self._made(documents)
+        except _of_libraries() as error:
+            raise _bad_schema(error) from None
+
+    def _made(self, documents: dict[str, Any]) -> Any:
+        from jsonschema import Draft7Validator, validators
+        from jsonschema_specifications import REGISTRY
+        from referencing import Registry, Resource
+        from referencing.jsonschema import DRAFT7
+
+        said = self._schema.get("$schema") if isinstance(self._schema, dict) else None
+        known = isinstance(said, str)
+        draft = validators.validator_for(self._schema if known else {}, default=Draft7Validator)
+        self._budget.left = MAX_STEPS_OF_SCHEMA
+        checking = counted(draft, self._budget, Patterns(self._budget))
+        error = next(checking(draft.META_SCHEMA, registry=REGISTRY).iter_errors(self._schema), None)
+        if error is not None:
+            path = _path(error.absolute_path)
+            place = f"{path}: " if path else ""
+            raise PayloadError("bad-schema", f"{place}{error.validator}: {error.message[:200]}")
+        resources = [
+            (address, Resource.from_contents(each, default_specification=DRAFT7))
+            for address, each in documents.items()
+            if isinstance(each, dict)
+        ]
+        # It fetches nothing: what is not in it, is not there.
+        registry: Any = Registry().with_resources(resources)
+        registry = REGISTRY.combine(registry).crawl()
+        return counted(draft, self._budget, self._patterns)(self._schema, registry=registry)
+
+    @property
+    def type_name(self) -> str:
+        """The title, or the `$id`."""
+        if isinstance(self._schema, dict):
+            for name in ("title", "$id", "id"):
+                if isinstance(self._schema.get(name), str):
+                    return str(self._schema[name])
+        return ""
+
+    @property
+    def skipped_patterns(self) -> tuple[str, ...]:
+        """Patterns met so far that RE2 does not have: values are taken as if they fit."""
+        return tuple(self._patterns.skipped)
+
+    def decode(self, data: bytes) -> Value:
+        """Return the value; numbers that 64 bits or a double cannot hold are `Exact` text.
+
+        `PayloadError` for what is no JSON, and, with the keyword, for what does not fit.
+        """
+        value, shown = json_text.parse(data)
+        error = self._error(value, len(data))
+        if error is not None:
+            path = list(error.absolute_path)
+            raise PayloadError(
+                "does-not-fit",
+                f"{error.validator or 'false'}: {error.message[:300]}",
+                path=_path(path),
+                offset=json_text.place(data, path) if path else 0,
+            )
+        return shown
+
+    def encode(self, value: Value) -> bytes:
+        """Return the text of a value that fits; text with digits is a number where the schema wants
+        one, for `Exact` text becomes plain text on its way through JSON."""
+        data = json_text.dump(value)
+        checked, _ = json_text.parse(data)
+        for _ in range(_MOST_NUMBERS):
+            error = self._error(checked, len(data))
+            if error is None:
+                return data
+            path = list(error.absolute_path)
+            number = _as_number(error)
+            if number is None:
+                break
+            value = _put(value, path, number)
+            data = json_text.dump(value)
+            checked, _ = json_text.parse(data)
+        text = f"{error.validator or 'false'}: {error.message[:300]}"
+        raise PayloadError("does-not-fit", text, path=_path(list(error.absolute_path)))
+
+    def explain(self, data: bytes) -> Piece:
+        """Return the members and elements of the text with their bytes."""
+        return json_text.explain(data)
+
+    def _error(self, value: Any, size: int) -> Any:
+        """Return why a value does not fit; None if it does."""
+        from jsonschema.exceptions import best_match
+
+        if self._failed is not None:
+            raise self._failed
+        self._budget.left = MAX_STEPS + STEPS_PER_BYTE * size
+        try:
+            error = next(self._validator.iter_errors(value), None)
+            return error and best_match(iter([error]))
+        except _of_libraries() as wrong:
+            failed = _bad_schema(wrong)
+            if isinstance(wrong, Exhausted | RecursionError):
+                # It would cost as much for the next value.
+                self._failed = failed
+            raise failed from None
+
+
+_MOST_NUMBERS: Final = 100
+"""Numbers of one value that came as text."""
+
+
+def _of_libraries() -> tuple[type[Exception], ...]:
+    """Return what libraries raise for schemas that are none."""
+    from jsonschema.exceptions import UndefinedTypeCheck, UnknownType
+    from referencing.exceptions import (
+        CannotDetermineSpecification,
+        NoInternalID,
+        NoSuchResource,
+        Unresolvable,
+        Unretrievable,
+    )
+
+    return (
+        Exhausted,
+        RecursionError,
+        UndefinedTypeCheck,
+        UnknownType,
+        CannotDetermineSpecification,
+        NoInternalID,
+        NoSuchResource,
+        Unresolvable,
+        Unretrievable,
+        TypeError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+    )
+
+
+def _bad_schema(error: Exception) -> PayloadError:
+    if isinstance(error, Exhausted):
+        return PayloadError("bad-schema", "the schema takes too many steps")
+    if isinstance(error, RecursionError):
+        return PayloadError("bad-schema", "the schema refers to itself without an end")
+    ref = getattr(error, "ref", None)
+    if isinstance(ref, str):
+        return PayloadError("bad-schema", f"no schema has the address {ref[:200]}")
+    return PayloadError("bad-schema", f"{type(error).__name__}: {error!s:.200}")
+
+
+def _path(parts: Any) -> str:
+    out = ""
+    for part in parts:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        else:
+            out += f".{part}" if out else str(part)
+    return out
+
+
+def _as_number(error: Any) -> Exact | None:
+    """Return the number that a text is, where the schema wants a number there."""
+    wanted = error.validator_value if error.validator == "type" else ()
+    kinds = [wanted] if isinstance(wanted, str) else wanted
+    text = error.instance
+    if not isinstance(text, str) or not json_text.NUMBER.fullmatch(text):
+        return None
+    return Exact(text) if "number" in kinds or "integer" in kinds else None
+
+
+def _put(value: Any, path: list[Any], new: Any) -> Any:
+    """Return a copy of a value with another one at a path."""
+    if not path:
+        return new
+    out = value.copy()
+    out[path[0]] = _put(value[path[0]], path[1:], new)
+    return out
