@@ -8,7 +8,14 @@ import click
 
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
-from kafkascope.analyzer.export import FORMATS, TableName, Writer, format_of, open_writer
+from kafkascope.analyzer.export import (
+    FORMATS,
+    ExportOptions,
+    TableName,
+    Writer,
+    format_of,
+    open_writer,
+)
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 from kafkascope.analyzer.terminal import say, stdout_bytes
@@ -16,7 +23,7 @@ from kafkascope.captures.inputs.private import PrivateFile
 
 
 @click.command()
-@reading_options("output", "form", "as_json", "raw")
+@reading_options("output", "form", "as_json", "raw", "columns")
 @click.option(
     "--full", is_flag=True, help="With the bodies of requests and responses (jsonl, parquet)."
 )
@@ -38,8 +45,11 @@ def export(options: ReadOptions, full: bool, table: TableName) -> int:
     if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
         raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")
+    _columns_of(options, form, table)
     with Reading(options) as reading:
-        shown = write_all(reading, options, form, table=table, full=full)
+        payloads = reading.payloads if full or table == "records" else None
+        how = ExportOptions(table, full, options.raw, options.columns, payloads)
+        shown = write_all(reading, options, form, how)
         if options.output not in (None, "-") and not options.quiet:
             what = "records of " if table == "records" else ""
             said = f"{what}{shown} exchanges written to {options.output}"
@@ -62,30 +72,42 @@ def _form(options: ReadOptions) -> str:
     return form
 
 
+def _columns_of(options: ReadOptions, form: str, table: TableName) -> None:
+    """Refuse columns that the file cannot have."""
+    if not options.columns:
+        return
+    if form != "csv" or table != "records":
+        raise click.UsageError("--columns goes with --table records and csv")
+    from kafkascope.analyzer.export.csv import RECORD_COLUMNS
+    from kafkascope.analyzer.payloads.paths import is_column
+
+    for name in options.columns:
+        try:
+            if name not in RECORD_COLUMNS and not is_column(name):
+                known = ", ".join(RECORD_COLUMNS)
+                raise click.UsageError(f'records have no column "{name}": {known}, value.FIELD')
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+
+
 def write_all(
     reading: Reading,
     options: ReadOptions,
     form: str,
-    *,
-    table: TableName = "exchanges",
-    full: bool = False,
+    how: ExportOptions = ExportOptions(),  # noqa: B008 - it cannot change
 ) -> int:
     """Write all wanted exchanges to `options.output` or stdout; the number of them."""
     names = reading.capture.context.names
     if options.output in (None, "-"):
         out = stdout_bytes()
-        return _write(
-            reading, options, open_writer(form, out, names, table=table, full=full, raw=options.raw)
-        )
+        return _write(reading, options, open_writer(form, out, names, how))
     assert options.output is not None
     path = Path(options.output)
     refuse_inputs(options.output, options.inputs)
     file = PrivateFile(path)
     # Whoever follows a live capture reads the file while it grows.
     with file.published() if reading.live else file as out:
-        return _write(
-            reading, options, open_writer(form, out, names, table=table, full=full, raw=options.raw)
-        )
+        return _write(reading, options, open_writer(form, out, names, how))
 
 
 def _write(reading: Reading, options: ReadOptions, writer: Writer) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.reading.options import FORMATS, Format, ReadOptions
+from kafkascope.analyzer.reading.options import FORMATS, Format, ReadOptions, SchemaOptions
 from kafkascope.analyzer.render import times as render_times
 from kafkascope.captures.tls.sources import can_decrypt
 
@@ -75,6 +75,11 @@ def _read_options(
     field_options: tuple[str, ...],
     legs: str,
     no_progress: bool,
+    schema_folders: tuple[str, ...],
+    assigned: tuple[str, ...],
+    registry: str | None,
+    registry_ca: str | None,
+    no_schemas: bool,
     **others: Any,
 ) -> ReadOptions:
     if fields and type_ not in (None, "fields"):
@@ -98,6 +103,7 @@ def _read_options(
         both_legs=legs == "both",
         keylog=key_logs(keylog),
         progress=not no_progress,
+        schemas=SchemaOptions(schema_folders, assigned, registry, registry_ca, no_schemas),
         **others,
     )
 
@@ -207,6 +213,29 @@ _OPTIONS: Final = {
         help="Decode a port as Kafka.",
     ),
     "keylog": KEYLOG,
+    "schema_folders": click.option(
+        "--schemas",
+        "schema_folders",
+        multiple=True,
+        metavar="DIR",
+        help="Schemas of keys and values: 17.avsc, 17.proto, 17.json by id, or an index.json.",
+    ),
+    "assigned": click.option(
+        "--schema",
+        "assigned",
+        multiple=True,
+        metavar="TOPIC[:key]=FILE[#MESSAGE]",
+        help="The schema of a topic whose values carry no id.",
+    ),
+    "registry": click.option(
+        "--registry", metavar="URL", help="Ask a schema registry for the schemas that are missing."
+    ),
+    "registry_ca": click.option(
+        "--registry-ca", metavar="FILE", help="Certificates that the registry's is verified with."
+    ),
+    "no_schemas": click.option(
+        "--no-schemas", is_flag=True, help="Leave keys and values as they are."
+    ),
     "output": click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
     "form": click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl."),
@@ -269,5 +298,10 @@ _ABSENT: Final[dict[str, Any]] = {
     "fields": (),
     "field_options": (),
     "keylog": (),
+    "schema_folders": (),
+    "assigned": (),
+    "registry": None,
+    "registry_ca": None,
+    "no_schemas": False,
 }
 """What the command was not asked for: see `reading_options`."""

@@ -13,6 +13,7 @@ from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import fitted, line
+from kafkascope.dissectors.codec.jsonform import dumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ COLUMNS: Final = (
 DROPPED: Final = ("source", "time", "exchange", "offset", "partition", "topic")
 """What a narrow terminal shows last."""
 PARTS: Final = ("key", "value", "headers")
+SIDES: Final = ("key", "value")
 
 
 @click.command()
@@ -69,10 +71,11 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     shown = 0
     with Reading(options) as reading, Output(options, live=reading.live) as output:
         names = reading.capture.context.names
+        payloads = reading.payloads
         printer = _printer(options, parts or ("key", "value"), output)
         try:
             for _, exchange in reading.rows():
-                for piece in record_lines(exchange, names, problems):
+                for piece in record_lines(exchange, names, problems, payloads):
                     if options.top is None:
                         printer(piece)
                         continue
@@ -101,11 +104,12 @@ def _printer(options: ReadOptions, parts: tuple[str, ...], output: Output) -> An
         return partial(_print_elements, output)
     known = {column.name for column in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
     known |= {"producer_epoch", "sequence", "transactional", "control"}
+    known |= {f"{side}_{what}" for side in SIDES for what in ("schema", "decoded", "error")}
     wanted = options.columns or [
         column.name for column in COLUMNS if column.name not in PARTS or column.name in parts
     ]
     for name in wanted:
-        if name not in known:
+        if name not in known and not _is_path(name):
             raise click.UsageError(f'records have no column "{name}": {", ".join(sorted(known))}')
     return _Lines(options, list(wanted), output)
 
@@ -137,7 +141,7 @@ class _Lines:
         nothing = "" if self._form == "csv" else "-"
         for each in lines.splitlines():
             record = loads(each)
-            self._line([_text(record.get(name), nothing) for name in self._names])
+            self._line([_cell(record, name, nothing) for name in self._names])
 
     def _line(self, cells: list[str], *, header: bool = False) -> None:
         if self._form in ("csv", "tsv") or self._output.width is None:
@@ -145,6 +149,29 @@ class _Lines:
         else:
             text = line(self._columns, cells, self._output.width)
             self._output.line(text, "header" if header else "")
+
+
+def _is_path(name: str) -> bool:
+    from kafkascope.analyzer.payloads.paths import is_column
+
+    try:
+        return is_column(name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _cell(record: dict[str, Any], name: str, nothing: str) -> str:
+    """Return the cell of a column. Keys and values are shown decoded where they can be."""
+    from kafkascope.analyzer.payloads.paths import cell, value_text
+
+    if name in record:
+        decoded = f"{name}_decoded"
+        if name in SIDES and decoded in record:
+            return cell(record[decoded])
+        if name.partition("_")[0] in SIDES and isinstance(record[name], dict | list):
+            return dumps(record[name]).decode()
+        return _text(record[name], nothing)
+    return value_text(record, name, nothing) if "." in name else nothing
 
 
 def _text(value: Any, nothing: str = "-") -> str:

@@ -93,7 +93,7 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
 
 def _print_json(pair: RowAndExchange, reading: Reading, output: Output) -> None:
     row, exchange = pair
-    output.json_lines(full_line(row, exchange, reading.capture.context.names, []))
+    output.json_lines(full_line(row, exchange, reading.capture.context.names, [], reading.payloads))
 
 
 def _print_text(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange, Request, Response
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.topics import TopicNames
 
 RECORDS_LIMIT: Final = 128 << 20
@@ -60,7 +61,11 @@ class Room:
 
 
 def full_bodies(
-    exchange: Exchange, names: TopicNames, problems: list[Problem], limit: int | None = None
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem],
+    limit: int | None = None,
+    payloads: Payloads | None = None,
 ) -> dict[str, Any]:
     """Return `request` and `response`: the bodies in their JSON form, null for one that is missing
     or not decoded. Each records field becomes an object of base64 and batches. `embedded`: decoded
@@ -78,7 +83,7 @@ def full_bodies(
     room = Room(RECORDS_LIMIT if limit is None else limit)
 
     def spelled(data: bytes | None) -> dict[str, Any] | None:
-        return _spelled(exchange.number, data, fields, problems, room)
+        return _spelled(exchange.number, data, fields, problems, room, payloads)
 
     body = out[side]
     out[side] = body | {
@@ -122,7 +127,12 @@ def _clean(side: Request | Response | None) -> Any:
 
 
 def _spelled(
-    number: int, data: bytes | None, fields: Any, problems: list[Problem], room: Room
+    number: int,
+    data: bytes | None,
+    fields: Any,
+    problems: list[Problem],
+    room: Room,
+    payloads: Payloads | None,
 ) -> dict[str, Any] | None:
     """Return the JSON form of a records field; `fields` yields the fields that are not empty, in
     the same order. `room`: what is left of the exchange's limit."""
@@ -133,7 +143,7 @@ def _spelled(
     field: RecordField = next(fields)
     batches: list[dict[str, Any]] = []
     left_out = {}
-    objects_of = field_objects(number, field, problems, b",")
+    objects_of = field_objects(number, field, problems, b",", payloads)
     while True:
         objects = None
         # The generator would expand the next batch.
@@ -216,8 +226,13 @@ def _slow(value: Any) -> Any:
 
 
 def full_line(
-    row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem] | None = None
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem] | None = None,
+    payloads: Payloads | None = None,
 ) -> bytes:
     """Return an exchange/1 line with `request` and `response`, line feed included."""
-    bodies = full_bodies(exchange, names, [] if problems is None else problems)
+    problems = [] if problems is None else problems
+    bodies = full_bodies(exchange, names, problems, payloads=payloads)
     return line_of(to_json(row) | bodies)

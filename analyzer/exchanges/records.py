@@ -38,6 +38,7 @@ from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Header, Record
 
@@ -139,16 +140,25 @@ def _given(answer: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
     }
 
 
-def record_lines(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> Iterator[bytes]:
+def record_lines(
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem],
+    payloads: Payloads | None = None,
+) -> Iterator[bytes]:
     """Yield the record/1 objects of an exchange as JSON lines, with line feeds, several at a time;
-    records that cannot be read are added to `problems`."""
+    records that cannot be read are added to `problems`. `payloads`: decodes keys and values."""
     for field in fields_of(exchange, names):
-        for _, pieces in field_objects(exchange.number, field, problems, b"\n"):
+        for _, pieces in field_objects(exchange.number, field, problems, b"\n", payloads):
             yield from pieces
 
 
 def field_objects(
-    number: int, field: RecordField, problems: list[Problem], separator: bytes
+    number: int,
+    field: RecordField,
+    problems: list[Problem],
+    separator: bytes,
+    payloads: Payloads | None = None,
 ) -> Iterator[tuple[Batch, Iterator[bytes]]]:
     """Yield each whole batch of a records field with its records as JSON objects, several at a
     time, each followed by `separator`."""
@@ -167,7 +177,8 @@ def field_objects(
                 problems.append(_problem(number, field, opened.error.reason))
             elif not crc_ok(data, batch):
                 problems.append(_problem(number, field, "a batch has a wrong checksum"))
-            yield batch, batch_objects(number, field, batch, opened.records, offset, separator)
+            records = opened.records
+            yield batch, batch_objects(number, field, batch, records, offset, separator, payloads)
     except DissectError as error:
         problems.append(_problem(number, field, f"{error.reason} at byte {error.offset}"))
 
@@ -190,6 +201,7 @@ def batch_objects(
     records: list[Record],
     offset: int | None,
     separator: bytes,
+    payloads: Payloads | None = None,
 ) -> Iterator[bytes]:
     """Yield the records of a batch as JSON objects, several at a time. `offset` is the offset of
     the first record of a Produce. Without `number` the records come from Kafka's own files."""
@@ -254,8 +266,11 @@ def batch_objects(
         meaning = b""
         if internal:
             value, meaning = _meaning(field, batch, key, value)
-        elif (value and not value[0]) or (key and not key[0]):
-            meaning = _schemas(key, value)
+        else:
+            if (value and not value[0]) or (key and not key[0]):
+                meaning = _schemas(key, value)
+            if payloads is not None and size <= LONGEST:
+                meaning = _joined(meaning, payloads.members(field.topic, key, value, headers))
         if value is None:
             shown = b"null"
         elif len(value) > kept:
@@ -296,6 +311,10 @@ def _size(headers: Sequence[Header]) -> int:
 def _left_out(size: int) -> bytes:
     """Return the placeholder of a key, a value or headers that are too long."""
     return b'{"left_out":"%d bytes of a record with more than %d MB"}' % (size, LONGEST >> 20)
+
+
+def _joined(one: bytes, two: bytes) -> bytes:
+    return one + b"," + two if one and two else one or two
 
 
 def _schemas(key: bytes | None, value: bytes | None) -> bytes:

@@ -4,12 +4,15 @@ and a line in it."""
 from __future__ import annotations
 
 import importlib
-from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kafkascope.analyzer.exchanges.records import Problem
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
 
 __all__ = ["FORMATS", "ExportOptions", "TableName", "Writer", "format_of", "open_writer"]
 
@@ -24,6 +27,10 @@ class ExportOptions(NamedTuple):
     """Whether bodies are included."""
     raw: bool = False
     """Whether cells are written as they are, even where a spreadsheet takes them for formulas."""
+    columns: tuple[str, ...] = ()
+    """CSV of records: these columns in place of all; `value.PATH` is a field of a decoded value."""
+    payloads: Payloads | None = None
+    """Decodes keys and values."""
 
 
 class Writer(Protocol):
@@ -58,14 +65,9 @@ def open_writer(
     form: str,
     out: BinaryIO,
     names: TopicNames,
-    *,
-    table: TableName = "exchanges",
-    full: bool = False,
-    raw: bool = False,
+    chosen: ExportOptions = ExportOptions(),  # noqa: B008 - it cannot change
 ) -> Writer:
-    """Return a writer of a format; `full` adds the bodies where the format can hold them. `raw`:
-    CSV without the sign that keeps a text from being a formula."""
-    chosen = ExportOptions(table, full, raw)
+    """Return a writer of a format."""
     module, _, name = FORMATS[form].rpartition(".")
     writer: Writer = getattr(importlib.import_module(module), name)(out, names, chosen)
     return writer

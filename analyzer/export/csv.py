@@ -11,9 +11,10 @@ from kafkascope.analyzer.exchanges.rows import Row, result, to_json
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.payloads.paths import value_text
 from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.dissectors.codec.jsonform import loads
+from kafkascope.dissectors.codec.jsonform import dumps, loads
 
 RECORD_COLUMNS: Final = (
     "exchange",
@@ -33,7 +34,15 @@ RECORD_COLUMNS: Final = (
     "sequence",
     "transactional",
     "control",
+    "key_schema",
+    "key_decoded",
+    "key_error",
+    "value_schema",
+    "value_decoded",
+    "value_error",
 )
+DECODED: Final = frozenset(RECORD_COLUMNS[-6:])
+"""Columns that a record has only where its key or value names a schema; cells are JSON."""
 
 LEFT_OUT: Final = frozenset({"schema"})
 
@@ -46,12 +55,13 @@ class CsvExport:
         self._names = names
         self._raw = options.raw
         self._records = options.table == "records"
+        self._payloads = options.payloads
         self._late = Late(names)
         self._at = 0
         self._columns: list[str] = []
         self.problems: list[Problem] = []
         if self._records:
-            self._columns = list(RECORD_COLUMNS)
+            self._columns = list(options.columns or RECORD_COLUMNS)
             self._write([self._columns])
 
     def _write(self, lines: list[list[Any]]) -> None:
@@ -62,9 +72,9 @@ class CsvExport:
         """Write the exchange, or its records, as lines."""
         self._late.saw(row, self._at)
         if self._records:
-            for lines in record_lines(exchange, self._names, self.problems):
+            for lines in record_lines(exchange, self._names, self.problems, self._payloads):
                 values = [loads(line) for line in lines.splitlines()]
-                self._write([[_cell(v[name]) for name in RECORD_COLUMNS] for v in values])
+                self._write([[_record_cell(v, name) for name in self._columns] for v in values])
             return
         value = to_json(row) | {"result": result(row)}
         if not self._columns:
@@ -100,6 +110,14 @@ class CsvExport:
         for old in found:
             cell = cell.replace(old, one_line(known[old]))
         return as_text(cell, raw=self._raw)
+
+
+def _record_cell(record: dict[str, Any], name: str) -> Any:
+    if name in DECODED:
+        return dumps(record[name]).decode() if name in record else ""
+    if name in record:
+        return _cell(record[name])
+    return value_text(record, name, "")
 
 
 def _cell(value: Any) -> Any:

@@ -28,6 +28,7 @@ class JsonLinesExport:
         self._names = names
         self._records = options.table == "records"
         self._full = options.full
+        self._payloads = options.payloads
         self._late = Late(names)
         self._at = 0
         self.problems: list[Problem] = []
@@ -36,11 +37,11 @@ class JsonLinesExport:
         """Write the exchange, or its records, as lines."""
         self._late.saw(row, self._at)
         if self._records:
-            for lines in record_lines(exchange, self._names, self.problems):
+            for lines in record_lines(exchange, self._names, self.problems, self._payloads):
                 self._at += self._out.write(json_safe(lines))
             return
         if self._full:
-            line = full_line(row, exchange, self._names, self.problems)
+            line = full_line(row, exchange, self._names, self.problems, self._payloads)
         else:
             line = line_of(to_json(row))
         self._at += self._out.write(json_safe(line))

@@ -39,6 +39,7 @@ class ParquetExport:
         self._names = names
         self._table = RECORDS if options.table == "records" else EXCHANGES
         self._full = options.full
+        self._payloads = options.payloads
         self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         """Bytes of JSON bodies in these rows."""
@@ -54,10 +55,10 @@ class ParquetExport:
     def add(self, exchange: Exchange, row: Row) -> None:
         """Add the exchange, or its records, as rows."""
         if self._table is RECORDS:
-            for record in record_values(row, exchange, self._names, self.problems):
+            for record in record_values(row, exchange, self._names, self.problems, self._payloads):
                 self._take(record)
         elif self._full:
-            bodies = bodies_of(exchange)
+            bodies = bodies_of(exchange, self._payloads)
             self._bytes += sum(len(body) for body in bodies if body)
             self._take(exchange_values(row, exchange, bodies))
         else:

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.render.times import Mark
 
 Format = Literal["table", "tsv", "csv", "json", "jsonl"]
 FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
+
+
+class SchemaOptions(NamedTuple):
+    """Where schemas of keys and values come from."""
+
+    folders: tuple[str, ...] = ()
+    """Folders with a file for each id."""
+    assigned: tuple[str, ...] = ()
+    """`TOPIC[:key]=FILE[#MESSAGE]`: of topics whose values carry no id."""
+    registry: str | None = None
+    """The address of a registry that is asked."""
+    ca: str | None = None
+    """Certificates that the registry's is verified with, in place of the system's."""
+    off: bool = False
+    """Whether keys and values stay what they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +58,8 @@ class ReadOptions:
     """Paths of the key logs that TLS is decrypted with."""
     raw: bool
     """Whether CSV keeps text that a spreadsheet may take for a formula."""
+    schemas: SchemaOptions
+    """What keys and values are decoded with."""
 
     @property
     def selects(self) -> bool:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.filter.language import Bound, Filter
     from kafkascope.analyzer.findings.evidence import Evidence
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
 
 RowAndExchange: TypeAlias = tuple[Row, Exchange]
@@ -208,6 +210,14 @@ class Reading:
             row = rows.renamed(row, names)
             if wanted(row, exchange):
                 yield row, exchange
+
+    @cached_property
+    def payloads(self) -> Payloads | None:
+        """What decodes keys and values by their schemas; None when that is not wanted. Ask before
+        the exchanges are read."""
+        from kafkascope.analyzer.reading.schemas import payloads_of
+
+        return payloads_of(self.options, self.capture)
 
     @property
     def is_piece(self) -> bool:

@@ -85,18 +85,13 @@ class Job:
             yield seen, exchange
 
     def _lines(self) -> Iterator[int]:
-        from kafkascope.analyzer.export import open_writer
+        from kafkascope.analyzer.export import ExportOptions, TableName, open_writer
 
         names = self._store.session.context.names
         form = "csv" if self.form in ("csv", "records") else "jsonl"
         with PrivateFile(self.path) as out:
-            writer = open_writer(
-                form,
-                out,
-                names,
-                table="records" if self.form == "records" else "exchanges",
-                full=self.form == "full",
-            )
+            table: TableName = "records" if self.form == "records" else "exchanges"
+            writer = open_writer(form, out, names, ExportOptions(table, self.form == "full"))
             for seen, exchange in self._exchanges():
                 writer.add(exchange, row_of(exchange, names))
                 yield seen

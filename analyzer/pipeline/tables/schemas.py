@@ -401,6 +401,12 @@ RECORDS: Final = Table(
         Col("sequence", _I32, ""),
         Col("transactional", _B, ""),
         Col("control", _B, ""),
+        Col("key_schema", _S, "JSON; null where the key names no schema"),
+        Col("key_decoded", _S, "JSON"),
+        Col("key_error", _S, "JSON: why it is not decoded"),
+        Col("value_schema", _S, "JSON; null where the value names no schema"),
+        Col("value_decoded", _S, "JSON"),
+        Col("value_error", _S, "JSON: why it is not decoded"),
     ),
 )
 

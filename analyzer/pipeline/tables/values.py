@@ -20,11 +20,22 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.captures.model import Connection, Endpoint
 
 UNNAMED: Final = TopicNames()
 """Rows are made without names, so that they do not depend on what was learned before; names are
 filled in at the end, when all are known."""
+
+DECODED: Final = (
+    "key_schema",
+    "key_decoded",
+    "key_error",
+    "value_schema",
+    "value_decoded",
+    "value_error",
+)
+"""Members of record/1 that only keys and values with a schema have."""
 
 MS: Final = 1_000_000
 
@@ -66,12 +77,14 @@ def _exchange_values() -> Callable[..., tuple[Any, ...]]:
     return made
 
 
-def bodies_of(exchange: Exchange) -> tuple[bytes | None, bytes | None]:
+def bodies_of(
+    exchange: Exchange, payloads: Payloads | None = None
+) -> tuple[bytes | None, bytes | None]:
     """Return the bodies as JSON, without secrets; as bytes, which Arrow accepts, because they may
     be large."""
     from kafkascope.analyzer.exchanges.full import COLUMN_LIMIT, full_bodies, json_of
 
-    both = full_bodies(exchange, UNNAMED, [], COLUMN_LIMIT)
+    both = full_bodies(exchange, UNNAMED, [], COLUMN_LIMIT, payloads)
     one, two = (
         None if (body := both.pop(side)) is None else json_of(body)
         for side in ("request", "response")
@@ -148,12 +161,16 @@ def frame_values(exchange: Exchange) -> Iterator[tuple[Any, ...]]:
 
 
 def record_values(
-    row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem],
+    payloads: Payloads | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield rows of `records`."""
     from kafkascope.analyzer.exchanges.records import record_lines
 
-    for lines in record_lines(exchange, names, problems):
+    for lines in record_lines(exchange, names, problems, payloads):
         for line in lines.splitlines():
             value = loads(line)
             yield (
@@ -172,6 +189,7 @@ def record_values(
                 value["sequence"],
                 value["transactional"],
                 value["control"],
+                *(_text(value.get(name)) for name in DECODED),
             )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.records import Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.export import FORMATS, format_of, open_writer
+from kafkascope.analyzer.export import FORMATS, ExportOptions, format_of, open_writer
 from kafkascope.analyzer.model import Exchange
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
@@ -155,7 +155,7 @@ def _bytes(value: Any) -> bytes | None:
 def exported(form: str, wires: list[Wire], **options: Any) -> str:
     context = Context()
     out = io.BytesIO()
-    writer = open_writer(form, out, context.names, **options)
+    writer = open_writer(form, out, context.names, ExportOptions(**options))
     for one in told([event for wire in wires for event in wire.events], context):
         writer.add(one, row_of(one, context.names))
     writer.finish()

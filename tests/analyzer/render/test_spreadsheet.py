@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.export import open_writer
+from kafkascope.analyzer.export import ExportOptions, open_writer
 from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.topics import TopicNames, short_id
 from kafkascope.tui.cli import main
@@ -89,6 +89,6 @@ def test_a_topic_that_gets_its_name_late_is_no_formula(tmp_path: Path) -> None:
     assert short_id(topic_id).startswith("-")
     for raw in (False, True):
         with (tmp_path / "x.csv").open("w+b") as file:
-            writer = open_writer("csv", file, names, table="records", raw=raw)
+            writer = open_writer("csv", file, names, ExportOptions("records", raw=raw))
             cell = writer._cell_renamed(f"'{short_id(topic_id)}", {short_id(topic_id): "=1+1"})  # type: ignore[attr-defined]
         assert cell == ("=1+1" if raw else "'=1+1")

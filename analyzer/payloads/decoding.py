@@ -1,0 +1,221 @@
+"""Keys and values of records, decoded: the schema is found, the payload read to its last byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkascope.analyzer.payloads.framing import (
+    Candidate,
+    Side,
+    candidates,
+    message_index,
+    message_name,
+    plausible,
+    worth,
+)
+from kafkascope.analyzer.payloads.model import (
+    Codec,
+    PayloadError,
+    Piece,
+    Schema,
+    SchemaKey,
+    Selector,
+)
+from kafkascope.dissectors.codec.jsonform import dumps
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.known import KnownSchemas
+    from kafkascope.dissectors.records.records import Header
+
+MOST_PREFIXES: Final = 10_000
+"""Beginnings of payloads whose schema is remembered."""
+PREFIX: Final = 5
+"""Bytes of Confluent's framing."""
+
+
+class Found(NamedTuple):
+    """The schema of a payload, with what decodes it."""
+
+    schema: Schema
+    key: SchemaKey | None
+    """What the payload calls it; None where the user said which it is."""
+    codec: Codec
+    at: int
+    """Bytes before the payload proper."""
+    data: bytes
+    """The payload proper."""
+    subject: str
+    """The subject that it was most likely written for; empty where none is known."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what record/1 says of a schema."""
+        out: dict[str, Any] = {"format": self.schema.format}
+        if self.key is not None:
+            name = "guid" if self.key.namespace == "guid" else "id"
+            out[name] = self.key.value
+            if name == "guid":
+                out["id"] = next((k.value for k in self.schema.keys if k.namespace == "id"), None)
+        out["subject"] = self.subject or None
+        out["type"] = self.codec.type_name or None
+        out["source"] = self.schema.source
+        return out
+
+
+class Decoded(NamedTuple):
+    """What became of a key or value that names a schema."""
+
+    found: Found | None
+    """None where no schema of that id is known."""
+    key: SchemaKey | None
+    value: Any = None
+    error: PayloadError | None = None
+
+
+class Payloads:
+    """Decodes keys and values with the schemas that are known."""
+
+    def __init__(self, known: KnownSchemas) -> None:
+        self.known = known
+        self._prefixes: dict[tuple[str | None, Side, bytes], tuple[Schema, SchemaKey, Codec, str]]
+        self._prefixes = {}
+
+    def worth(self, topic: str | None, side: Side, data: bytes, headers: Sequence[Header]) -> bool:
+        """Return whether a key or value may name a schema, or the user named one."""
+        return worth(data, headers) or (topic, side) in self.known.assigned
+
+    def decode(
+        self, topic: str | None, side: Side, data: bytes | None, headers: Sequence[Header]
+    ) -> Decoded | None:
+        """Return what a key or value says by its schema; None where it names none."""
+        if data is None or not (worth(data, headers) or self.known.assigned):
+            return None
+        if not headers and data[:1] == b"\0":
+            usual = self._prefixes.get((topic, side, data[:PREFIX]))
+            if usual is not None:
+                schema, key, codec, subject = usual
+                try:
+                    value = codec.decode(data[PREFIX:])
+                except PayloadError:
+                    pass  # Perhaps another reading fits.
+                else:
+                    found = Found(schema, key, codec, PREFIX, data[PREFIX:], subject)
+                    return Decoded(found, key, value)
+        return self._searched(topic, side, data, headers)
+
+    def _searched(
+        self, topic: str | None, side: Side, data: bytes, headers: Sequence[Header]
+    ) -> Decoded | None:
+        named = candidates(side, data, headers)
+        failed: Decoded | None = None
+        # What is known needs no question to a registry: ids of other namespaces wait behind it.
+        named.sort(key=lambda each: not self.known.knows(each.key))
+        for each in named:
+            for schema in self.known.find(each.key):
+                decoded = self._with(topic, side, each, schema)
+                if decoded.error is None:
+                    found = decoded.found
+                    if found is not None and found.at == PREFIX and schema.format != "protobuf":
+                        self._remember(topic, side, data, found)
+                    return decoded
+                failed = failed or decoded
+        assigned = self.known.assigned.get((topic or "", side))
+        if assigned is not None:
+            whole = Candidate(SchemaKey("id", 0), data, 0, True, "", assigned.selector)
+            decoded = self._with(topic, side, whole, assigned.schema)
+            if decoded.found is not None:
+                decoded = decoded._replace(key=None, found=decoded.found._replace(key=None))
+            return decoded
+        if failed is not None:
+            return failed
+        unknown = plausible(named, len(data), self.known.spaces)
+        if unknown is None:
+            return None
+        text = f"no schema with {unknown.key} is known"
+        return Decoded(None, unknown.key, None, PayloadError("unknown-schema", text))
+
+    def _with(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> Decoded:
+        """Decode with one schema."""
+        try:
+            found = self._found(topic, side, each, schema)
+        except PayloadError as error:
+            return Decoded(None, each.key, None, error)
+        try:
+            return Decoded(found, each.key, found.codec.decode(found.data))
+        except PayloadError as error:
+            return Decoded(found, each.key, None, error.moved(found.at))
+
+    def _found(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> Found:
+        compiled = self.known.compiled(schema)
+        at, data, selector = each.at, each.data, each.selector
+        if schema.format == "protobuf" and each.typed:
+            selector, skip = _type_of(each)
+            at, data = at + skip, data[skip:]
+        if each.json and schema.format == "avro":
+            codec: Codec = compiled.json_codec()  # type: ignore[attr-defined]
+        else:
+            codec = compiled.codec(selector)
+        return Found(schema, each.key, codec, at, data, _subject(schema, topic, side))
+
+    def _remember(self, topic: str | None, side: Side, data: bytes, found: Found) -> None:
+        if len(self._prefixes) >= MOST_PREFIXES:
+            self._prefixes.clear()
+        if found.key is not None:
+            entry = found.schema, found.key, found.codec, found.subject
+            self._prefixes[topic, side, data[:PREFIX]] = entry
+
+    def members(
+        self,
+        topic: str | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+    ) -> bytes:
+        """Return what record/1 says of a record's key and value by their schemas, as members of a
+        JSON object; empty where neither names a schema."""
+        out = b""
+        for side, data in (("key", key), ("value", value)):
+            if data is None:
+                continue
+            decoded = self.decode(topic, side, data, headers)  # type: ignore[arg-type]
+            if decoded is None:
+                continue
+            shown: dict[str, Any] = {}
+            if decoded.found is not None:
+                shown[f"{side}_schema"] = decoded.found.as_json()
+            if decoded.error is None:
+                shown[f"{side}_decoded"] = decoded.value
+            else:
+                shown[f"{side}_error"] = decoded.error.as_json()
+            out += (b"," if out else b"") + dumps(shown)[1:-1]
+        return out
+
+    def explain(self, found: Found) -> Piece:
+        """Return the parts of a payload with their bytes, counted from the start of the key or
+        value."""
+        return moved(found.codec.explain(found.data), found.at)
+
+
+def moved(piece: Piece, by: int) -> Piece:
+    """Return a piece with its bytes counted from further ahead."""
+    inner = tuple(moved(each, by) for each in piece.pieces)
+    return piece._replace(begin=piece.begin + by, end=piece.end + by, pieces=inner)
+
+
+def _type_of(each: Candidate) -> tuple[Selector, int]:
+    """Read which message of a Protobuf file follows, in the form that the format has, else in the
+    other one."""
+    ways = (message_index, message_name) if each.typed == "index" else (message_name, message_index)
+    for way in ways:
+        try:
+            return way(each.data)
+        except PayloadError as error:
+            first = error
+    raise first
+
+
+def _subject(schema: Schema, topic: str | None, side: Side) -> str:
+    """Return the subject that a topic's key or value has by the usual rule, else the first."""
+    usual = f"{topic}-{side}"
+    names = [name for name, _ in schema.subjects]
+    return usual if usual in names else names[0] if names else ""

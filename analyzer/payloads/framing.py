@@ -1,0 +1,237 @@
+"""What the bytes and headers of a record say about the schema of its key or value. Stateless.
+
+Wire formats: Confluent's (byte 0 and an int32, or a header with a GUID), Apicurio's (headers, or
+byte 0 and an int64 or int32), AWS Glue's (byte 3, compression, GUID), single objects of Avro.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from kafkascope.analyzer.payloads.model import PayloadError, SchemaKey, Selector
+
+if TYPE_CHECKING:
+    from kafkascope.dissectors.records.records import Header
+
+Side = Literal["key", "value"]
+Typed: TypeAlias = 'Literal["", "index", "name"]'
+
+MOST_IDS: Final = 1 << 31
+PLAUSIBLE: Final = 1 << 24
+"""Registries count from 1; larger numbers behind a byte 0 are more likely something else."""
+MOST_INFLATED: Final = 64 << 20
+"""Bytes that a compressed payload of AWS Glue may unfold to."""
+MOST_INDEXES: Final = 64
+"""Depth of a Protobuf message inside others."""
+
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+
+
+class Candidate(NamedTuple):
+    """A schema that a payload may have been written with."""
+
+    key: SchemaKey
+    data: bytes
+    """The payload alone, but for what says which message of a Protobuf file it is."""
+    at: int
+    """Where it begins in the key or value."""
+    certain: bool
+    """Whether the format says so beyond doubt: a header, or a form that nothing else has."""
+    typed: Typed = ""
+    """What Protobuf has before the message: indexes (Confluent) or its name (Apicurio)."""
+    selector: Selector = None
+    json: bool = False
+    """Whether Avro is written as JSON."""
+
+
+def worth(data: bytes | None, headers: Sequence[Header]) -> bool:
+    """Return whether `candidates` could find anything: cheap, for records without schemas."""
+    return bool(headers) or (data is not None and data[:1] in (b"\0", b"\3", b"\xc3"))
+
+
+def candidates(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candidate]:
+    """Return the schemas that a key or value names, the likeliest first. A header wins over the
+    bytes."""
+    if headers:
+        found = _in_headers(side, data, headers)
+        if found:
+            return found
+    first = data[:1]
+    if first == b"\0":
+        return _zero(data)
+    if first == b"\3":
+        return _glue(data)
+    if data[:2] == b"\xc3\x01" and len(data) >= 10:
+        key = SchemaKey("fingerprint", int.from_bytes(data[2:10], "little"))
+        return [Candidate(key, data[10:], 10, True)]
+    return []
+
+
+def _in_headers(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candidate]:
+    """Return what Confluent's header or Apicurio's name."""
+    apicurio = f"apicurio.{side}."
+    said: dict[str, bytes] = {}
+    for name, value in headers:
+        if value is None:
+            continue
+        if name == f"__{side}_schema_id":
+            confluent = _confluent_header(data, value)
+            if confluent is not None:
+                return [confluent]
+        elif name.startswith(apicurio):
+            said[name[len(apicurio) :]] = value
+    found = []
+    name = said.get("protobuf.type", b"").decode("utf-8", "replace")
+    as_json = said.get("encoding", b"").upper() == b"JSON"
+    for word in ("globalId", "contentId"):
+        if (number := _number(said.get(word))) is not None:
+            key = SchemaKey("globalId" if word == "globalId" else "contentId", number)
+            found.append(Candidate(key, data, 0, True, "", name or None, as_json))
+    return found
+
+
+def _number(value: bytes | None) -> int | None:
+    if value is None or len(value) not in (4, 8):
+        return None
+    number = int.from_bytes(value, "big", signed=True)
+    return number if number > 0 else None
+
+
+def _confluent_header(data: bytes, value: bytes) -> Candidate | None:
+    """Read a header: byte 1 and a GUID, or byte 0 and an id; then Protobuf's message index."""
+    if value[:1] == b"\1" and len(value) >= 17:
+        key = SchemaKey("guid", str(uuid.UUID(bytes=value[1:17])))
+        rest = value[17:]
+    elif value[:1] == b"\0" and len(value) >= 5:
+        key = SchemaKey("id", _INT.unpack_from(value, 1)[0])
+        rest = value[5:]
+    else:
+        return None
+    selector: Selector = None
+    if rest:
+        try:
+            selector = message_index(rest)[0]
+        except PayloadError:
+            return None
+    return Candidate(key, data, 0, True, "", selector)
+
+
+def _zero(data: bytes) -> list[Candidate]:
+    """Return the readings of a byte 0: what follows is an int32 or an int64, and of Apicurio the
+    id of an artifact or of a content."""
+    found = []
+    if len(data) >= 5:
+        (number,) = _INT.unpack_from(data, 1)
+        if number > 0:
+            rest = data[5:]
+            found += [
+                Candidate(SchemaKey("id", number), rest, 5, False, "index"),
+                Candidate(SchemaKey("globalId", number), rest, 5, False, "name"),
+                Candidate(SchemaKey("contentId", number), rest, 5, False, "name"),
+            ]
+    if len(data) >= 9:
+        (number,) = _LONG.unpack_from(data, 1)
+        if 0 < number < MOST_IDS:
+            rest = data[9:]
+            found += [
+                Candidate(SchemaKey("globalId", number), rest, 9, False, "name"),
+                Candidate(SchemaKey("contentId", number), rest, 9, False, "name"),
+            ]
+    return found
+
+
+def _glue(data: bytes) -> list[Candidate]:
+    """Read AWS Glue's form: byte 3, byte 0 or 5 (zlib), a GUID."""
+    if len(data) < 18 or data[1] not in (0, 5):
+        return []
+    key = SchemaKey("guid", str(uuid.UUID(bytes=data[2:18])))
+    payload = data[18:]
+    if data[1] == 5:
+        inflater = zlib.decompressobj()
+        try:
+            payload = inflater.decompress(payload, MOST_INFLATED)
+        except zlib.error:
+            return []
+        if not inflater.eof:
+            return []
+    return [Candidate(key, payload, 18, False, "index")]
+
+
+def plausible(found: Sequence[Candidate], size: int, spaces: frozenset[str]) -> Candidate | None:
+    """Return the candidate that is worth a complaint when nobody knows its schema; None where the
+    bytes may be anything. `size`: of the key or value. `spaces`: namespaces of known schemas."""
+    for each in found:
+        if each.certain:
+            return each
+        number = each.key.value
+        if each.key.namespace == "guid":
+            if "guid" in spaces:
+                return each
+        elif isinstance(number, int) and number < PLAUSIBLE:
+            # An int64 or a double as key has eight bytes, and often begins with zeros.
+            if each.key.namespace == "id" and size >= 6 and size != 8:
+                return each
+            if each.at == 9 and each.key.namespace in spaces and size > 9:
+                return each
+    return None
+
+
+def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
+    """Read Confluent's message index: count and indexes as zigzag varints, where a single byte 0
+    is the first message. Return it with the place behind it."""
+    count, at = _zigzag(data, 0)
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= MOST_INDEXES:
+        raise PayloadError("does-not-fit", f"a message index of {count} numbers")
+    found = []
+    for _ in range(count):
+        number, at = _zigzag(data, at)
+        if number < 0:
+            raise PayloadError("does-not-fit", f"the message index {number}", offset=at)
+        found.append(number)
+    return tuple(found), at
+
+
+def message_name(data: bytes) -> tuple[str, int]:
+    """Read Apicurio's `Ref`: the size of a message that has the type's name as field 1. Return the
+    name with the place behind it."""
+    size, at = _varint(data, 0)
+    end = at + size
+    if end > len(data):
+        raise PayloadError("does-not-fit", "the name of the message type is cut off", offset=at)
+    if not size:
+        return "", end
+    if data[at] != 0x0A:
+        raise PayloadError("does-not-fit", "no name of a message type", offset=at)
+    length, at = _varint(data, at + 1)
+    if at + length != end:
+        raise PayloadError("does-not-fit", "the name of the message type has two sizes", offset=at)
+    try:
+        return data[at:end].decode(), end
+    except UnicodeDecodeError:
+        text = "the name of the message type is no text"
+        raise PayloadError("does-not-fit", text, offset=at) from None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 28:
+            raise PayloadError("does-not-fit", "no number of a message type", offset=at)
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _varint(data, at)
+    return (value >> 1) ^ -(value & 1), at

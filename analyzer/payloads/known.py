@@ -1,0 +1,242 @@
+"""The schemas that are known, by what payloads call them, compiled when they are first needed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from kafkascope.analyzer.payloads.framing import Side
+from kafkascope.analyzer.payloads.model import (
+    Compiled,
+    Format,
+    PayloadError,
+    Schema,
+    SchemaKey,
+    Selector,
+    Source,
+)
+
+RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
+"""The first that knows an id wins."""
+MOST_BYTES: Final = 256 << 20
+"""Text of all schemas together: those of a capture come from traffic."""
+MOST_REFERENCES: Final = 1000
+"""Schemas that one schema refers to, directly or through others."""
+MOST_REFERRED: Final = 32 << 20
+"""Text of all that one schema refers to."""
+MOST_COMPILED: Final = 5000
+"""Schemas that are kept ready; the oldest is compiled anew when it comes again."""
+
+MODULES: Final[dict[Format, str]] = {
+    "avro": "kafkascope.analyzer.payloads.avro",
+    "protobuf": "kafkascope.analyzer.payloads.protobuf",
+    "json": "kafkascope.analyzer.payloads.json_schema",
+}
+"""What compiles a format; loaded with the first schema of it."""
+
+
+class Assigned(NamedTuple):
+    """A schema that the user gave for the keys or values of a topic, which carry no id."""
+
+    schema: Schema
+    selector: Selector = None
+
+
+class KnownSchemas:
+    """Schemas of all sources."""
+
+    def __init__(
+        self,
+        schemas: Iterable[Schema] = (),
+        *,
+        assigned: dict[tuple[str, Side], Assigned] | None = None,
+        registry: Callable[[SchemaKey], Schema | None] | None = None,
+        complete: Callable[[], Iterable[Schema]] | None = None,
+    ) -> None:
+        """`registry`: asked for ids that the schemas lack. `complete`: gives the schemas of the
+        capture, called when an id is needed that nobody else knows."""
+        self.assigned = assigned or {}
+        self._registry = registry
+        self._complete = complete
+        self._by_key: defaultdict[SchemaKey, list[Schema]] = defaultdict(list)
+        self._by_subject: dict[tuple[str, int], Schema] = {}
+        self._by_name: dict[Format, dict[str, str]] | None = None
+        self._compiled: dict[tuple[Format, str], Compiled | PayloadError] = {}
+        self._asked: set[SchemaKey] = set()
+        self._bytes = 0
+        self.spaces: frozenset[str] = frozenset()
+        """Namespaces of which a schema is known."""
+        self.changes = 0
+        """Goes up with every schema: what was not known may be known now."""
+        self.left_out = 0
+        """Schemas that did not fit into memory."""
+        for each in schemas:
+            self.add(each)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __iter__(self) -> Iterator[Schema]:
+        """Yield the schemas, each once, in the order of their ids."""
+        seen: set[int] = set()
+        for _, schemas in sorted(self._by_key.items(), key=lambda item: _order(item[0])):
+            for each in schemas:
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    yield each
+
+    def add(self, schema: Schema) -> None:
+        """Take a schema; one that is known from there already gets new ids and subjects."""
+        twin = self._twin(schema)
+        if twin is not None:
+            merged = replace(
+                twin,
+                keys=tuple(dict.fromkeys((*twin.keys, *schema.keys))),
+                subjects=tuple(dict.fromkeys((*twin.subjects, *schema.subjects))),
+                references=twin.references or schema.references,
+            )
+            if merged == twin:
+                return
+            for key in twin.keys:
+                self._by_key[key].remove(twin)
+            schema = merged
+        else:
+            self._bytes += len(schema.text)
+            if self._bytes > MOST_BYTES:
+                self._bytes -= len(schema.text)
+                self.left_out += 1
+                return
+        rank = RANK[schema.source]
+        keys = list(schema.keys)
+        if schema.format == "avro" and schema.source != "capture":
+            keys += self._fingerprint(schema)
+        for key in keys:
+            found = self._by_key[key]
+            found.append(schema)
+            found.sort(key=lambda each: RANK[each.source])
+        for subject in schema.subjects:
+            old = self._by_subject.get(subject)
+            if old is None or RANK[old.source] >= rank:
+                self._by_subject[subject] = schema
+        self.spaces |= {key.namespace for key in keys}
+        self._by_name = None
+        self.changes += 1
+
+    def _twin(self, schema: Schema) -> Schema | None:
+        """Return the schema that says the same, from the same kind of place."""
+        for key in schema.keys:
+            for each in self._by_key.get(key, ()):
+                if each.text == schema.text and each.source == schema.source:
+                    return each
+        return None
+
+    def _fingerprint(self, schema: Schema) -> list[SchemaKey]:
+        try:
+            return [SchemaKey("fingerprint", _module("avro").fingerprint(schema.text))]
+        except PayloadError:
+            return []
+
+    def find(self, key: SchemaKey) -> list[Schema]:
+        """Return the schemas of an id, those of the best source first; asks the registry, and reads
+        the capture, when nobody knows one."""
+        found = self._by_key.get(key)
+        if found:
+            return found
+        if key in self._asked:
+            return []
+        self._asked.add(key)
+        if self._registry is not None and (schema := self._registry(key)) is not None:
+            self.add(schema)
+            if found := self._by_key.get(key):
+                return found
+        if self._complete is not None:
+            complete, self._complete = self._complete, None
+            for each in complete():
+                self.add(each)
+        return self._by_key.get(key) or []
+
+    def knows(self, key: SchemaKey) -> bool:
+        """Return whether a schema of an id is there, without asking anybody."""
+        return bool(self._by_key.get(key))
+
+    def compiled(self, schema: Schema) -> Compiled:
+        """Return a schema ready to decode; `PayloadError` where it cannot be."""
+        key = schema.format, schema.text
+        found = self._compiled.get(key)
+        if found is None:
+            try:
+                module = _module(schema.format)
+                dependencies = self._dependencies(schema)
+                found = module.compile(schema.text, dependencies, self._lookup(schema.format))
+            except PayloadError as error:
+                found = error
+            while len(self._compiled) >= MOST_COMPILED:
+                del self._compiled[next(iter(self._compiled))]
+            self._compiled[key] = found
+        if isinstance(found, PayloadError):
+            raise found
+        return found
+
+    def _dependencies(self, schema: Schema) -> dict[str, str]:
+        """Return the texts of all that a schema refers to, by the name of the reference."""
+        found: dict[str, str] = {}
+        waiting = list(schema.references)
+        total = 0
+        while waiting:
+            each = waiting.pop()
+            if each.name in found:
+                continue
+            meant = self._by_subject.get((each.subject, each.version))
+            if meant is None:
+                continue
+            total += len(meant.text)
+            if len(found) >= MOST_REFERENCES or total > MOST_REFERRED:
+                raise PayloadError("bad-schema", "it refers to too many others")
+            found[each.name] = meant.text
+            waiting += meant.references
+        return found
+
+    def _lookup(self, format: Format) -> Callable[[str], str | None]:
+        """Return the function that finds the schema which defines a name."""
+
+        def lookup(name: str) -> str | None:
+            if self._by_name is None:
+                self._by_name = defaultdict(dict)
+            names = self._by_name.get(format)
+            if names is None:
+                names = self._by_name[format] = self._defined(format)
+            return names.get(name)
+
+        return lookup
+
+    def _defined(self, format: Format) -> dict[str, str]:
+        names: dict[str, str] = {}
+        module = _module(format)
+        for each in self:
+            if each.format != format:
+                continue
+            for subject, _ in each.subjects:
+                names.setdefault(subject, each.text)
+            try:
+                for name in module.defined_names(each.text):
+                    names.setdefault(name, each.text)
+            except PayloadError:
+                continue
+        return names
+
+
+def _order(key: SchemaKey) -> tuple[str, int, str]:
+    number = key.value
+    return (key.namespace, number, "") if isinstance(number, int) else (key.namespace, 0, number)
+
+
+def _module(format: Format) -> Any:
+    """Return what compiles a format; `PayloadError` where its library is not installed."""
+    try:
+        return import_module(MODULES[format])
+    except ImportError as error:
+        text = f"{format} needs {error.name}: pip install 'kafkascope[schemas]'"
+        raise PayloadError("bad-schema", text) from None

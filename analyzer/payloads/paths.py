@@ -1,0 +1,79 @@
+"""Paths into decoded values: `customer.id`, `items[0].sku`, `"user-id".name`. Stateless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from kafkascope.dissectors.codec.jsonform import dumps
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_STEP: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."\[\]\s]+)')
+_INDEX: Final = re.compile(r"\[(\d{1,9})\]")
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+def split(text: str) -> Path:
+    """Split the text of a path; `ValueError` where it is none."""
+    steps: list[str | int] = []
+    at = 0
+    while True:
+        step = _STEP.match(text, at)
+        if step is None:
+            raise ValueError(f'"{text}" is no path of names with dots between')
+        quoted, bare = step.groups()
+        steps.append(bare if quoted is None else _ESCAPED.sub(r"\1", quoted))
+        at = step.end()
+        while (index := _INDEX.match(text, at)) is not None:
+            steps.append(int(index[1]))
+            at = index.end()
+        if at == len(text):
+            return tuple(steps)
+        if text[at] != ".":
+            raise ValueError(f'"{text}" is no path of names with dots between')
+        at += 1
+
+
+def values(value: Any, path: Path, at: int = 0) -> Iterator[Any]:
+    """Yield what stands at a path, of arrays what each element has there; nothing where there is no
+    such field, and no null."""
+    if isinstance(value, list):
+        if at < len(path) and isinstance(path[at], int):
+            index = path[at]
+            if isinstance(index, int) and index < len(value):
+                yield from values(value[index], path, at + 1)
+            return
+        for element in value:
+            yield from values(element, path, at)
+    elif at == len(path):
+        if value is not None:
+            yield value
+    elif isinstance(value, dict):
+        step = path[at]
+        if isinstance(step, str) and step in value:
+            yield from values(value[step], path, at + 1)
+
+
+def value_text(record: dict[str, Any], name: str, nothing: str) -> str:
+    """Return the cell of a column `value.PATH` or `key.PATH` for a record/1 object: several values
+    with semicolons between them."""
+    side, _, rest = name.partition(".")
+    found = values(record.get(f"{side}_decoded"), split(rest))
+    return ";".join(map(cell, found)) or nothing
+
+
+def cell(value: Any) -> str:
+    """Return a decoded value as text for one cell."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        return f"base64:{value['base64']}"
+    return dumps(value).decode()
+
+
+def is_column(name: str) -> bool:
+    """Return whether a name is a column of decoded values; `ValueError` where its path is none."""
+    side, dot, rest = name.partition(".")
+    return bool(dot) and side in ("key", "value") and bool(split(rest))
