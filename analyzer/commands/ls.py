@@ -67,10 +67,11 @@ def ls(options: ReadOptions, connects: bool) -> int:
     plain = not options.columns and not fields and sorting is None and options.top is None
     if plain and not connects and (saved or options.form == "csv"):
         from kafkascope.analyzer.commands.export import write_all
+        from kafkascope.analyzer.export import ExportOptions
 
         with Reading(options) as reading:
             reading.rows_suffice = True
-            write_all(reading, options, options.form)
+            write_all(reading, options, options.form, ExportOptions(raw=options.raw))
             return reading.finish()
     with Reading(options) as reading, Output(options, live=reading.live) as output:
         if reading.stored is not None:

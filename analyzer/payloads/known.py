@@ -30,12 +30,14 @@ MOST_REFERRED: Final = 32 << 20
 MOST_COMPILED: Final = 5000
 """Schemas that are kept ready; the oldest is compiled anew when it comes again."""
 
-MODULES: Final[dict[Format, str]] = {
-    "avro": "kafkascope.analyzer.payloads.avro",
-    "protobuf": "kafkascope.analyzer.payloads.protobuf",
-    "json": "kafkascope.analyzer.payloads.json_schema",
+COMPILERS: Final[dict[Format, str]] = {
+    "avro": "avro.codec",
+    "protobuf": "protobuf",
+    "json": "json_schema",
 }
-"""What compiles a format; loaded with the first schema of it."""
+"""Modules with `compile`; loaded with the first schema of the format."""
+READERS: Final[dict[Format, str]] = COMPILERS | {"avro": "avro.canonical"}
+"""Modules with `defined_names`, for Avro also `fingerprint`."""
 
 
 class Assigned(NamedTuple):
@@ -135,7 +137,9 @@ class KnownSchemas:
 
     def _fingerprint(self, schema: Schema) -> list[SchemaKey]:
         try:
-            return [SchemaKey("fingerprint", _module("avro").fingerprint(schema.text))]
+            return [
+                SchemaKey("fingerprint", _module(READERS["avro"], "avro").fingerprint(schema.text))
+            ]
         except PayloadError:
             return []
 
@@ -168,7 +172,7 @@ class KnownSchemas:
         found = self._compiled.get(key)
         if found is None:
             try:
-                module = _module(schema.format)
+                module = _module(COMPILERS[schema.format], schema.format)
                 dependencies = self._dependencies(schema)
                 found = module.compile(schema.text, dependencies, self._lookup(schema.format))
             except PayloadError as error:
@@ -214,7 +218,7 @@ class KnownSchemas:
 
     def _defined(self, format: Format) -> dict[str, str]:
         names: dict[str, str] = {}
-        module = _module(format)
+        module = _module(READERS[format], format)
         for each in self:
             if each.format != format:
                 continue
@@ -233,10 +237,10 @@ def _order(key: SchemaKey) -> tuple[str, int, str]:
     return (key.namespace, number, "") if isinstance(number, int) else (key.namespace, 0, number)
 
 
-def _module(format: Format) -> Any:
-    """Return what compiles a format; `PayloadError` where its library is not installed."""
+def _module(name: str, format: Format) -> Any:
+    """Return a module of a format; `PayloadError` where its library is not installed."""
     try:
-        return import_module(MODULES[format])
+        return import_module(f"kafkascope.analyzer.payloads.{name}")
     except ImportError as error:
         text = f"{format} needs {error.name}: pip install 'kafkascope[schemas]'"
         raise PayloadError("bad-schema", text) from None
