@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
 
+API_VERSIONS: Final = 18
 
 ClientKey: TypeAlias = tuple[str, str]
 """Client id (empty for none) and host."""
@@ -40,7 +41,16 @@ def host_of(address: str) -> str:
 
 def identity_of(row: Row) -> Identity:
     """The client of an exchange."""
-    return Identity(row.client_id, host_of(row.client_address), row.software, row.user)
+    return Identity(row.client_id, host_of(row.client_address), row.software, user_of(row))
+
+
+def user_of(row: Row) -> str:
+    """Return the user of an exchange. ApiVersions comes before SASL, so that nobody knows then
+    whether it is who owns the client's certificate."""
+    tls = row.tls
+    if tls is not None and row.api_key == API_VERSIONS and row.user == tls.client:
+        return ""
+    return row.user
 
 
 def absorbed(identities: Iterable[Identity]) -> dict[Identity, Identity]:

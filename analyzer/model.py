@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
-    from kafkascope.captures.model import Connection, Endpoint
+    from kafkascope.captures.model import Connection, Endpoint, TlsSummary
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 State = Literal[
@@ -155,6 +155,8 @@ class Exchange:
     RST, not of packets behind it."""
     wait_ns: int = 0
     """The part of the latency that the client asked for (`analyzer.waits`)."""
+    tls: TlsSummary | None = None
+    """What it came out of, or could not be read in; None for what was sent in plain."""
 
     @property
     def request_body(self) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 
@@ -69,6 +70,41 @@ class HandshakeResult(NamedTuple):
     """Number of the alert, where it can be read."""
 
 
+UNKNOWN_TLS = "TLS"
+"""Name of a version and a suite that nobody knows yet."""
+
+
+class TlsSummary(NamedTuple):
+    """What a message inside TLS says of it; the same for most messages of a connection."""
+
+    version: str = ""
+    suite: str = ""
+    resumed: bool = False
+    server_name: str = ""
+    protocol: str = ""
+    client: str = ""
+    """Subject of the client's certificate."""
+
+    @property
+    def name(self) -> str:
+        """Version and suite; `TLS` as long as neither is known."""
+        return f"{self.version} {self.suite}".strip() or UNKNOWN_TLS
+
+    @classmethod
+    def named(
+        cls, name: str, resumed: bool, server_name: str, protocol: str, client: str
+    ) -> TlsSummary:
+        """Return the one that has this `name`."""
+        version, _, suite = name.rpartition(" ")
+        if not suite.startswith(("TLS_", "0x")):
+            version, suite = "" if name == UNKNOWN_TLS else name, ""
+        return cls(version, suite, resumed, server_name, protocol, client)
+
+
+_summary = lru_cache(4096)(TlsSummary)
+"""Makes equal ones once: each message has one."""
+
+
 @dataclass(slots=True, eq=False)
 class Tls:
     """What is known of the TLS of a connection. Holds no secret."""
@@ -112,6 +148,13 @@ class Tls:
     def name(self) -> str:
         """Version and suite."""
         return f"{self.version} {self.suite}".strip()
+
+    @property
+    def summary(self) -> TlsSummary:
+        """What is known by now, for a message."""
+        return _summary(
+            self.version, self.suite, self.resumed, self.server_name, self.protocol, self.client
+        )
 
 
 @dataclass(slots=True, eq=False)

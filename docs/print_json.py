@@ -14,8 +14,10 @@ FORMS = {
     "undecoded": '`{"side", "reason", "offset", "bytes"}` and, where it has one, `text`, `path`; '
     "`surplus`: bytes behind the end of a message that did decode",
     "notes": '`{"severity", "text"}`, perhaps `side`',
+    "tls": "whether it was resumed; server that the client asked for (SNI); protocol that both "
+    "chose (ALPN); subject of the client's certificate",
 }
-"""What elements of lists of objects look like."""
+"""What elements of lists of objects look like, and what more there is than one value."""
 
 
 def table() -> str:

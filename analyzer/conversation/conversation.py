@@ -526,7 +526,7 @@ class Conversation(Resumable):
         if remarks is not None and remarks.files:
             correlation_id = None if header is None else header.correlation_id
             notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
-        phases = self.phases
+        phases, tls = self.phases, self.connection.tls
         # By position: this is done for every exchange.
         self._out.append(
             Exchange(
@@ -544,7 +544,7 @@ class Conversation(Resumable):
                 request,
                 response,
                 pending.software,
-                phases.user,
+                phases.user if tls is None else phases.user_within(tls),
                 phases.mechanism,
                 reason,
                 undecoded,
@@ -552,6 +552,7 @@ class Conversation(Resumable):
                 pending.session,
                 self._ended_ns if state == "lost" and reason == self._ended else None,
                 wait_ns,
+                None if tls is None else tls.summary,
             )
         )
 
@@ -595,6 +596,7 @@ class Conversation(Resumable):
         undecoded: tuple[Undecoded, ...],
     ) -> None:
         client, broker = self._ends
+        tls = self.connection.tls
         if response is not None:
             direction, frame, number = 1 - self.client, response.frame, self._context.next_number()
         else:
@@ -616,10 +618,11 @@ class Conversation(Resumable):
                 request=request,
                 response=response,
                 software=self.phases.software,
-                user=self.phases.user,
+                user=self.phases.user if tls is None else self.phases.user_within(tls),
                 mechanism=self.phases.mechanism,
                 reason=reason,
                 undecoded=undecoded,
                 notes=self._notes(),
+                tls=None if tls is None else tls.summary,
             )
         )

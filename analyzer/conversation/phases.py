@@ -4,7 +4,7 @@ client. State without I/O."""
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.detect import is_token
 from kafkascope.analyzer.conversation.plausible import Plausibility, judge_request
@@ -12,6 +12,9 @@ from kafkascope.analyzer.conversation.sasl import user_of
 from kafkascope.analyzer.model import Frame
 from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.registry import Decoded, RequestHeader
+
+if TYPE_CHECKING:
+    from kafkascope.captures.model import Tls
 
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
@@ -74,6 +77,11 @@ class Phases(Resumable):
         """Take note that the broker answered a raw token: it closes the connection when it does not
         like one."""
         self.user = self._claimed
+
+    def user_within(self, tls: Tls) -> str:
+        """Return the user of a connection with TLS: without SASL it is who owns the client's
+        certificate."""
+        return self.user or ("" if self.mechanism else tls.client)
 
     def is_token(self, frame: Frame) -> bool:
         """Return whether a frame of the client is a raw token. A request has a header that makes

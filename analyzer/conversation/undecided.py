@@ -259,7 +259,7 @@ class Undecided(Resumable):
             (Part(piece.file, piece.at, size, piece.packet),),
         )
         connection = self.connection
-        ends = (connection.a, connection.b)
+        ends, tls = (connection.a, connection.b), connection.tls
         return [
             Exchange(
                 number=self._number or self._context.next_number(),
@@ -277,6 +277,7 @@ class Undecided(Resumable):
                 response=None,
                 reason=reason,
                 undecoded=(Undecoded("request", "opaque", 0, size, reason),),
+                tls=None if tls is None else tls.summary,
             )
         ]
 

@@ -96,7 +96,7 @@ class Named(NamedTuple):
         name = self.column.table
         if name is None:
             return {}
-        return {name or self.name: self.column.kind.table.format(f"row.{self.name}")}
+        return {name or self.name: self.column.kind.table.format(*[f"row.{self.name}"] * 3)}
 
 
 @cache

@@ -31,6 +31,7 @@ from kafkascope.analyzer.exchanges.column import (
 from kafkascope.analyzer.model import STATES, Note, State, Undecoded
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import nameless, short_id
+from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
@@ -92,6 +93,21 @@ _NOTES: Final = Kind(
     json="[_note_json(each) for each in {}]",
     load="tuple([Note(**each) for each in {}])",
     empty=(),
+)
+TLS_COLUMNS: Final = {
+    "tls": ("name", "string", "version and suite"),
+    "tls_resumed": ("resumed", "bool", "it was resumed: keys of an earlier connection"),
+    "tls_sni": ("server_name or None", "string", "server that the client asked for (SNI)"),
+    "tls_alpn": ("protocol or None", "string", "protocol that was chosen (ALPN)"),
+    "tls_client": ("client or None", "string", "subject of the client's certificate"),
+}
+"""What JSON and tables have of the TLS around an exchange, by the name there: the attribute, its
+type in tables, its meaning."""
+_TLS: Final = Kind(
+    "string",
+    "string",
+    table="{} and {}.name",
+    load="_summary_of_table(values)",
 )
 
 
@@ -449,6 +465,20 @@ class Row:
         ),
     ]
     notes: Annotated[tuple[Note, ...], RowColumn(_NOTES, "what is odd about it")]
+    tls: Annotated[
+        TlsSummary | None,
+        RowColumn(
+            _TLS,
+            "version and suite of the TLS around it; null for plain traffic",
+            Asked(
+                "tls",
+                "tls contains AES_256",
+                doc="it was encrypted: version and suite of its TLS",
+            ),
+            "head",
+            json={name: f"{{}} and {{}}.{value}" for name, (value, _, _) in TLS_COLUMNS.items()},
+        ),
+    ]
 
     @property
     def latency_beyond_wait_ns(self) -> int | None:
@@ -538,6 +568,7 @@ def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
         frames,
         exchange.undecoded,
         exchange.notes + contents.notes if contents.notes else exchange.notes,
+        exchange.tls,
     )
 
 
@@ -617,11 +648,19 @@ def _table_reader() -> Callable[[dict[str, Any]], Row]:
         pairs.append(f"empty[{name!r}] if (value := {get}) is None else {load},")
     body = "\n        ".join(pairs)
     source = f"def row_of_table(values):\n    return Row(\n        {body}\n    )\n"
-    known = {each.__name__: each for each in (Row, RowError, Undecoded, Note, Uuid, is_flexible)}
+    names = (Row, RowError, Undecoded, Note, Uuid, is_flexible, _summary_of_table)
+    known = {each.__name__: each for each in names}
     made: Callable[[dict[str, Any]], Row] = compile_function(
         "row_of_table", source, {**known, "empty": empty}, "rows of tables"
     )
     return made
+
+
+def _summary_of_table(values: dict[str, Any]) -> TlsSummary:
+    """Return what the columns of a table's row say of TLS."""
+    name, resumed, *texts = map(values.get, TLS_COLUMNS)
+    server_name, protocol, client = (text or "" for text in texts)
+    return TlsSummary.named(name or "", bool(resumed), server_name, protocol, client)
 
 
 def to_json(row: Row) -> dict[str, Any]:

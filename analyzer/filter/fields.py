@@ -67,6 +67,7 @@ TYPES: Final[dict[Type, str]] = {
 Teller = Literal[
     "order",
     "connection",
+    "tls",
     "login",
     "head",
     "request",
@@ -81,11 +82,11 @@ Teller = Literal[
     "notes",
     "findings",
 ]
-"""Source of a field: the place of the exchange among others, its connection, what its client said
-of itself when it connected, the head of the request, the request with its body, that there is a
-response, the body of the response, either body, record batches of either (for Produce, with the
-response), the bytes, how it ended, what could be decoded, the user's notes, the findings of
-`check`. An input that lacks the source refuses the field."""
+"""Source of a field: the place of the exchange among others, its connection, the TLS around that,
+what its client said of itself when it connected, the head of the request, the request with its
+body, that there is a response, the body of the response, either body, record batches of either (for
+Produce, with the response), the bytes, how it ended, what could be decoded, the user's notes, the
+findings of `check`. An input that lacks the source refuses the field."""
 
 
 class Field(NamedTuple):
@@ -185,6 +186,62 @@ _OTHERS: Final[tuple[Field, ...]] = (
         ("tcp.port",),
         told_by="connection",
         get=getters.ports,
+    ),
+    Field(
+        "tls.version",
+        "string",
+        "i",
+        "version of its TLS, with or without the word",
+        "tls.version == 1.2",
+        told_by="tls",
+        get=getters.tls_version,
+        shown=getters.of_tls("version"),
+    ),
+    Field(
+        "tls.cipher",
+        "string",
+        "i",
+        "cipher suite of its TLS, as IANA names it",
+        "tls.cipher contains CBC",
+        told_by="tls",
+        get=getters.of_tls("suite"),
+    ),
+    Field(
+        "tls.resumed",
+        "bool",
+        "i",
+        "its TLS was resumed: keys of an earlier connection",
+        "tls.resumed",
+        told_by="tls",
+        get=getters.of_tls("resumed"),
+    ),
+    Field(
+        "tls.sni",
+        "string",
+        "i",
+        "server that the client asked for (SNI)",
+        "tls.sni == broker-1.example",
+        ("tls.handshake.extensions_server_name",),
+        told_by="tls",
+        get=getters.of_tls("server_name"),
+    ),
+    Field(
+        "tls.alpn",
+        "string",
+        "i",
+        "protocol that both chose (ALPN)",
+        "tls.alpn == kafka",
+        told_by="tls",
+        get=getters.of_tls("protocol"),
+    ),
+    Field(
+        "tls.client",
+        "string",
+        "i",
+        "subject of the client's certificate",
+        'tls.client contains "CN=billing"',
+        told_by="tls",
+        get=getters.of_tls("client"),
     ),
     Field(
         "removed_in",
@@ -500,6 +557,7 @@ _COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
     "number": ("order", None),
     "frame": ("order", None),
     "conn": ("connection", None),
+    "tls": ("tls", getters.of_tls("name")),
     "software": ("login", None),
     "user": ("login", None),
     "flexible": ("head", None),

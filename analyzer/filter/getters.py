@@ -100,6 +100,18 @@ def deprecated(row: Row) -> Values:
     return (bool(removals(row.api_key, row.api_version)),)
 
 
+def of_tls(name: str) -> Getter:
+    """Return the getter of an attribute of the TLS around the exchange."""
+    value = attrgetter(name)
+    return lambda row: () if row.tls is None else _if_any(value(row.tls))
+
+
+def tls_version(row: Row) -> Values:
+    """Return the version of TLS as `TLS 1.3`, and as 1.3."""
+    version = "" if row.tls is None else row.tls.version
+    return (version, version.rpartition(" ")[2]) if version else ()
+
+
 def software_version(row: Row) -> Values:
     """Return the version in the name of the client library."""
     return tuple(word for word in row.software.split()[1:] if word[:1].isdecimal())[-1:]

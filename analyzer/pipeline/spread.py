@@ -27,7 +27,7 @@ from kafkascope.analyzer.pipeline.tables.facts import dumped
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import PAIRS
 from kafkascope.analyzer.pipeline.tables.values import place_of
-from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.values import Uuid
@@ -115,7 +115,7 @@ class Dissection:
         return self._collector.finish()
 
     def _exchange(self, about: Any, asked: bytes | None, answer: bytes | None) -> Exchange:
-        id_, state, ends, side, header, who, notes, frames, session, ended_ns, wait_ns = about
+        id_, state, ends, side, header, who, notes, frames, session, ended_ns, wait_ns, tls = about
         key, version, correlation_id, client_id, end = header
         api, software, user, mechanism, reason = who
         connection = _connection(ends)
@@ -159,6 +159,7 @@ class Dissection:
             None if session is None else _session(session),
             ended_ns,
             wait_ns,
+            None if tls is None else TlsSummary(*tls),
         )
 
 
@@ -201,6 +202,7 @@ def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
         None if session is None else _told(session),
         exchange.ended_ns,
         exchange.wait_ns,
+        exchange.tls,
     ]
 
 

@@ -178,6 +178,7 @@ def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
         undecoded=row.undecoded,
         notes=row.notes,
         wait_ns=row.wait_ns,
+        tls=row.tls,
     )
 
 

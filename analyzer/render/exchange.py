@@ -103,7 +103,9 @@ def _title(row: Row) -> Iterator[str]:
     yield f"exchange {row.number}: {row.api or 'no Kafka message'}{version}"
     who = " ".join(part for part in (row.client_id or "", row.software) if part)
     user = f", user {row.user}" if row.user else ""
-    yield f"  from {row.client_address} ({who or 'no client id'}{user}) to {row.broker_address}"
+    inside = "" if row.tls is None else f", inside {row.tls.name}"
+    client = f"{row.client_address} ({who or 'no client id'}{user})"
+    yield f"  from {client} to {row.broker_address}{inside}"
     wait = f", of which {render_cells.duration(row.wait_ns)} waited" if row.wait_ns else ""
     latency = "" if row.latency_ns is None else f", {render_cells.duration(row.latency_ns)}{wait}"
     yield f"  {iso_ns(row.time_ns)}, connection {row.connection}{latency}"

@@ -3,6 +3,7 @@ come in, so that nothing that is counted, found or drawn later knows the real on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, cast
@@ -13,7 +14,7 @@ from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.analyzer.transform.redaction import Redaction
-from kafkascope.captures.model import Closed, Connection, Endpoint, Opened
+from kafkascope.captures.model import Closed, Connection, Endpoint, Opened, Tls, TlsSummary
 from kafkascope.dissectors.registry import Decoded
 from kafkascope.dissectors.values import Uuid
 
@@ -24,14 +25,23 @@ MOST_SESSIONS: Final = 256
 class _Renamed:
     """A connection between other ends; its counters go on, so they are asked for where they are."""
 
-    __slots__ = ("_connection", "a", "b", "interface_comment")
+    __slots__ = ("_connection", "_tls", "a", "b", "interface_comment")
 
-    def __init__(self, connection: Connection, a: Endpoint, b: Endpoint) -> None:
+    def __init__(
+        self, connection: Connection, a: Endpoint, b: Endpoint, tls: Callable[[Tls], Tls]
+    ) -> None:
         self._connection = connection
+        self._tls = tls
         self.a = a
         self.b = b
         own = connection.interface_comment == BROKER_LEG
         self.interface_comment = BROKER_LEG if own else ""
+
+    @property
+    def tls(self) -> Tls | None:
+        """What is known of its TLS by now."""
+        tls = self._connection.tls
+        return None if tls is None else self._tls(tls)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -86,7 +96,26 @@ class Disguise:
             request=self._request(exchange.request),
             response=self._response(exchange.response),
             fetch_session=self._session(exchange.fetch_session),
+            tls=self._summary(exchange.tls),
         )
+
+    def _summary(self, tls: TlsSummary | None) -> TlsSummary | None:
+        if tls is None:
+            return None
+        return tls._replace(
+            server_name=self._host(tls.server_name),
+            client=self._name(tls.client, "principal") or "",
+        )
+
+    def _tls(self, tls: Tls) -> Tls:
+        return replace(
+            tls,
+            server_name=self._host(tls.server_name),
+            client=self._name(tls.client, "principal") or "",
+        )
+
+    def _host(self, host: str) -> str:
+        return self._redaction.names.host(host) if host else ""
 
     def _name(self, text: str | None, kind: str) -> str | None:
         return self._redaction.names.name(text, kind) if text else text
@@ -96,7 +125,7 @@ class Disguise:
 
     def _connection(self, connection: Connection) -> Connection:
         ends = self._endpoint(connection.a), self._endpoint(connection.b)
-        return cast("Connection", _Renamed(connection, *ends))
+        return cast("Connection", _Renamed(connection, *ends, self._tls))
 
     def _request(self, request: Request | None) -> Request | None:
         if request is None:

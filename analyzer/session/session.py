@@ -271,6 +271,7 @@ class Session:
             fetch_session=self.fetch_sessions.get(self.dropped + index),
             ended_ns=self.ended_by_row.get(self.dropped + index),
             wait_ns=columns["wait_ns"][index] if index < self.filled else 0,
+            tls=value("tls", index),
         )
 
     def frames(self, index: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.identity import Identity, absorbed, host_of, identity_of
+from kafkascope.analyzer.identity import Identity, absorbed, identity_of
 from kafkascope.analyzer.statistics.mergeable import (
     MANY,
     OTHERS,
@@ -152,8 +152,7 @@ class Clients(ByKey[Used]):
         key = row.api_key
         if key is None or row.api_version is None:
             return
-        host = host_of(row.client_address)
-        used = self.values[(row.client_id, host, row.software, row.user, key, row.api_version)]
+        used = self.values[(*identity_of(row), key, row.api_version)]
         used.count += 1
         used.failed += bool(row.errors)
         if row.errors:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Set
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
+from kafkascope.analyzer.identity import user_of
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.mergeable import (
     Key,
@@ -203,7 +204,7 @@ class Connections(ByKey[Wire]):
         if row.software != wire.software:
             wire.take(software=row.software or None)
         if row.user != wire.user:
-            wire.take(user=row.user or None)
+            wire.take(user=user_of(row) or None)
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of the beginning or end of a connection."""
@@ -386,13 +387,14 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
     sent, received = ours[::-1] if wire.side else ours
     how = None if wire.closed is None else wire.closed[2]
     phase = _phase(wire, how, end_ns)
+    tls = _sealed_line(wire)
     return {
         "connection": number,
         "client_address": client,
         "broker_address": broker,
         "client_id": wire.client_id,
         "software": wire.software,
-        "user": wire.user,
+        "user": wire.user or (None if wire.sasl else tls["tls_client"]),
         "session": wire.session,
         "opened": opened,
         "life": None if opened is None or last is None else max(0, last - opened),
@@ -407,7 +409,7 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         "client_bytes": sent,
         "broker_bytes": received,
         "handshake": wire.handshake_ns,
-        **_sealed_line(wire),
+        **tls,
         "tls_result": wire.tls,
         "tls_side": _side(wire, wire.tls[1]) if wire.tls is not None else "",
         "retransmissions": wire.retransmissions,

@@ -12,6 +12,7 @@ from typing import Final
 
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.filter.bind import Every, Find, Some, Test, Unless
+from kafkascope.analyzer.filter.fields import told_by
 from kafkascope.analyzer.filter.language import Bound, Filter
 from kafkascope.analyzer.model import STATES, Exchange
 from kafkascope.analyzer.topics import TopicNames
@@ -21,6 +22,7 @@ OF_CONNECTIONS: Final = frozenset(
     {
         *("time", "conn", "ip", "port"),
         *("client.ip", "client.port", "broker", "broker.ip", "broker.port"),
+        *told_by("tls"),
     }
 )
 """Fields that a connection has without any exchange."""
@@ -107,5 +109,6 @@ def _row_of(connection: Connection) -> Row:
         client_id=None,
         request=None,
         response=None,
+        tls=None if connection.tls is None else connection.tls.summary,
     )
     return row_of(bare, TopicNames())

@@ -42,6 +42,7 @@ _NEVER: Final[dict[Teller, str]] = {
     "findings": "findings are known when a capture ends",
     "ending": "how an exchange ends is known when it is over",
     "order": "only a capture has an order and packets",
+    "tls": "a proxy ends TLS itself, and rules see what is inside",
     "login": "a proxy keeps none of a connection",
     "decoding": "a frame that cannot be decoded passes as it is",
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from kafkascope.analyzer.filter.backends.exchange import Filter
 from kafkascope.analyzer.filter.bind import Bound, fields_of
 from kafkascope.analyzer.filter.fields import FIELDS as ALL
+from kafkascope.captures.model import TlsSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.statistics.model import Line
 
-FIELDS: Final = tuple(field.name for field in ALL if field.told_by == "connection")
+FIELDS: Final = tuple(field.name for field in ALL if field.told_by in ("connection", "tls"))
 """Fields of a connection without exchanges."""
 CHOSEN_BY: Final = (
     f"without an exchange, they are chosen by {', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"
@@ -31,6 +32,7 @@ class Ends(NamedTuple):
     client_address: str
     broker_address: str
     time_ns: int
+    tls: TlsSummary | None
 
 
 def asks_connections(bound: Bound | None) -> bool:
@@ -53,4 +55,8 @@ def selected(lines: Iterable[Line], bound: Bound | None) -> list[Line]:
 def ends_of(line: Line) -> Ends:
     """Return the attributes of a line that filters read."""
     opened = line["opened"] or 0
-    return Ends(line["connection"], line["client_address"], line["broker_address"], opened)
+    tls = None
+    if line["resumed"] is not None:
+        said = (line[key] or "" for key in ("sni", "alpn", "tls_client"))
+        tls = TlsSummary.named(line["tls"] or "", line["resumed"], *said)
+    return Ends(line["connection"], line["client_address"], line["broker_address"], opened, tls)

@@ -349,6 +349,14 @@ def _undecoded(rows: RowRange) -> Told:
     return Told(keys, values, lambda key: not key)
 
 
+def _tls(name: str) -> Source:
+    def source(rows: RowRange) -> Told:
+        known = rows.session.tables["tls"].values
+        return Told(rows.numbers("tls"), lambda key: _got(name, _Part(tls=known[key])))
+
+    return source
+
+
 LISTS: Final[dict[str, Source]] = {
     **{
         asked: _lists(name) if column.kind.many else _table(name)
@@ -358,6 +366,7 @@ LISTS: Final[dict[str, Source]] = {
     **{name: _ends(name) for name in ("client.ip", "client.port", "broker", "broker.ip")},
     **{name: _ends(name) for name in ("broker.port", "ip", "port")},
     **{name: _state(name) for name in ("state", *STATES)},
+    **{name: _tls(name) for name in told_by("tls")},
     "api": _api,
     "flexible": _versioned(lambda key, version: (is_flexible(key, version),)),
     "removed_in": _versioned(removals),
@@ -381,7 +390,7 @@ def _addresses(rows: RowRange) -> Told:
     )
 
 
-HEAD_FIELDS: Final = told_by("order", "connection", "login", "head", "ending") | {
+HEAD_FIELDS: Final = told_by("order", "connection", "tls", "login", "head", "ending") | {
     *("request.bytes", "response.bytes", "bytes", "latency"),
 }
 """Fields known from headers: their columns are complete before bodies are read."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.filter.language import Filter
-    from kafkascope.captures.model import Connection
+    from kafkascope.captures.model import Connection, Tls
 
 ROWS: Final = 4096
 """Rows per batch."""
@@ -396,5 +396,12 @@ def _connection_values(
         closed_ns,
         state_of(phase, how),
         connection.first_packet or None,
-        *((None, None, None) if tls is None else (tls.name, tls.error or None, tls.note or None)),
+        *((None,) * 8 if tls is None else _tls_values(tls)),
+    )
+
+
+def _tls_values(tls: Tls) -> tuple[Any, ...]:
+    return (
+        *(tls.name, tls.error or None, tls.note or None, tls.resumed),
+        *(tls.server_name or None, tls.protocol or None, tls.client or None, tls.inside or None),
     )

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from kafkascope.analyzer.exchanges.column import columns_of
-from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.exchanges.rows import TLS_COLUMNS, Row
 
 VERSION: Final = 1
 """Version of all schemas together, in the manifest and in each Parquet file."""
@@ -91,6 +91,7 @@ _TYPES: Final = {
     "int64": _I64,
     "int32": _I32,
     "string": _S,
+    "bool": _B,
     "strings": _STRINGS,
     "int64s": _I64S,
     "int32s": _I32S,
@@ -129,6 +130,10 @@ ADDED: Final = (
         Col("error_codes", _I32S, "of the response, without NONE"),
         "[error.code for error in row.errors]",
         "reason",
+    ),
+    *(
+        Added(Col(name, _TYPES[kind], text), f"row.tls and row.tls.{value}")
+        for name, (value, kind, text) in list(TLS_COLUMNS.items())[1:]
     ),
     Added(Col("file_id", _I32, "key of `captures`: where the first byte is"), "place[0]"),
     Added(Col("record_offset", _I64, "and its offset in the (uncompressed) file"), "place[1]"),
@@ -229,6 +234,11 @@ CONNECTIONS: Final = Table(
         Col("tls", _S, "version and suite, as far as they are known; null without TLS"),
         Col("tls_error", _S, "why it cannot be read, one word (docs/tls.md); null where it can"),
         Col("tls_note", _S, "the same as a sentence"),
+        Col("tls_resumed", _B, "null without TLS"),
+        Col("tls_sni", _S, "server that the client asked for"),
+        Col("tls_alpn", _S, "protocol that was chosen"),
+        Col("tls_client", _S, "subject of the client's certificate"),
+        Col("tls_inside", _S, "what it carries, where that is not Kafka"),
     ),
 )
 

@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.conversation.phases import Phases
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
+from kafkascope.analyzer.identity import identity_of
+from kafkascope.captures.model import Tls, TlsSummary
 from tests.analyzer.encrypted import differences, read
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
@@ -75,3 +80,33 @@ def test_without_the_library_a_key_log_inside_is_of_no_use(monkeypatch: pytest.M
     found = read(CAPTURES / "tls13-dsb.pcapng.gz")
     errors = {each.connection.tls.error for each in found.values() if each.connection.tls}
     assert errors == {"no-key-log"}
+
+
+def rows(name: str, *logs: str) -> list[Row]:
+    with open_capture([CAPTURES / name], keylog=[CAPTURES / each for each in logs]) as capture:
+        return [row_of(each, capture.context.names) for each in capture.exchanges()]
+
+
+def test_rows_say_what_they_came_out_of() -> None:
+    for row in rows("tls13-mutual.pcap.gz", "tls13-mutual.keys"):
+        assert row.tls == TlsSummary(
+            *("TLS 1.3", "TLS_AES_256_GCM_SHA384"), resumed=False, client="CN=client"
+        )
+        assert to_json(row)["tls"] == "TLS 1.3 TLS_AES_256_GCM_SHA384"
+        assert to_json(row)["tls_sni"] is None
+    resumed = [
+        row.tls.resumed for row in rows("tls12-tickets.pcap.gz", "tls12-tickets.keys") if row.tls
+    ]
+    assert {True, False} == {*resumed}
+
+
+def test_the_owner_of_a_certificate_is_the_user_where_there_is_no_sasl() -> None:
+    mutual = rows("tls13-mutual.pcap.gz", "tls13-mutual.keys")
+    assert {row.user for row in mutual} == {"CN=client"}
+    assert {identity_of(row).user for row in mutual if row.api == "ApiVersions"} == {""}
+    phases, tls = Phases(), Tls(client="CN=client")
+    assert phases.user_within(tls) == "CN=client"
+    phases.mechanism = "PLAIN"
+    assert phases.user_within(tls) == ""
+    phases.user = "alice"
+    assert phases.user_within(tls) == "alice"

@@ -20,6 +20,7 @@ from kafkascope.analyzer.filter.fields import FIELDS, NOTED
 from kafkascope.analyzer.filter.language import FilterError, Known, compile_filter
 from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.model import Undecoded
+from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.values import Uuid
 
 MS = 1_000_000
@@ -68,6 +69,7 @@ PLAIN = Row(
     frames=(88120, 88123),
     undecoded=(),
     notes=(),
+    tls=None,
 )
 FINE = replace(PLAIN, errors=(), topics=(), partitions=(), latency_ns=3 * MS)
 OPEN = replace(FINE, state="open", latency_ns=None, response_bytes=None)
@@ -211,6 +213,31 @@ def test_no_error_is_the_value_none(text: str) -> None:
 def test_an_open_exchange_has_no_answer(text: str) -> None:
     assert not wanted(text, OPEN)
     assert wanted("open and state in {open, lost}", OPEN)
+
+
+SEALED = replace(
+    FINE,
+    tls=TlsSummary("TLS 1.2", "TLS_RSA_WITH_AES_128_CBC_SHA", True, "one.example", "", "CN=a,O=b"),
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tls",
+        "tls contains CBC",
+        "tls.version == 1.2",
+        'tls.version == "TLS 1.2"',
+        "tls.cipher == TLS_RSA_WITH_AES_128_CBC_SHA",
+        "tls.resumed",
+        "tls.sni == one.example",
+        "not tls.alpn",
+        'tls.client contains "CN=a"',
+    ],
+)
+def test_what_was_encrypted_is_found_by_its_tls(text: str) -> None:
+    assert wanted(text, SEALED)
+    assert wanted(text, FINE) == (text == "not tls.alpn")
 
 
 def test_undecoded_bytes_are_found_by_their_reason() -> None:

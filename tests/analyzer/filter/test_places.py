@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of_table
 from kafkascope.analyzer.filter.backends.columns import Query
 from kafkascope.analyzer.filter.backends.connections import asks_connections, ends_of
@@ -45,6 +46,8 @@ CAPTURES = [
     ),
     ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
 ]
+TLS = ROOT / "tests" / "analyzer" / "captures" / "tls"
+ENCRYPTED = ("tls13-mutual", "tls12-tickets")
 KNOWN = Known(
     marked={1},
     comments={1: "slow", 2: "odd"},
@@ -62,12 +65,29 @@ Sample: TypeAlias = tuple[Session, list[tuple[Row, Exchange]], list[Row]]
 def samples() -> Iterator[list[Sample]]:
     with ExitStack() as stack:
         found: list[Sample] = []
-        for path in CAPTURES:
-            capture = stack.enter_context(open_capture([path], spool=Spool()))
+        opened = [open_capture([path], spool=Spool()) for path in CAPTURES]
+        for name in ENCRYPTED:
+            log = TLS / f"{name}.keys"
+            capture = open_capture([TLS / f"{name}.pcap.gz"], spool=Spool(), keylog=[log])
+            opened.append(named(capture))
+        for capture in map(stack.enter_context, opened):
             session = session_of(capture)
             pairs = [(session.row(i), session.exchange(i)) for i in range(len(session))]
             found.append((session, pairs, from_table(pairs)))
         yield found
+
+
+def named(capture: Capture) -> Capture:
+    """The capture with names in its handshakes: the real ones were of connections to addresses."""
+    read = capture.exchanges
+
+    def exchanges() -> Iterator[Exchange]:
+        for each in read():
+            tls = each.tls and each.tls._replace(server_name="one.example", protocol="kafka")
+            yield replace(each, tls=tls)
+
+    setattr(capture, "exchanges", exchanges)  # noqa: B010 - mypy refuses the plain form
+    return capture
 
 
 def spelled(field: Field, value: Any) -> str:

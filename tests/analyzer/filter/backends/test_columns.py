@@ -21,7 +21,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.captures import Spool
 from kafkascope.captures.inputs.spool import NotKept
-from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Uuid
 
@@ -155,6 +155,7 @@ ENDS: Final = (Endpoint("10.0.0.4", 51422), Endpoint("10.0.1.2", 9092), Endpoint
 texts = st.sampled_from(["", "orders", "a", "kafka-python 2.0.2", "librdkafka 2.6.1", "none"])
 names = st.lists(st.sampled_from(["orders", "a", "AAECAwQF?"]), max_size=2, unique=True).map(tuple)
 numbers = st.lists(st.sampled_from([-1, 0, 1, 3, 4711]), max_size=2, unique=True).map(tuple)
+versions, suites = st.sampled_from(["", "TLS 1.2"]), st.sampled_from(["", "TLS_AES_128_GCM_SHA256"])
 amounts = st.none() | st.sampled_from([0, 1, 96, 1000, 2**40])
 
 
@@ -189,6 +190,7 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
             response=None,
             software=draw(texts),
             user=draw(texts),
+            tls=draw(st.none() | st.builds(TlsSummary, versions, suites, st.booleans(), texts)),
         )
         row = Row(
             number=number,
@@ -234,6 +236,7 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
             undecoded=(),
             notes=(),
             implied_topics=draw(names),
+            tls=exchange.tls,
         )
         found.append((exchange, row))
     return found
