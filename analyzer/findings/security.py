@@ -216,7 +216,7 @@ class Security(Detector):
     def _closed(self, view: View, lines: list[Line]) -> Iterator[Finding]:
         """Yield connections that brokers closed at the first request that is work."""
         sasl = {line["broker_address"] for line in lines if line["phase"] in ("sasl",)}
-        sasl |= {line["broker_address"] for line in lines if line["user"]}
+        sasl |= {line["broker_address"] for line in lines if _by_sasl(line)}
         served = {
             line["broker_address"]
             for line in lines
@@ -272,6 +272,11 @@ class Security(Detector):
                 last_ns=seen[-1]["opened"],
                 about=[("client", who), ("broker", broker)],
             )
+
+
+def _by_sasl(line: Line) -> bool:
+    """Return whether SASL told the user, not a certificate."""
+    return bool(line["user"]) and line["user"] != line["tls_client"]
 
 
 def _odd_name(kind: str, line: Line, end_ns: int) -> str:

@@ -165,16 +165,20 @@ def test_each_field_holds_for_some_exchanges_and_not_for_others(
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
 def test_connections_answer_what_connections_tell(field: Field) -> None:
     bound = bind(field.example)
-    assert asks_connections(bound) == (field.told_by == "connection")
-    if field.told_by == "connection":
+    assert asks_connections(bound) == (field.told_by in ("connection", "tls"))
+    if asks_connections(bound):
         line = {"connection": 3, "client_address": "10.0.0.4:51422", "opened": 5}
-        ends = ends_of({**line, "broker_address": "[fd00::2]:9092"})
+        tls = {"tls": "TLS 1.3 TLS_AES_128_GCM_SHA256", "resumed": True}
+        tls |= {"sni": "one.example", "alpn": "kafka", "tls_client": "CN=a"}
+        ends = ends_of({**line, **tls, "broker_address": "[fd00::2]:9092"})
         assert field.get is not None
         values = field.get(ends)  # type: ignore[arg-type]
         assert values
-        wanted = Filter(bind(f"{field.name} == {values[0]}"))
+        wanted = Filter(bind(f"{field.name} == {spelled(field, values[0])}"))
         assert wanted(ends)  # type: ignore[arg-type]
-        other = ends._replace(connection=4, client_address="[::9]:1", broker_address="[::8]:2")
+        other = ends._replace(
+            connection=4, client_address="[::9]:1", broker_address="[::8]:2", tls=None
+        )
         assert not wanted(other)  # type: ignore[arg-type]
 
 
