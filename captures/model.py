@@ -70,6 +70,18 @@ class HandshakeResult(NamedTuple):
     """Number of the alert, where it can be read."""
 
 
+class Certificate(NamedTuple):
+    """What a certificate says that people look for when TLS fails."""
+
+    owner: str
+    issuer: str
+    names: tuple[str, ...]
+    """Host names and addresses that it is for."""
+    begin_ns: int
+    end_ns: int
+    """When it is good, both included."""
+
+
 UNKNOWN_TLS = "TLS"
 """Name of a version and a suite that nobody knows yet."""
 
@@ -128,8 +140,8 @@ class Tls:
     """How many suites the client offered."""
     client: str = ""
     """Subject of the client's certificate."""
-    certificate: str = ""
-    """Of a handshake that failed: owner, issuer, dates and names of the server's certificate."""
+    certificate: Certificate | None = None
+    """The server's, of a handshake that failed."""
     early_data: bool = False
     """The client sent data with its ClientHello."""
     updates: int = 0

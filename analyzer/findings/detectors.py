@@ -14,6 +14,7 @@ from kafkascope.analyzer.findings.consumers import Consumers
 from kafkascope.analyzer.findings.deleted import Deleted
 from kafkascope.analyzer.findings.denied import Denials
 from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.encrypted import Encryption
 from kafkascope.analyzer.findings.errors import ErrorCodes
 from kafkascope.analyzer.findings.framing import Framing
 from kafkascope.analyzer.findings.lag import Lag
@@ -53,6 +54,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Security,
     Sessions,
     TlsFailures,
+    Encryption,
     Readers,
     Consumers,
     Lag,

@@ -57,15 +57,6 @@ class Security(Detector):
             "Find out who sends it: a scanner, a health check, a client of another service.",
         ),
         Rule(
-            "tls-opaque",
-            "chat",
-            "TLS that cannot be read",
-            "Give the key log (--keylog; `kafkascope keys` tells how to get one), or let the "
-            "client connect through `kafkascope proxy`. `kafkascope stats connections` tells why "
-            "(tls_note).",
-            brief="{n} unreadable TLS connection|{n} unreadable TLS connections",
-        ),
-        Rule(
             "sasl-missing",
             "error",
             "a broker closes connections at their first request, as it does when SASL is missing",
@@ -141,6 +132,8 @@ class Security(Detector):
                 continue
             line = lines.get(number, {})
             name = _odd_name(str(kind), line, end_ns)
+            if name is None:
+                continue
             for host, _broker in odd.words:
                 found.setdefault((name, host), []).append((number, odd))
         for (name, host), seen in sorted(found.items(), key=lambda each: each[0]):
@@ -154,13 +147,11 @@ class Security(Detector):
                 "not answer",
                 "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
                 "not-kafka": f"{host} sent bytes that are no Kafka request to {broker} on {what}",
-                "tls-opaque": f"{what} of {host} to {broker} carry TLS: nothing in them can be "
-                "read",
             }[name]
             firsts = [odd.first for _, odd in seen if odd.first]
             yield view.finding(
                 self.rule(name),
-                text.replace(" carry ", " carries ") if len(numbers) == 1 else text,
+                text,
                 f"opaque and {among('conn', numbers[:50])}",
                 count=len(numbers),
                 first_ns=min(firsts)[0] if firsts else None,
@@ -279,13 +270,18 @@ def _by_sasl(line: Line) -> bool:
     return bool(line["user"]) and line["user"] != line["tls_client"]
 
 
-def _odd_name(kind: str, line: Line, end_ns: int) -> str:
-    """Return the rule for a connection without Kafka. `end_ns`: the last packet of the capture. A
-    broker without TLS closes the connection or waits for the rest of what it takes for a request;
-    one with TLS may be slow to answer."""
+def unanswered(line: Line, end_ns: int) -> bool:
+    """Return whether the broker said nothing to a TLS hello. A broker without TLS closes the
+    connection or waits for the rest of what it takes for a request; one with TLS may be slow to
+    answer. `end_ns`: the last packet of the capture."""
+    closed = line.get("end", "").startswith("broker")
+    waited = end_ns - (line.get("opened") or end_ns) >= limit("tls.hello")
+    return not line.get("broker_bytes") and (closed or waited)
+
+
+def _odd_name(kind: str, line: Line, end_ns: int) -> str | None:
+    """Return the rule for a connection without Kafka; None for TLS that cannot be read, which
+    another detector tells. `end_ns`: the last packet of the capture."""
     if kind.startswith("TLS"):
-        closed = line.get("end", "").startswith("broker")
-        waited = end_ns - (line.get("opened") or end_ns) >= limit("tls.hello")
-        silent = not line.get("broker_bytes") and (closed or waited)
-        return "tls-to-plain" if silent else "tls-opaque"
+        return "tls-to-plain" if unanswered(line, end_ns) else None
     return "http-to-kafka" if kind.startswith("HTTP") else "not-kafka"

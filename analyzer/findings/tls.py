@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.view import View, among, listed, plural
-from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.identity import host_of, is_address
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 from kafkascope.captures.tls.alerts import ALERTS
@@ -25,6 +25,10 @@ CLIENT_CERTIFICATE: Final = (
     "The broker wants a certificate of the client that it trusts (ssl.client.auth): give the "
     "client a keystore, and the broker a truststore with its issuer."
 )
+ISSUER: Final = (
+    "The broker's certificate is for this host and its dates are good, so the client does not know "
+    "who signed it: put the certificate of its issuer into the client's truststore."
+)
 VERSIONS: Final = (
     "Client and broker have no version or cipher suite in common: compare ssl.enabled.protocols "
     "and ssl.cipher.suites of both."
@@ -34,6 +38,8 @@ OTHER: Final = (
     "ssl.enabled.protocols and ssl.cipher.suites, and look into the logs of both."
 )
 ABOUT_CERTIFICATES: Final = frozenset({41, 42, 43, 44, 45, 46, 48, 111, 112, 113, 114})
+ABOUT_ISSUERS: Final = frozenset({42, 46, 48})
+"""The first two are sent for anything."""
 ABOUT_VERSIONS: Final = frozenset({40, 47, 60, 70, 71, 86, 109, 110, 120})
 
 
@@ -64,12 +70,12 @@ class TlsFailures(Detector):
                 failed.append((place, (outcome, line["tls_side"], alert), line))
             else:
                 worked.add(place)
-        found: dict[tuple[str, str, int, bool], list[Line]] = defaultdict(list)
+        found: dict[tuple[str, str, int, bool, str], list[Line]] = defaultdict(list)
         for place, how, line in failed:
             if how[0] != "closed" or place not in worked:
                 # Who closes an odd one in the middle gave up, or looked for a port.
-                found[(*how, place in worked)].append(line)
-        for (outcome, side, alert, also_worked), lines in sorted(found.items()):
+                found[(*how, place in worked, _more(*how, line))].append(line)
+        for (outcome, side, alert, also_worked, more), lines in sorted(found.items()):
             opened = [line["opened"] for line in lines if line["opened"] is not None]
             hosts = sorted({host_of(line["client_address"]) for line in lines})
             brokers = sorted({line["broker_address"] for line in lines})
@@ -78,13 +84,13 @@ class TlsFailures(Detector):
             yield view.finding(
                 self.rule("tls-failed"),
                 f"{plural(len(lines), 'TLS handshake')} of {listed(hosts)} with {listed(brokers)} "
-                f"failed: {who} {did}",
+                f"failed: {who} {did}{more}",
                 f"opaque and {among('conn', numbers)}",
                 count=len(lines),
                 first_ns=min(opened, default=None),
                 last_ns=max(opened, default=None),
                 severity="warning" if also_worked else None,
-                advice=_advice(side, alert),
+                advice=_advice(side, alert, lines[0]),
                 connects=among("conn", numbers),
                 about=[
                     *(("host", host) for host in hosts[:MOST_NAMED]),
@@ -114,11 +120,43 @@ def _how(outcome: str, side: str, alert: int) -> tuple[str, str]:
     return who, "closed the connection in the middle of it"
 
 
-def _advice(side: str, alert: int) -> str:
+def _more(outcome: str, side: str, alert: int, line: Line) -> str:
+    """Return what the handshake shows of the cause: clients send one alert for many."""
+    certificate = line["certificate"]
+    if certificate is not None and _about_certificate(outcome, side, alert):
+        from kafkascope.captures.tls.certificates import described
+
+        wrong = _trouble(line)
+        return f"; the broker's certificate: {described(certificate)}{wrong and f': {wrong}'}"
+    if alert in ABOUT_VERSIONS and line["tls_offered"]:
+        suites = plural(line["tls_suites"] or 0, "suite")
+        return f"; the client offers {', '.join(line['tls_offered'])} and {suites}"
+    return ""
+
+
+def _about_certificate(outcome: str, side: str, alert: int) -> bool:
+    """Return whether the client may have refused the broker's certificate."""
+    return side == "client" and (alert in ABOUT_CERTIFICATES or outcome != "alert")
+
+
+def _trouble(line: Line) -> str:
+    """Return what is wrong with the broker's certificate, as far as the capture tells."""
+    from kafkascope.captures.tls.certificates import trouble_with
+
+    certificate = line["certificate"]
+    # Without SNI the client may know the broker by a name; if none is in it, the address has to be.
+    host = line["sni"] or ""
+    if not host and all(map(is_address, certificate.names)):
+        host = host_of(line["broker_address"])
+    return trouble_with(certificate, line["opened"], host)
+
+
+def _advice(side: str, alert: int, line: Line) -> str:
     if alert == 116 or (side == "broker" and alert in ABOUT_CERTIFICATES):
         return CLIENT_CERTIFICATE
     if alert in ABOUT_VERSIONS:
         return VERSIONS
     if side == "client" and (alert in ABOUT_CERTIFICATES or alert < 0):
-        return CERTIFICATE
+        judged = line["certificate"] is not None and not _trouble(line)
+        return ISSUER if judged and alert in ABOUT_ISSUERS else CERTIFICATE
     return CLIENT_CERTIFICATE if side == "broker" and alert < 0 else OTHER

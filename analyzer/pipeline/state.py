@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 10
+VERSION: Final = 11
 
 RECORDS: Final[tuple[Any, ...]] = (
-    *(events.Endpoint, events.HandshakeResult, events.Tls, events.Opened, events.Chunk, events.Gap),
+    *(events.Endpoint, events.HandshakeResult, events.Certificate, events.Tls),
+    *(events.Opened, events.Chunk, events.Gap),
     *(events.Closed, events.Piece, Segment, Waiting),
     *(model.Frame, model.Part, model.Undecoded, model.Note),
     *(TlsRecord, ClientHello, Epoch, Origin),

@@ -21,6 +21,11 @@ def nothing_found(capture: Capture) -> str:
     if not statistics.packets:
         return "no exchanges: the capture has no packets"
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
+    if tls and capture.context.keys.log is not None:
+        return (
+            f"no exchanges, only {_connections(tls)}: `kafkascope stats connections` tells why the "
+            "key log opens none of them, `kafkascope keys check` what is in it"
+        )
     if tls:
         return (
             f"no exchanges, only {_connections(tls)}: give the key log (--keylog; `kafkascope "

@@ -14,7 +14,15 @@ from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.analyzer.transform.redaction import Redaction
-from kafkascope.captures.model import Closed, Connection, Endpoint, Opened, Tls, TlsSummary
+from kafkascope.captures.model import (
+    Certificate,
+    Closed,
+    Connection,
+    Endpoint,
+    Opened,
+    Tls,
+    TlsSummary,
+)
 from kafkascope.dissectors.registry import Decoded
 from kafkascope.dissectors.values import Uuid
 
@@ -112,6 +120,14 @@ class Disguise:
             tls,
             server_name=self._host(tls.server_name),
             client=self._name(tls.client, "principal") or "",
+            certificate=tls.certificate and self._certificate(tls.certificate),
+        )
+
+    def _certificate(self, certificate: Certificate) -> Certificate:
+        return certificate._replace(
+            owner=self._name(certificate.owner, "principal") or "",
+            issuer=self._name(certificate.issuer, "principal") or "",
+            names=tuple(map(self._host, certificate.names)),
         )
 
     def _host(self, host: str) -> str:

@@ -32,7 +32,7 @@ from kafkascope.analyzer.statistics.model import (
     per_second,
 )
 from kafkascope.analyzer.statistics.simple import ByKey
-from kafkascope.captures.model import Closed, Connection, HandshakeResult, Opened, Tls
+from kafkascope.captures.model import Certificate, Closed, Connection, HandshakeResult, Opened, Tls
 
 SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36
@@ -107,7 +107,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 7
+    VERSION = 8
     KEY = ("connection", "opened", "a")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "Conn", "count"),
@@ -133,6 +133,7 @@ class Connections(ByKey[Wire]):
         Column("sni", "server name", wide=True),
         Column("alpn", "ALPN", wide=True),
         Column("tls_client", "client certificate", wide=True),
+        Column("tls_certificate", "server certificate", wide=True),
         Column("resumed", "resumed", wide=True),
         Column("inside", "inside TLS", wide=True),
         Column("tls_offered", "versions offered", "list", wide=True),
@@ -335,6 +336,7 @@ def _take(wire: Wire, connection: Connection) -> None:
 SEALED: Final = (
     *("tls", "tls_error", "tls_note", "sni", "alpn", "tls_client", "resumed", "inside"),
     *("tls_offered", "tls_suites", "tls_early", "tls_alerts", "tls_updates", "tls_decrypted"),
+    "certificate",
 )
 """Keys of a line about TLS, in the order of `Wire.sealed`."""
 
@@ -346,6 +348,7 @@ def _sealed(tls: Tls) -> tuple[Any, ...]:
         int(tls.resumed),
         *(tls.inside, tls.offered, tls.suites, int(tls.early_data)),
         *(tls.alerts, tls.updates, tls.decrypted),
+        tls.certificate or (),
     )
 
 
@@ -354,6 +357,7 @@ def _sealed_line(wire: Wire) -> Line:
     told = (None,) * len(SEALED) if wire.sealed is None else wire.sealed[1:]
     found = {key: value or None for key, value in zip(SEALED, told, strict=True)}
     decrypted = found.pop("tls_decrypted") or (None, None)
+    found["tls_certificate"] = None
     found["tls_sent"], found["tls_received"] = decrypted[::-1] if wire.side else decrypted
     if wire.sealed is not None:
         from kafkascope.captures.tls.alerts import ALERTS
@@ -361,6 +365,12 @@ def _sealed_line(wire: Wire) -> Line:
         found |= {"resumed": bool(found["resumed"]), "tls_early": bool(found["tls_early"])}
         found |= {"tls_offered": list(found["tls_offered"] or ())}
         found |= {"tls_updates": found["tls_updates"] or 0}
+        if found["certificate"]:
+            from kafkascope.captures.tls.certificates import described
+
+            owner, issuer, names, begin_ns, end_ns = found["certificate"]
+            certificate = Certificate(owner, issuer, tuple(names), begin_ns, end_ns)
+            found |= {"certificate": certificate, "tls_certificate": described(certificate)}
         found["tls_alerts"] = [
             f"{_side(wire, side)}: {ALERTS.get(number, f'alert {number}')}"
             for side, number in found["tls_alerts"] or ()

@@ -26,6 +26,8 @@ MOST_ALERT: Final = 24
 """Bytes of a record with an alert: 2, 1 of type, a tag of 8 or 16; an empty Certificate has 25."""
 NO_FAILURE: Final = frozenset({0, 90})
 """close_notify and user_canceled: the usual ends."""
+UNEXPECTED: Final = 10
+"""unexpected_message."""
 
 
 class Handshake(Resumable):
@@ -107,6 +109,14 @@ class Handshake(Resumable):
         if alert is None:
             self._end("established")
         elif alert not in NO_FAILURE:
+            self._end("alert", direction, alert)
+
+    def late(self, direction: int, alert: int) -> None:
+        """Take an alert behind bytes that are no record, which the other side may have answered
+        before."""
+        result = self.result
+        answered = result is None or result.outcome == "closed" or result.alert == UNEXPECTED
+        if answered and alert not in NO_FAILURE:
             self._end("alert", direction, alert)
 
     def closed(self, direction: int | None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from kafkascope.captures.model import Tls
+from kafkascope.captures.model import Certificate, Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
 from kafkascope.captures.tls.begin import CLIENT_HELLO, SERVER_HELLO
@@ -169,14 +169,14 @@ class Negotiation(Resumable):
             return True
         return any(origin.master(log) is not None for origin in offered)
 
-    def describe(self) -> str:
+    def server_certificate(self) -> Certificate | None:
         """Return what the server's certificate says, to be shown with a handshake that failed;
-        empty where it was not seen."""
+        None where it was not seen."""
         if not self._certificate:
-            return ""
-        from kafkascope.captures.tls.certificates import described
+            return None
+        from kafkascope.captures.tls.certificates import certificate_of
 
-        return described(self._certificate)
+        return certificate_of(self._certificate)
 
     def done(self) -> None:
         """Forget what is of use for a handshake that failed only."""

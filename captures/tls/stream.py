@@ -191,6 +191,9 @@ class TlsStream(Resumable):
         """Whether nothing more can be learned."""
         if any(side.readable for side in self._sides):
             return False
+        if self.client is not None and not self.midstream and self._sides[self.client].buffer.lost:
+            # An alert may follow, see `_bare_alert`.
+            return all(each.buffer.lost for each in self._sides)
         handshake = self._handshake.result is not None or self.midstream
         return handshake or any(each.buffer.lost for each in self._sides)
 
@@ -246,7 +249,20 @@ class TlsStream(Resumable):
             self._searched(side, chunk.data, chunk.pieces, chunk.direction, plain)
         else:
             self._take(side, chunk.data, chunk.pieces, chunk.direction, plain)
+            if side.buffer.lost and side.stage is Stage.PLAIN and chunk.direction == self.client:
+                self._bare_alert(chunk)
         return self._read(side, plain, chunk.direction)
+
+    def _bare_alert(self, chunk: Chunk) -> None:
+        """Take an alert that is alone in its packet, though it follows bytes that are no record:
+        clients of Kafka 2.4 send all of a buffer before it."""
+        data = chunk.data[chunk.pieces[-1].start :]
+        if len(data) != HEADER + 2 or data[0] != ALERT or data[3:HEADER] != b"\0\2":
+            return
+        self._handshake.late(chunk.direction, data[-1])
+        self._ended()
+        if len(self.tls.alerts) < MOST_ALERTS:
+            self.tls.alerts += ((chunk.direction, data[-1]),)
 
     def go_on(self) -> list[StreamEvent]:
         """Take what waits, as far as the key log has the secrets by now; return what is inside."""
@@ -556,7 +572,7 @@ class TlsStream(Resumable):
         result = self.tls.result = self._handshake.result
         if result is not None and not self.tls.certificate:
             if result.outcome != "established":
-                self.tls.certificate = self._negotiation.describe()
+                self.tls.certificate = self._negotiation.server_certificate()
             elif self._data:
                 self._negotiation.done()
 

@@ -93,6 +93,9 @@ TROUBLE = {
     "tiny-batches": {"tiny-batches"},
     "tls-expired-java": {"tls-failed"},
     "tls-only": {"tls-opaque"},
+    "tls13-https": {"tls-inside"},
+    "tls13-missing-key": {"tls-opaque"},
+    "failed12-expired": {"tls-failed"},
     "too-large": {"message-too-large"},
     "advertised-host-java": {"address-unresolved"},
     "advertised-loopback-java": {"address-loopback"},
@@ -161,7 +164,8 @@ EXACT = {
 @cache
 def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
     found = Findings()
-    with open_capture([path]) as capture:
+    log = path.with_name(path.name.partition(".")[0] + ".keys")
+    with open_capture([path], keylog=[log] if log.exists() else []) as capture:
         capture.watch = found.saw
         exchanges = list(capture.exchanges())
         names = capture.context.names
@@ -172,7 +176,8 @@ def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
 
 
 def capture_of(name: str, folder: Path = HERE) -> Path:
-    return next(each for place in (folder, HERE / "causes") for each in place.glob(f"{name}.pcap*"))
+    places = folder, HERE / "causes", HERE / "tls"
+    return next(each for place in places for each in place.glob(f"{name}.pcap*"))
 
 
 @pytest.mark.parametrize("name", sorted(TROUBLE))
@@ -257,3 +262,39 @@ def test_numbers_in_sentences() -> None:
     assert "went on at 0 (earliest): 500 offsets back" in texts["offset-out-of-range"]
     assert "killed: no heartbeat for 6" in texts["rebalance-expired"]
     assert "an even share of 4 partitions is 25 %" in texts["hot-partition"]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "advice"),
+    [
+        (
+            "failed12-expired",
+            "good from 2026-11-14 to 2026-11-21: it expired on 2026-11-21",
+            "dates",
+        ),
+        (
+            "failed12-issuer",
+            "issued by CN=tests, good from 2026-11-14 to 2026-11-26",
+            "who signed it",
+        ),
+        ("failed13-expired", "it expired on 2026-11-21", "dates"),
+        ("failed13-name", "it is not for 127.0.0.1", "names"),
+        ("failed13-no-certificate", "the broker sent the alert bad certificate (42)", "keystore"),
+        ("failed-suite", "the client offers TLS 1.2 and 34 suites", "ssl.cipher.suites"),
+        ("failed-version", "the client offers TLS 1.2 and 34 suites", "ssl.enabled.protocols"),
+    ],
+)
+def test_why_a_handshake_failed_is_told(name: str, more: str, advice: str) -> None:
+    (found,) = [each for each in judged(capture_of(name))[0] if each.name == "tls-failed"]
+    assert more in found.text
+    assert advice in found.advice
+
+
+def test_one_finding_sums_up_what_cannot_be_read() -> None:
+    (found,) = [e for e in judged(capture_of("tls-only"))[0] if e.name == "tls-opaque"]
+    assert found.severity == "chat"
+    assert "--keylog" in found.advice
+    (found,) = [e for e in judged(capture_of("tls13-missing-key"))[0] if e.name == "tls-opaque"]
+    assert (found.severity, found.count) == ("note", 1)
+    assert found.text.endswith("can be read: the key log has no line for it")
+    assert "keys check" in found.advice

@@ -100,6 +100,7 @@ CALM = {
     "throttled": "tiny-batches",
     "tiny-batches": "hot-partition",
     "tls-failed": "tls-only",
+    "tls-inside": "tls-only",
     "tls-opaque": "security",
     "tls-to-plain": "tls-only",
     "transaction-aborted": "forgotten-producer",

@@ -196,6 +196,7 @@ RECORDS = {
     "Frame": "payload offset size first_ns last_ns parts cut",
     "Gap": "connection direction offset size time_ns reason",
     "HandshakeResult": "outcome side alert",
+    "Certificate": "owner issuer names begin_ns end_ns",
     "LogEnd": "told_ns high_watermark last_stable",
     "Note": "severity text side",
     "Opened": "connection",
@@ -232,7 +233,7 @@ def resumables() -> list[Resumable]:
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 10
+    assert state.VERSION == 11
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}
@@ -252,7 +253,7 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.write([1, "two"])
     assert state.read(data) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.read(data.replace(b"[10, ", b"[99, ", 1))
+        state.read(data.replace(b"[11, ", b"[99, ", 1))
     # As version 6 wrote it.
     with pytest.raises(state.OtherState, match="version 6"):
         state.read(b'[6, {"k": "o", "c": "Phases", "n": 0, "v": {}}]')
@@ -260,6 +261,6 @@ def test_states_of_other_versions_are_refused() -> None:
 
 def test_a_state_is_made_of_known_classes_only() -> None:
     with pytest.raises(state.OtherState, match="Popen"):
-        state.read(b'[10, [], {"Popen": ["true"]}]')
+        state.read(b'[11, [], {"Popen": ["true"]}]')
     with pytest.raises(TypeError, match="Path"):
         state.write(Path())
