@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urldefrag, urljoin
 
+from kafkascope.analyzer.payloads.json import changes
 from kafkascope.analyzer.payloads.json import text as json_text
 from kafkascope.analyzer.payloads.json.keywords import Budget, Exhausted, Patterns, counted
 from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
 
-MAX_TEXT: Final = 16 << 20
+MAX_TEXT: Final = 8 << 20
 """Characters of a schema with all that it refers to."""
 
 MAX_STEPS_OF_SCHEMA: Final = 300_000
@@ -52,6 +53,11 @@ def references(text: str) -> list[str]:
             if _address(base, ref) not in own | {""} and not ref.startswith(_DRAFTS):
                 out.append(ref.partition("#")[0])
     return list(dict.fromkeys(out))
+
+
+def breaking_changes(old: str, new: str) -> list[str]:
+    """Return what of a new version of a schema refuses values of the old one: the plain cases."""
+    return changes.breaking_changes(_schema_of(old), _schema_of(new))
 
 
 _DRAFTS: Final = ("http://json-schema.org/", "https://json-schema.org/")

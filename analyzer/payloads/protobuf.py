@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.model import Lookup, PayloadError, Piece, Selector, Value
-from kafkascope.analyzer.payloads.proto import walk, writer
-from kafkascope.analyzer.payloads.proto.files import Loaded, load, proto_of
+from kafkascope.analyzer.payloads.proto import changes, walk, writer
+from kafkascope.analyzer.payloads.proto.files import WELL_KNOWN, Loaded, load, proto_of, types_of
+from kafkascope.analyzer.payloads.proto.forms import of_bytes
 from kafkascope.analyzer.payloads.proto.reader import HasUnknown, Readers
 from kafkascope.analyzer.payloads.proto.types import MessageType, Types
 
@@ -36,8 +37,6 @@ def only_unknown(value: Value) -> bool:
 
 def imports(text: str) -> list[str]:
     """Return the paths that a schema imports; those of protobuf itself are not among them."""
-    from kafkascope.analyzer.payloads.proto.files import WELL_KNOWN
-
     return [path for path in proto_of(text, "").dependency if path not in WELL_KNOWN]
 
 
@@ -48,9 +47,16 @@ def package(text: str) -> str:
 
 def defined_names(text: str) -> list[str]:
     """Return the full names of the messages and enums that a schema defines."""
-    from kafkascope.analyzer.payloads.proto.files import types_of
-
     return types_of(proto_of(text, ""))
+
+
+_WALK: Final = (HasUnknown, PayloadError, UnicodeDecodeError)
+"""What is raised for a message that has to be walked."""
+
+
+def breaking_changes(old: str, new: str) -> list[str]:
+    """Return what of a new version of a schema does not fit to messages of the old one."""
+    return changes.breaking_changes(old, new)
 
 
 class CompiledProtobuf:
@@ -60,7 +66,7 @@ class CompiledProtobuf:
         self._loaded = loaded
         self._lookup = lookup
         self._types = Types(loaded)
-        self._readers = Readers(self._any_form)
+        self._readers = Readers(self._any_fast)
         self._codecs: dict[str, MessageCodec] = {}
         self._others: dict[str, MessageCodec] = {}
         """Codecs of other schemas' types, which came in a google.protobuf.Any."""
@@ -134,17 +140,23 @@ class CompiledProtobuf:
             self._others[name] = codec
         return codec
 
+    def _any_fast(self, url: str, data: bytes) -> Value:
+        return self._any(url, data, fast=True)
+
     def _any_form(self, url: str, data: bytes) -> Value:
+        return self._any(url, data, fast=False)
+
+    def _any(self, url: str, data: bytes, fast: bool) -> Value:
         codec = self._other(url) if isinstance(url, str) else None
         if codec is None:
             return None
         self._depth += 1
         try:
             if self._depth > MAX_ANY:
-                raise PayloadError(
-                    "does-not-fit", f"more than {MAX_ANY} of Any inside of each other"
-                )
-            value = codec.decode(data)
+                text = f"more than {MAX_ANY} of Any inside of each other"
+                raise PayloadError("does-not-fit", text)
+            # Either way to its end: to try both at each depth would double the time there.
+            value = codec.read(data) if fast else codec.walk(data)
         finally:
             self._depth -= 1
         if codec.has_own_form or not isinstance(value, dict):
@@ -162,8 +174,6 @@ class CompiledProtobuf:
         if codec.has_own_form:
             inner = inner.get("value")
         data = codec.encode(inner)
-        from kafkascope.analyzer.payloads.proto.forms import of_bytes
-
         return {"type_url": url, "value": of_bytes(data)}
 
 
@@ -184,8 +194,12 @@ class MessageCodec:
         self._any_form = any_form
         self._any_bytes = any_bytes
         self._error = DecodeError
-        self._parse = GetMessageClass(message.descriptor).FromString
         self._read = readers.of(message)
+        try:
+            self._parse = GetMessageClass(message.descriptor).FromString
+        except RecursionError:
+            # protobuf makes the classes of all types inside by recursion: a chain of some hundred.
+            self._read = None
         reached = message.reached()
         self._required = any(each.required for one in reached for each in one.fields.values())
         self._maps = any(each.map for one in reached for each in one.fields.values())
@@ -202,16 +216,28 @@ class MessageCodec:
 
     def decode(self, data: bytes) -> Value:
         """Return the value; `PayloadError` with path and offset where the bytes do not fit."""
-        if self._read is not None:
-            try:
-                message = self._parse(data)
-                # What protobuf drops of a map's entries shows in the size alone.
-                if not (self._required and not message.IsInitialized()) and not (
-                    self._maps and message.ByteSize() != len(data)
-                ):
-                    return self._read(message)
-            except (self._error, HasUnknown, PayloadError):
-                pass
+        try:
+            return self.read(data)
+        except _WALK:
+            return self.walk(data)
+
+    def read(self, data: bytes) -> Value:
+        """Return the value by the fast way, which raises one of `_WALK` for all that is special."""
+        if self._read is None:
+            raise HasUnknown
+        try:
+            message = self._parse(data)
+        except self._error:
+            raise HasUnknown from None
+        if self._required and not message.IsInitialized():
+            raise HasUnknown
+        # What protobuf drops of a map's entries shows in the size alone.
+        if self._maps and message.ByteSize() != len(data):
+            raise HasUnknown
+        return self._read(message)
+
+    def walk(self, data: bytes) -> Value:
+        """Return the value, read step by step."""
         return walk.decode(self._message, data, self._any_form)
 
     def encode(self, value: Value) -> bytes:

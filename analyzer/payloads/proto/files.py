@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from kafkascope.analyzer.payloads.model import Lookup, PayloadError
 from kafkascope.analyzer.payloads.proto.grammar import parse
 
-MAX_TEXT: Final = 16 << 20
+MAX_TEXT: Final = 8 << 20
 """Characters of a schema with its imports: more costs too much memory and time."""
 
 MAX_FILES: Final = 1000
@@ -68,10 +68,28 @@ def proto_of(text: str, name: str) -> Any:
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
         out = descriptor_pb2.FileDescriptorProto.FromString(data)
-    except (binascii.Error, message.DecodeError) as error:
+        # Positions and comments, and what is no message: of no use, and large.
+        out.ClearField("source_code_info")
+        out.ClearField("service")
+        _check_text(out)
+    except (binascii.Error, message.DecodeError, UnicodeDecodeError) as error:
         raise PayloadError("bad-schema", f"neither source text nor base64 of it: {error}") from None
     out.name = out.name or name
     return out
+
+
+def _check_text(proto: Any) -> None:
+    """Refuse names that are not UTF-8: protobuf has them as bytes, or raises when they are read."""
+    stack = [proto]
+    while stack:
+        for field, value in stack.pop().ListFields():
+            many = value if hasattr(value, "append") or hasattr(value, "add") else (value,)
+            if field.type == field.TYPE_MESSAGE:
+                stack.extend(many)
+            elif field.type == field.TYPE_STRING:
+                for each in many:
+                    if isinstance(each, bytes):
+                        each.decode("utf-8")
 
 
 def load(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> Loaded:
@@ -90,7 +108,9 @@ class _Loading:
         """Name of the file behind each path of an import; None where nobody has it."""
         self._missing: list[str] = []
         self._left = MAX_TEXT - len(text)
-        self._main = self._add(text, "main.proto", own_name=True)
+        self._shown: dict[str, str] = {}
+        """The path by which a file was asked for."""
+        self._main = self._add(text, "the schema")
         self._symbols: dict[str, int] = {}
 
     def loaded(self) -> Loaded:
@@ -99,7 +119,7 @@ class _Loading:
         self._follow(self._main)
         self._resolve()
         for proto in self._protos.values():
-            for message, _ in _messages(proto):
+            for message, _ in messages_of(proto):
                 _check_map(message)
         pool = descriptor_pool.DescriptorPool()
         for name in self._in_order():
@@ -110,24 +130,20 @@ class _Loading:
                 raise PayloadError("bad-schema", text[:300]) from None
         return Loaded(pool, pool.FindFileByName(self._main), self._protos)
 
-    def _add(self, text: str, name: str, own_name: bool = False) -> str:
-        """Take a text in; return the name under which it is there."""
-        proto = proto_of(text, name)
-        if own_name:
-            # No path of an import may lead to another file of the same name by chance.
-            name = proto.name
+    def _add(self, text: str, path: str) -> str:
+        """Take a text in; return the name under which it is there.
+
+        Names are ours: those in schemas may be anything, and two files may have one.
+        """
+        proto = proto_of(text, path)
         proto.name = ""
-        # Positions and comments: of no use, and large.
-        proto.ClearField("source_code_info")
-        proto.ClearField("service")
         content = proto.SerializeToString(deterministic=True)
         if content in self._same:
             return self._same[content]
-        while name in self._protos:
-            name = f"{name}+"
-        proto.name = name
+        name = proto.name = f"{len(self._protos)}.proto"
         self._same[content] = name
         self._protos[name] = proto
+        self._shown[name] = path
         if len(self._protos) > MAX_FILES:
             raise PayloadError("bad-schema", f"more than {MAX_FILES} files")
         return name
@@ -157,9 +173,6 @@ class _Loading:
             text = self._dependencies.get(path)
             if text is None and path in WELL_KNOWN:
                 text = _well_known(path)
-            elif text is None and path == self._main:
-                self._paths[path] = path
-                return path
             elif text is None:
                 text = self._lookup(path)
             if text is None:
@@ -186,7 +199,7 @@ class _Loading:
                 self._resolve_file(self._protos[name])
 
     def _collect(self, proto: Any) -> None:
-        for message, full in _messages(proto):
+        for message, full in messages_of(proto):
             self._symbols[full] = _MESSAGE
             for enum in message.enum_type:
                 self._symbols[f"{full}.{enum.name}"] = _ENUM
@@ -196,7 +209,7 @@ class _Loading:
     def _resolve_file(self, proto: Any) -> None:
         for field in proto.extension:
             self._resolve_field(proto, field, proto.package)
-        for message, full in _messages(proto):
+        for message, full in messages_of(proto):
             for field in message.field:
                 self._resolve_field(proto, field, full)
             for field in message.extension:
@@ -253,15 +266,22 @@ class _Loading:
                     continue
                 if name in state:
                     if not state[name]:
-                        raise PayloadError("bad-schema", f"{name[:200]} imports itself")
+                        raise PayloadError(
+                            "bad-schema", f"{self._shown[name][:200]} imports itself"
+                        )
                     continue
                 state[name] = False
                 stack.append((name, True))
                 for each in self._protos[name].dependency:
                     if state.get(each) is False:
-                        raise PayloadError("bad-schema", f"{each[:200]} imports itself")
+                        raise PayloadError(
+                            "bad-schema", f"{self._shown[each][:200]} imports itself"
+                        )
                     stack.append((each, False))
         return order
+
+    def _cycle(self, name: str) -> PayloadError:
+        return PayloadError("bad-schema", f"{self._shown[name][:200]} imports itself")
 
 
 def _well_known(path: str) -> str:
@@ -284,7 +304,7 @@ def _candidates(name: str, scope: str) -> Iterator[str]:
     yield name
 
 
-def _messages(proto: Any) -> Iterator[tuple[Any, str]]:
+def messages_of(proto: Any) -> Iterator[tuple[Any, str]]:
     """Yield each message of a file, those inside of others too, with its full name."""
     stack = [(each, _join(proto.package, each.name)) for each in reversed(proto.message_type)]
     while stack:
@@ -296,7 +316,7 @@ def _messages(proto: Any) -> Iterator[tuple[Any, str]]:
 def types_of(proto: Any) -> list[str]:
     """Return the full names of the messages and enums of a FileDescriptorProto."""
     out = [_join(proto.package, each.name) for each in proto.enum_type]
-    for message, full in _messages(proto):
+    for message, full in messages_of(proto):
         if not message.options.map_entry:
             out.append(full)
             out += [f"{full}.{each.name}" for each in message.enum_type]

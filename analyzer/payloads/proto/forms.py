@@ -124,7 +124,8 @@ def special(name: str, value: dict[str, Any]) -> Any:
         case "ListValue":
             return value.get("values", [])
         case "Value":
-            return None if "null_value" in value else next(iter(value.values()), None)
+            inner = None if "null_value" in value else next(iter(value.values()), None)
+            return value if _has_unknown(inner) else inner
         case _:
             return value
 
@@ -159,6 +160,10 @@ def _zero(kind: str) -> Any:
     return of_bytes(b"") if kind == "bytes" else _ZEROS.get(kind, 0)
 
 
+def _has_unknown(value: Any) -> bool:
+    return isinstance(value, dict) and UNKNOWN in value
+
+
 def _is_plain(value: Any, names: set[str]) -> bool:
     """Return whether a value has fields that the schema does not know, so that it stands as it
     is."""
@@ -178,6 +183,9 @@ _VALUES: Final = {
 def _plain_value(value: Any) -> Any:
     if _is_plain(value, _VALUES):
         return value
+    if isinstance(value, dict) and value.keys() in ({"struct_value"}, {"list_value"}):
+        inner = next(iter(value.values()))
+        return value if _has_unknown(inner) else {"struct_value": value}
     if value is None:
         return {"null_value": "NULL_VALUE"}
     if isinstance(value, bool):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kafkascope.analyzer.payloads.proto.options import option, options
 from kafkascope.analyzer.payloads.proto.tokens import Tokens
 
 MAX_NESTED: Final = 32
@@ -71,7 +72,7 @@ class _Parser:
                     out.package = tokens.name("a package")
                     tokens.expect(";")
                 case "option":
-                    self._option(out)
+                    option(tokens, out)
                 case "service":
                     tokens.word("a name")
                     if tokens.next.text != "{":
@@ -144,19 +145,16 @@ class _Parser:
         while not tokens.skip("}"):
             if tokens.skip(";"):
                 continue
-            # A field's type may have the name of a keyword: `message` or `enum` never do, others
-            # are told by what follows.
+            # A field's type may have the name of a keyword: what follows tells.
             at = tokens.next
-            word = tokens.name("a field")
+            word = "." + tokens.name("a field") if tokens.skip(".") else tokens.word("a field")
             following = tokens.next
             if (word in ("message", "enum") and following.kind == "word") or (
-                word in ("export", "local")
-                and following.text in ("message", "enum")
-                and self._out.syntax == "editions"
+                word in ("export", "local") and following.text in ("message", "enum")
             ):
                 self._type(word, message.nested_type, message.enum_type, depth)
             elif word == "option" and (following.kind == "word" or following.text == "("):
-                self._option(message)
+                option(tokens, message)
             elif word == "extend" and (following.kind == "word" or following.text == "."):
                 self._extend(message.extension, message.nested_type, depth)
             elif word == "oneof" and following.kind == "word":
@@ -172,7 +170,8 @@ class _Parser:
                     field.proto3_optional = True
                     optional.append(field)
             else:
-                self._field(message.field, message.nested_type, word, None, depth)
+                kind = tokens.rest_of_name(word)
+                self._field(message.field, message.nested_type, kind, None, depth)
         self._synthetic(message, optional)
         self._close_sets(message)
 
@@ -271,7 +270,7 @@ class _Parser:
                 continue
             word = tokens.name("a field")
             if word == "option" and (tokens.next.kind == "word" or tokens.next.text == "("):
-                self._option(oneof)
+                option(tokens, oneof)
             else:
                 field = self._field(message.field, message.nested_type, word, None, depth)
                 field.oneof_index = index
@@ -283,7 +282,7 @@ class _Parser:
         while not tokens.skip("}"):
             if tokens.skip(";"):
                 continue
-            word = tokens.name("a field")
+            word = "." + tokens.name("a field") if tokens.skip(".") else tokens.word("a field")
             label = None
             if word in _LABELS and (tokens.next.kind == "word" or tokens.next.text == "."):
                 label, explicit = _LABELS[word], word == "optional"
@@ -291,7 +290,8 @@ class _Parser:
                 if explicit and self._proto3:
                     field.proto3_optional = True
             else:
-                field = self._field(extensions, nested, word, None, depth)
+                kind = tokens.rest_of_name(word)
+                field = self._field(extensions, nested, kind, None, depth)
             field.extendee = extendee
 
     def _enum(self, enum: Any) -> None:
@@ -303,7 +303,7 @@ class _Parser:
             at = tokens.next.begin
             word = tokens.word("a value")
             if word == "option" and tokens.next.text != "=":
-                self._option(enum)
+                option(tokens, enum)
             elif word == "reserved" and tokens.next.text != "=":
                 if not self._reserved(enum, at):
                     raise tokens.wrong("expected '='")
@@ -314,7 +314,7 @@ class _Parser:
                     raise tokens.error(f"{number} does not fit into 32 bits", at)
                 value = enum.value.add(name=word, number=number)
                 if tokens.skip("["):
-                    self._options(value)
+                    options(tokens, value)
                 tokens.expect(";")
 
     def _range(self, last: int) -> tuple[int, int]:
@@ -362,93 +362,4 @@ class _Parser:
 
     def _field_options(self, field: Any) -> None:
         if self._tokens.skip("["):
-            self._options(field)
-
-    def _options(self, owner: Any) -> None:
-        """Read options in brackets, the first one open already."""
-        tokens = self._tokens
-        while True:
-            self._one_option(owner)
-            if not tokens.skip(","):
-                break
-        tokens.expect("]")
-
-    def _option(self, owner: Any) -> None:
-        self._one_option(owner)
-        self._tokens.expect(";")
-
-    def _one_option(self, owner: Any) -> None:
-        """Keep an option that says how bytes are read; skip any other."""
-        tokens = self._tokens
-        parts = [self._option_name()]
-        while tokens.skip("."):
-            parts.append(self._option_name())
-        tokens.expect("=")
-        if parts == ["features"] and tokens.next.text == "{":
-            self._features(owner)
-            return
-        value = self._constant()
-        if len(parts) == 2 and parts[0] == "features":
-            self._feature(owner, parts[1], value)
-        elif len(parts) == 1 and parts[0] in _KEPT and value in ("true", "false"):
-            options = owner.options
-            if parts[0] in options.DESCRIPTOR.fields_by_name:
-                setattr(options, parts[0], value == "true")
-
-    def _option_name(self) -> str:
-        tokens = self._tokens
-        if tokens.skip("("):
-            name = tokens.name("an option")
-            tokens.expect(")")
-            return f"({name})"
-        return tokens.word("an option")
-
-    def _constant(self) -> str:
-        """Go on behind a constant; return the word it is."""
-        tokens = self._tokens
-        if tokens.next.text == "{" and tokens.next.kind == "sign":
-            tokens.skip_balanced()
-            return ""
-        if tokens.next.kind == "text":
-            tokens.string("a constant")
-            return ""
-        if not tokens.skip("-"):
-            tokens.skip("+")
-        if tokens.next.kind == "word":
-            # With dots: options of some tools name values by their full names.
-            return tokens.name("a constant")
-        if tokens.next.kind != "number":
-            raise tokens.wrong("expected a constant")
-        tokens.take()
-        return ""
-
-    def _features(self, owner: Any) -> None:
-        tokens = self._tokens
-        tokens.expect("{")
-        while not tokens.skip("}"):
-            if tokens.skip(",") or tokens.skip(";"):
-                continue
-            if tokens.skip("["):
-                # Features of one language: `[pb.cpp] { ... }`.
-                while not tokens.skip("]"):
-                    if tokens.take().kind == "end":
-                        raise tokens.wrong("expected ']'")
-                tokens.skip(":")
-                self._constant()
-                continue
-            name = tokens.word("a feature")
-            tokens.skip(":")
-            self._feature(owner, name, self._constant())
-
-    def _feature(self, owner: Any, name: str, value: str) -> None:
-        features = owner.options.features
-        field = features.DESCRIPTOR.fields_by_name.get(name)
-        if field is None or field.enum_type is None:
-            return
-        number = field.enum_type.values_by_name.get(value)
-        if number is None:
-            raise self._tokens.wrong(f"{value[:40]!r} is no value of the feature {name}")
-        setattr(features, name, number.number)
-
-
-_KEPT: Final = frozenset({"packed", "allow_alias", "message_set_wire_format", "deprecated"})
+            options(self._tokens, field)

@@ -74,9 +74,15 @@ class Tokens:
 
     def name(self, what: str) -> str:
         """Return an identifier with dots, perhaps one at its front."""
-        parts = ["", self.word(what)] if self.skip(".") else [self.word(what)]
+        if self.skip("."):
+            return "." + self.rest_of_name(self.word(what))
+        return self.rest_of_name(self.word(what))
+
+    def rest_of_name(self, first: str) -> str:
+        """Return an identifier with dots, of which the first word is read already."""
+        parts = [first]
         while self.skip("."):
-            parts.append(self.word(what))
+            parts.append(self.word("a name"))
         return ".".join(parts)
 
     def integer(self, what: str) -> int:

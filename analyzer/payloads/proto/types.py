@@ -198,7 +198,9 @@ class Types:
             required=required,
             utf8=kind == "string" and self._utf8.valid(descriptor),
             oneof=descriptor.containing_oneof.name if descriptor.containing_oneof else "",
-            map=message is not None and bool(message.descriptor.GetOptions().map_entry),
+            map=repeated
+            and kind == "message"
+            and bool(descriptor.message_type.GetOptions().map_entry),
             message=message,
             values=self._values(descriptor.enum_type) if kind == "enum" else {},
         )

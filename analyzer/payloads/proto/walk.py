@@ -6,7 +6,6 @@ refuses, and what the schema does not know, is read here.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -22,21 +21,15 @@ from kafkascope.analyzer.payloads.proto.types import (
     Field,
     MessageType,
 )
-
-MAX_DEPTH: Final = 100
-"""Messages and groups inside of each other; protobuf has the same limit."""
-
-_WIRES: Final = ("varint", "fixed64", "bytes", "group", "end of group", "fixed32")
-_FIXED: Final = {
-    "double": struct.Struct("<d"),
-    "fixed64": struct.Struct("<Q"),
-    "sfixed64": struct.Struct("<q"),
-    "float": struct.Struct("<f"),
-    "fixed32": struct.Struct("<I"),
-    "sfixed32": struct.Struct("<i"),
-}
-_MOST_LENGTH: Final = 0x7FFFFFFF
-_MOST_TAG: Final = 0xFFFFFFFF
+from kafkascope.analyzer.payloads.proto.wire import (
+    MAX_DEPTH,
+    WIRES,
+    Fault,
+    length,
+    raw,
+    scalar,
+    tag,
+)
 
 AnyForm = Callable[[str, bytes], Value]
 """Returns the value of a google.protobuf.Any's type and bytes; None if its type is not known."""
@@ -56,21 +49,6 @@ class Held:
         self.unknown: list[dict[str, Any]] = []
 
 
-class _Fault(Exception):
-    """The bytes do not fit; the path grows on its way out."""
-
-    def __init__(self, text: str, offset: int) -> None:
-        super().__init__(text)
-        self.text, self.offset = text, offset
-        self.path: list[str] = []
-
-    def error(self) -> PayloadError:
-        path = ""
-        for part in reversed(self.path):
-            path += part if part.startswith("[") or not path else f".{part}"
-        return PayloadError("does-not-fit", self.text, path=path, offset=self.offset)
-
-
 def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
     """Return the value of a message; `PayloadError` with path and offset."""
     walk = Walk(data, any_form)
@@ -78,7 +56,7 @@ def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
     try:
         walk.read(held, 0, len(data), 0)
         return walk.form(held)
-    except _Fault as fault:
+    except Fault as fault:
         raise fault.error() from None
 
 
@@ -94,7 +72,7 @@ def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
         if message.special:
             return Piece("", message.full_name, form, 0, end)
         out = grouped(found)
-    except _Fault as fault:
+    except Fault as fault:
         error = fault.error()
         place = f"{error.path}: " if error.path else ""
         out = grouped(found)
@@ -138,17 +116,14 @@ class Walk:
     ) -> int:
         """Read fields up to the end, or to the one of a group; return where it stopped."""
         if depth > MAX_DEPTH:
-            raise _Fault(f"messages nested deeper than {MAX_DEPTH}", at)
+            raise Fault(f"messages nested deeper than {MAX_DEPTH}", at)
         fields = held.type.fields
         while at < end:
             begin = at
-            tag, at = self._varint(at, end, "a field's number")
-            number, wire = tag >> 3, tag & 7
-            if tag > _MOST_TAG or not number or wire > FIXED32:
-                raise _Fault(f"{tag} is no number and type of a field", begin)
+            number, wire, at = tag(self._data, at, end)
             if wire == STOP:
                 if number != group:
-                    raise _Fault(f"end of group {number}, which did not begin", begin)
+                    raise Fault(f"end of group {number}, which did not begin", begin)
                 return at
             field = fields.get(number)
             if field is None:
@@ -156,11 +131,11 @@ class Walk:
                 continue
             try:
                 at = self._field(held, field, wire, begin, at, end, depth, out)
-            except _Fault as fault:
+            except Fault as fault:
                 fault.path.append(field.name)
                 raise
         if group:
-            raise _Fault(f"group {group} does not end", end)
+            raise Fault(f"group {group} does not end", end)
         return at
 
     def _field(
@@ -178,19 +153,19 @@ class Walk:
         if wire == LENGTH and field.repeated and wanted in (VARINT, FIXED32, FIXED64):
             return self._packed(held, field, begin, at, end, out)
         if wire != wanted:
-            raise _Fault(f"{_WIRES[wire]}, expected {_WIRES[wanted]} of {field.kind}", begin)
+            raise Fault(f"{WIRES[wire]}, expected {WIRES[wanted]} of {field.kind}", begin)
         pieces: Pieces | None = [] if out is not None else None
         values = held.fields.setdefault(field.number, []) if field.repeated else None
         index = len(values) if values is not None else -1
         try:
             if field.message is None:
-                raw, at = self._scalar(field, at, end)
+                raw, at = scalar(field, self._data, at, end)
                 value: Any = raw
             elif field.kind == "group":
                 value = self._part(held, field, begin)
                 at = self.read(value, at, end, depth + 1, pieces, field.number)
             else:
-                size, at = self._length(at, end)
+                size, at = length(self._data, at, end)
                 value = self._part(held, field, begin)
                 at = self.read(value, at, at + size, depth + 1, pieces)
             if values is not None:
@@ -207,7 +182,7 @@ class Walk:
                 name = field.name if index < 0 else f"[{index}]"
                 piece = self._piece(name, field, value, begin, at, pieces)
                 out.append((field if index >= 0 else None, piece))
-        except _Fault as fault:
+        except Fault as fault:
             if index >= 0 and not field.map:
                 fault.path.append(f"[{index}]")
             if out is not None and pieces:
@@ -229,7 +204,7 @@ class Walk:
     def _packed(
         self, held: Held, field: Field, begin: int, at: int, end: int, out: Pieces | None
     ) -> int:
-        size, at = self._length(at, end)
+        size, at = length(self._data, at, end)
         stop = at + size
         values = held.fields.setdefault(field.number, [])
         first = len(values)
@@ -237,8 +212,8 @@ class Walk:
         while at < stop:
             start = at
             try:
-                raw, at = self._scalar(field, at, stop)
-            except _Fault as fault:
+                raw, at = scalar(field, self._data, at, stop)
+            except Fault as fault:
                 fault.path.append(f"[{len(values)}]")
                 raise
             if out is not None:
@@ -249,65 +224,6 @@ class Walk:
             value = None if len(values) > first else []
             out.append((None, Piece(field.name, field.type, value, begin, stop, tuple(pieces))))
         return stop
-
-    def _scalar(self, field: Field, at: int, end: int) -> tuple[Any, int]:
-        kind = field.kind
-        fixed = _FIXED.get(kind)
-        if fixed is not None:
-            if end - at < fixed.size:
-                raise _Fault(f"{end - at} of {fixed.size} bytes of {kind}", at)
-            return fixed.unpack_from(self._data, at)[0], at + fixed.size
-        if kind in ("string", "bytes"):
-            size, at = self._length(at, end)
-            raw = self._data[at : at + size]
-            if kind == "bytes":
-                return raw, at + size
-            try:
-                return raw.decode("utf-8"), at + size
-            except UnicodeDecodeError as error:
-                if field.utf8:
-                    raise _Fault("text that is not UTF-8", at + error.start) from None
-                return raw, at + size
-        value, at = self._varint(at, end, kind)
-        match kind:
-            case "int32" | "enum":
-                value &= 0xFFFFFFFF
-                value -= (value & 0x80000000) << 1
-            case "int64":
-                value -= (value & 0x8000000000000000) << 1
-            case "uint32":
-                value &= 0xFFFFFFFF
-            case "sint32":
-                value &= 0xFFFFFFFF
-                value = (value >> 1) ^ -(value & 1)
-            case "sint64":
-                value = (value >> 1) ^ -(value & 1)
-            case "bool":
-                return value != 0, at
-        return value, at
-
-    def _varint(self, at: int, end: int, what: str) -> tuple[int, int]:
-        data = self._data
-        if at < end and data[at] < 0x80:
-            return data[at], at + 1
-        begin, value, shift = at, 0, 0
-        while at < end:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value & 0xFFFFFFFFFFFFFFFF, at
-            shift += 7
-            if shift >= 70:
-                raise _Fault(f"{what} of more than 10 bytes", begin)
-        raise _Fault(f"the end in {what}", begin)
-
-    def _length(self, at: int, end: int) -> tuple[int, int]:
-        begin = at
-        size, at = self._varint(at, end, "a length")
-        if size > _MOST_LENGTH or size > end - at:
-            raise _Fault(f"length {size}, {end - at} bytes are left", begin)
-        return size, at
 
     def _unknown(
         self,
@@ -320,46 +236,12 @@ class Walk:
         depth: int,
         out: Pieces | None,
     ) -> int:
-        entry, at = self._raw(number, wire, at, end, depth + 1)
+        entry, at = raw(self._data, number, wire, at, end, depth + 1)
         held.unknown.append(entry)
         if out is not None:
-            kind = f"unknown {_WIRES[wire]}"
+            kind = f"unknown {WIRES[wire]}"
             out.append((None, Piece(str(number), kind, entry["value"], begin, at)))
         return at
-
-    def _raw(
-        self, number: int, wire: int, at: int, end: int, depth: int
-    ) -> tuple[dict[str, Any], int]:
-        """Return a field that no schema knows, and where the next one begins."""
-        value: Any
-        if wire == VARINT:
-            value, at = self._varint(at, end, "an unknown field")
-        elif wire == LENGTH:
-            size, at = self._length(at, end)
-            value, at = forms.of_bytes(self._data[at : at + size]), at + size
-        elif wire in (FIXED32, FIXED64):
-            size = 4 if wire == FIXED32 else 8
-            if end - at < size:
-                raise _Fault(f"{end - at} of {size} bytes of an unknown field", at)
-            value = int.from_bytes(self._data[at : at + size], "little")
-            at += size
-        else:
-            if depth > MAX_DEPTH:
-                raise _Fault(f"groups nested deeper than {MAX_DEPTH}", at)
-            value = []
-            while True:
-                begin = at
-                tag, at = self._varint(at, end, "a field's number")
-                inner, kind = tag >> 3, tag & 7
-                if tag > _MOST_TAG or not inner or kind > FIXED32:
-                    raise _Fault(f"{tag} is no number and type of a field", begin)
-                if kind == STOP:
-                    if inner != number:
-                        raise _Fault(f"end of group {inner}, which did not begin", begin)
-                    break
-                entry, at = self._raw(inner, kind, at, end, depth + 1)
-                value.append(entry)
-        return {"field": number, "type": _WIRES[wire], "value": value}, at
 
     def _piece(
         self, name: str, field: Field, value: Any, begin: int, end: int, pieces: Pieces | None
@@ -395,7 +277,7 @@ class Walk:
             value = got.get(number)
             if value is None:
                 if field.required:
-                    fault = _Fault("is required, and not there", held.begin)
+                    fault = Fault("is required, and not there", held.begin)
                     fault.path.append(field.name)
                     raise fault
                 continue
@@ -409,7 +291,7 @@ class Walk:
                     out[field.name] = self.form(value)
                 elif field.presence or value or _negative_zero(value):
                     out[field.name] = self.scalar_form(field, value)
-            except _Fault as fault:
+            except Fault as fault:
                 fault.path.append(field.name)
                 raise
         if held.unknown:
@@ -427,7 +309,7 @@ class Walk:
         try:
             for value in values:
                 out.append(self.form(value))
-        except _Fault as fault:
+        except Fault as fault:
             fault.path.append(f"[{len(out)}]")
             raise
         return out
@@ -439,14 +321,14 @@ class Walk:
         for entry in entries:
             name = entry.fields.get(1, _EMPTY[key.kind])
             if isinstance(name, bytes):
-                raise _Fault("a key that is not UTF-8", entry.begin)
+                raise Fault("a key that is not UTF-8", entry.begin)
             got = entry.fields.get(2)
             if value.message is not None:
                 if got is None:
                     got = Held(value.message, entry.begin)
                 try:
                     out[name] = self.form(got)
-                except _Fault as fault:
+                except Fault as fault:
                     fault.path.append(key_name(name))
                     raise
             else:
@@ -463,7 +345,7 @@ class Walk:
             value = self._any_form(url, data)
         except PayloadError as error:
             # Where its bytes stand is not kept: the place is that of the whole.
-            fault = _Fault(error.text, held.begin)
+            fault = Fault(error.text, held.begin)
             if error.path:
                 fault.path.append(error.path)
             raise fault from None

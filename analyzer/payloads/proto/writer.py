@@ -20,7 +20,7 @@ from kafkascope.analyzer.payloads.proto.types import (
     Field,
     MessageType,
 )
-from kafkascope.analyzer.payloads.proto.walk import MAX_DEPTH
+from kafkascope.analyzer.payloads.proto.wire import MAX_DEPTH
 
 AnyBytes = Callable[[Any], dict[str, Any] | None]
 """Returns type and bytes of the form of a google.protobuf.Any; None if it stands as it is."""
