@@ -9,6 +9,7 @@ from kafkascope.analyzer.payloads.framing import (
     Candidate,
     Side,
     candidates,
+    likely,
     message_index,
     message_name,
     plausible,
@@ -111,6 +112,8 @@ class Payloads:
         # What is known needs no question to a registry: ids of other namespaces wait behind it.
         named.sort(key=lambda each: not self.known.knows(each.key))
         for each in named:
+            if not (likely(each) or self.known.knows(each.key)):
+                continue
             for schema in self.known.find(each.key):
                 decoded = self._with(topic, side, each, schema)
                 if decoded.error is None:

@@ -181,6 +181,12 @@ def plausible(found: Sequence[Candidate], size: int, spaces: frozenset[str]) -> 
     return None
 
 
+def likely(each: Candidate) -> bool:
+    """Return whether a candidate is worth a question to a registry."""
+    number = each.key.value
+    return each.certain or not isinstance(number, int) or number < PLAUSIBLE
+
+
 def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
     """Read Confluent's message index: count and indexes as zigzag varints, where a single byte 0
     is the first message. Return it with the place behind it."""
