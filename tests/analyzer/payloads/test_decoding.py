@@ -142,7 +142,7 @@ def test_the_registry_is_asked_once_and_the_capture_read_last() -> None:
     assert eight.value == {"n": "ab"}
     assert nine is not None
     assert nine.error is not None
-        assert payloads.decode("t", "value", b"\0text of a million", ()) is None
+    assert payloads.decode("t", "value", b"\0text of a million", ()) is None
     assert len(asked) == len(set(asked))
     assert all(isinstance(each.value, int) and each.value < 10 for each in asked)
     assert reads == [1]
