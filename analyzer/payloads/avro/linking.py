@@ -46,10 +46,10 @@ def link(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> Linked:
     """Return a schema with all that it refers to; `PayloadError` with reason `bad-schema`."""
     linker = _Linker(dependencies, lookup)
     root = linker.take(text)
-    while linker.unlinked:
-        linker.link(linker.unlinked.pop())
     if isinstance(root, AvroName):
         root = linker.meant(root, {})
+    while linker.unlinked:
+        linker.link(linker.unlinked.pop())
     order, recursive = _inside_out(root)
     return Linked(root, recursive or _depth(order) > MAX_DEPTH, _weigh(order))
 
@@ -200,7 +200,7 @@ def _weigh(order: list[AvroType]) -> bool:
             record.empty = all(is_empty(field.type) for field in record.fields)
             record.weight = 1 + sum(weight(field.type) for field in record.fields)
             if record.weight > MAX_EMPTY:
-                bad(f"{shown(record)} has more than {MAX_EMPTY:,} values without bytes")
+                bad(f"{shown(record)} is made of more than {MAX_EMPTY:,} records and nulls")
     return any(
         (isinstance(node, AvroArray) and is_empty(node.items))
         or (isinstance(node, AvroRecord) and node.weight > FREE)

@@ -36,6 +36,9 @@ MAX_NAMED: Final = 10_000
 MAX_PARTS: Final = 200_000
 """Types of any kind of a schema."""
 
+MAX_FIELDS: Final = 10_000
+"""Of a record: its reader is one function, which Python compiles in a second or two."""
+
 MAX_DIGITS: Final = 4096
 """Of a decimal: more would make Python's own conversion refuse, after long thought."""
 
@@ -191,6 +194,8 @@ class _Parser:
         fields = spelled.get("fields")
         if not isinstance(fields, list):
             bad(f"record {record.name} without fields", path)
+        if len(fields) > MAX_FIELDS:
+            bad(f"{record.name} has more than {MAX_FIELDS:,} fields", path)
         names: set[str] = set()
         for each in fields:
             name = each.get("name") if isinstance(each, dict) else None

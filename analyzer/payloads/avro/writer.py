@@ -86,6 +86,9 @@ class _Job:
     def __init__(self) -> None:
         self.out = bytearray()
         self.steps = 0
+        self.choices: dict[tuple[int, int, bool], tuple[int, bool, str, str]] = {}
+        """Branches taken for an object or array, or why none was: unions inside unions would try
+        the inside again for each branch of the outside, twice as often with each level."""
 
     def value(self, node: AvroType, value: Any, path: str, depth: int, exact: bool) -> None:
         self.step()
@@ -144,7 +147,17 @@ class _Job:
 
     def union(self, node: AvroUnion, value: Any, path: str, depth: int, exact: bool) -> None:
         begin = len(self.out)
-        reasons: list[Misfit] = []
+        key = (id(node), id(value), exact)
+        known = self.choices.get(key)
+        if known is not None:
+            at, strict, why, where = known
+            if why:
+                raise Misfit(why, where)
+            self.number(at)
+            self.value(node.branches[at], value, path, depth, strict)
+            return
+        names = ", ".join(shown(branch) for branch in node.branches[:20])
+        why, where, tried = f"{said(value)} for one of {names}", path, False
         for strict in (True,) if exact else (True, False):
             for at, branch in enumerate(node.branches):
                 self.step()
@@ -153,15 +166,18 @@ class _Job:
                 self.number(at)
                 try:
                     self.value(branch, value, path, depth, strict)
-                    return
                 except Misfit as error:
-                    reasons.append(error)
                     del self.out[begin:]
-        if reasons:
-            # The one that went furthest says most.
-            raise max(reasons, key=lambda each: len(each.path))
-        names = ", ".join(shown(branch) for branch in node.branches[:20])
-        raise Misfit(f"{said(value)} for one of {names}", path)
+                    # The one that went furthest says most.
+                    if not tried or len(error.path) > len(where):
+                        why, where, tried = error.text, error.path, True
+                    continue
+                if isinstance(value, dict | list):
+                    self.choices[key] = at, strict, "", ""
+                return
+        if isinstance(value, dict | list):
+            self.choices[key] = -1, exact, why, where
+        raise Misfit(why, where)
 
     def number(self, number: int) -> None:
         """Write a zigzag varint."""
