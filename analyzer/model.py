@@ -8,9 +8,11 @@ Values only: nothing here reads, decides or formats. Time is integer nanoseconds
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
     from kafkascope.dissectors.registry import Decoded, RequestHeader
@@ -197,3 +199,41 @@ class Exchange:
     def response_bytes(self) -> int | None:
         """Bytes on the wire, size field included."""
         return None if self.response is None else self.response.frame.wire_bytes
+
+
+class HttpHead(NamedTuple):
+    """The start line and headers of an HTTP message."""
+
+    method: str
+    """Of a request; empty for a response."""
+    target: str
+    """Path and query of a request, as sent."""
+    status: int
+    """Of a response; 0 for a request."""
+    headers: Mapping[str, str]
+    """By names in lower case; of equal names the values with commas between."""
+
+
+class HttpExchange(NamedTuple):
+    """A request of HTTP with its response, as schema registries are spoken to."""
+
+    client: Endpoint
+    server: Endpoint
+    time_ns: int
+    """Of the response's first byte."""
+    request: HttpHead
+    request_body: bytes
+    response: HttpHead
+    response_body: bytes
+    dropped: str = ""
+    """Why one of the bodies is empty though it was not."""
+
+
+class HttpConsumer(Protocol):
+    """What takes the HTTP exchanges of a capture."""
+
+    def wants(self, request: HttpHead) -> bool:
+        """Return whether an exchange is worth its memory; decided before its bodies come."""
+
+    def take(self, exchange: HttpExchange) -> None:
+        """Take an exchange that was wanted."""

@@ -11,7 +11,7 @@ from typing import Final
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
 from kafkascope.analyzer.conversation.phases import STATEFUL
-from kafkascope.analyzer.model import Frame
+from kafkascope.analyzer.model import Frame, HttpConsumer
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.model import Connection, Endpoint
@@ -54,6 +54,8 @@ class Context:
         """Connections that begin with TLS, the last ones."""
         self.keys: SharedKeys = KeySources()
         """What TLS is decrypted with."""
+        self.http: HttpConsumer | None = None
+        """What takes the HTTP exchanges; without one, connections with HTTP are counted only."""
         self.waiting = 0
         """Memory that is held until more bytes come, at most: requests without an answer, frames
         that are not whole, connections of which nobody knows what they speak. What is over is not

@@ -2,7 +2,8 @@
 
 Decides for each connection whether it is Kafka and who its client is, then leaves it to a
 `Conversation`. Connections that speak something else are counted; only where Kafka was to be
-expected do they get a row (opaque) with a sentence. Sans-I/O.
+expected do they get a row (opaque) with a sentence. HTTP goes on where the context has a consumer
+for it. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kafkascope.captures.resumable import Dump, Resumable
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.encrypted import Encrypted
+    from kafkascope.analyzer.conversation.http import HttpConversation
     from kafkascope.analyzer.model import Exchange
 
 REMEMBERED: Final = 10_000
@@ -34,8 +36,8 @@ class Conversations(Resumable):
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._open: dict[int, Conversation | Undecided | Encrypted | None] = {}
-        """By connection number; None for those that are over or not Kafka."""
+        self._open: dict[int, Conversation | Undecided | Encrypted | HttpConversation | None] = {}
+        """By connection number; None for those that are over or that nobody wants."""
         self._over: deque[int] = deque()
         self._enough = pending.MAX_HELD_IN_ALL
         """What may wait until it is counted anew."""
@@ -43,9 +45,11 @@ class Conversations(Resumable):
         """Connections whose secrets may still come."""
 
     def dump(self) -> Dump:
-        """Return the state of all connections."""
+        """Return the state of all connections. That of HTTP is not kept: it is read in one go."""
         connections = [
-            [number, type(each).__name__, each and each.dump()]
+            [number, type(each).__name__, each.dump()]
+            if isinstance(each, Resumable)
+            else [number, "", None]
             for number, each in self._open.items()
         ]
         return {**super().dump(), "connections": connections}
@@ -85,7 +89,10 @@ class Conversations(Resumable):
         if isinstance(current, Undecided):
             out = self._decide(current, event)
         elif current is not None and not isinstance(current, Conversation):
-            out = self._decrypted(current, event)
+            if isinstance(current, Resumable):
+                out = self._decrypted(current, event)
+            else:
+                self._overheard(current, event)
         if isinstance(event, Closed):
             self._forget(number, event)
         if self.context.waiting > self._enough:
@@ -97,7 +104,7 @@ class Conversations(Resumable):
         """Memory of what waits for more bytes, on all connections."""
         return sum(each.held for each in self._holders())
 
-    def _holders(self) -> list[Conversation | Undecided | Encrypted]:
+    def _holders(self) -> list[Conversation | Undecided | Encrypted | HttpConversation]:
         return [each for each in self._open.values() if each is not None]
 
     def _relieved(self) -> list[Exchange]:
@@ -110,8 +117,8 @@ class Conversations(Resumable):
             held.sort(key=lambda each: each.connection.last_ns)
             for each in held:
                 total -= each.held
-                inside: Conversation | Undecided | None
-                if isinstance(each, Conversation | Undecided):
+                inside: Conversation | Undecided | HttpConversation | None
+                if isinstance(each, Conversation | Undecided) or not isinstance(each, Resumable):
                     inside = each
                 elif each.stream.waiting is not None:
                     out += self._abandoned(each.connection.number, BEYOND)
@@ -158,17 +165,18 @@ class Conversations(Resumable):
         connection = undecided.connection
         number = connection.number
         around = self._open.get(number)
-        if not (around is None or isinstance(around, Conversation | Undecided)):
-            around.inside = None if isinstance(decision, str) else decision
+        if isinstance(around, Resumable) and not isinstance(around, Conversation | Undecided):
             if isinstance(decision, str):
                 around.describe(decision)
+                around.inside = self._http_in(undecided)
                 return []
+            around.inside = decision
         elif isinstance(decision, str):
             if decision.startswith(TLS):
                 undecided.reason = decision
                 return self._encrypted(undecided)
-            self._open[number] = None
             self.context.not_kafka(decision, connection)
+            self._open[number] = self._http_in(undecided)
             return undecided.row(decision)
         else:
             self._open[number] = decision
@@ -177,6 +185,29 @@ class Conversations(Resumable):
             out += decision.feed(held)
         self.context.waiting += decision.held
         return out
+
+    def _http_in(self, undecided: Undecided) -> HttpConversation | None:
+        """Go on with a connection that is not Kafka's, if it speaks HTTP and somebody wants it."""
+        consumer = self.context.http
+        if consumer is None:
+            return None
+        from kafkascope.analyzer.conversation.http import HttpConversation, client_in
+
+        client = client_in(undecided.events)
+        if client is None:
+            return None
+        midstream = undecided.midstream
+        found = HttpConversation(undecided.connection, consumer, client, midstream=midstream)
+        for held in undecided.events:
+            found.feed(held)
+        self.context.waiting += found.held
+        return found
+
+    def _overheard(self, current: HttpConversation, event: StreamEvent) -> None:
+        """Take the next event of a connection that speaks HTTP."""
+        current.feed(event)
+        if type(event) is Chunk:
+            self.context.waiting += len(event.data)
 
     def _encrypted(self, undecided: Undecided) -> list[Exchange]:
         """Go on with a connection that speaks TLS."""
@@ -266,7 +297,7 @@ class Conversations(Resumable):
 
     def _waiter(self, number: int) -> Encrypted:
         around = self._open[number]
-        assert around is not None
+        assert isinstance(around, Resumable)
         assert not isinstance(around, Conversation | Undecided)
         return around
 

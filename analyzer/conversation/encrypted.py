@@ -13,6 +13,7 @@ from kafkascope.captures.tls.stream import TlsStream
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.conversation.http import HttpConversation
     from kafkascope.analyzer.model import Exchange
 
 
@@ -28,8 +29,8 @@ class Encrypted(Resumable):
         self.stream = TlsStream(connection, client, context.keys)
         self.outer: Undecided | None = None
         """What makes the row that says why nothing can be read; None when it is no more due."""
-        self.inside: Conversation | Undecided | None = None
-        """What takes the plaintext: None before it comes, and where it is not Kafka."""
+        self.inside: Conversation | Undecided | HttpConversation | None = None
+        """What takes the plaintext: None before it comes, and where nobody wants it."""
         self.fresh = True
         """No plaintext came yet."""
         self._closed = [False, False]
@@ -39,6 +40,8 @@ class Encrypted(Resumable):
     def dump(self) -> Dump:
         """Return the state, without keys."""
         inside, outer = self.inside, self.outer
+        if not isinstance(inside, Conversation | Undecided):
+            inside = None  # HTTP is read in one go only
         return {
             **super().dump(),
             "stream": self.stream.dump(),
