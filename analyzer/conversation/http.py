@@ -6,7 +6,6 @@ request would be a wrong schema.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, HttpConsumer
     from kafkascope.captures.model import Connection, StreamEvent
 
-_METHOD: Final = re.compile(rb"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH) \S")
+_METHODS: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
 MAX_WAITING: Final = 256
 """Requests without an answer; more are pipelined by nobody."""
 
@@ -59,10 +58,18 @@ class HttpConversation:
         self._consumer: Final = consumer
         self._client: Final = client
         self._requests = Messages(
-            requests=True, began=self._request, done=self._requested, hunting=midstream
+            requests=True,
+            began=self._request,
+            done=self._requested,
+            lost=self._lose,
+            hunting=midstream,
         )
         self._responses = Messages(
-            requests=False, began=self._response, done=self._answered, hunting=midstream
+            requests=False,
+            began=self._response,
+            done=self._answered,
+            lost=self._lose,
+            hunting=midstream,
         )
         self._asking: _Asked | None = None
         """Its request is being read."""
@@ -111,10 +118,7 @@ class HttpConversation:
                 self._now_ns = packet.pieces[0].time_ns
                 self._side(packet.direction).feed(packet.data)
         elif isinstance(event, Gap):
-            side = self._side(event.direction)
-            side.gap(event.size)
-            if side.hunting:
-                self._lose()
+            self._side(event.direction).gap(event.size)
         elif isinstance(event, Closed):
             for direction in (0, 1):
                 ended = event.direction in (None, direction) or event.how == "rst"
@@ -214,13 +218,20 @@ class HttpConversation:
 def client_in(events: Iterable[StreamEvent]) -> int | None:
     """Return the direction of the requests in events that nobody knew for Kafka; None where there
     is no HTTP in them."""
-    first = True
+    sides = (bytearray(), bytearray())
+    first = None
     for event in events:
-        if not isinstance(event, Chunk):
-            continue
-        if REQUEST_LINE.search(event.data) or (first and _METHOD.match(event.data)):
-            return event.direction
-        if RESPONSE_LINE.search(event.data):
-            return 1 - event.direction
-        first = False
+        if isinstance(event, Chunk):
+            first = event.direction if first is None else first
+            sides[event.direction].extend(event.data)
+    for direction, data in enumerate(sides):
+        # That this is not Kafka may be known by the first byte.
+        if direction == first and any(
+            m.startswith(bytes(data[: len(m)])) for m in _METHODS if data
+        ):
+            return direction
+        if REQUEST_LINE.search(data):
+            return direction
+        if RESPONSE_LINE.search(data):
+            return 1 - direction
     return None

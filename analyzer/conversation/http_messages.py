@@ -51,7 +51,8 @@ class Messages:
     """One direction: bytes in, messages out.
 
     It calls `began` with each head as soon as it is there, which returns whether the body is worth
-    keeping, or None where there is none whatever the headers say; and `done` with the message.
+    keeping, or None where there is none whatever the headers say; `done` with the message; `lost`
+    where the begin of the next one has to be looked for.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Messages:
         requests: bool,
         began: Callable[[HttpHead], bool | None],
         done: Callable[[Message], None],
+        lost: Callable[[], None],
         hunting: bool,
     ) -> None:
         """`hunting`: the first bytes may be in the middle of something."""
@@ -67,6 +69,7 @@ class Messages:
         self._requests: Final = requests
         self._began: Final = began
         self._tell: Final = done
+        self._lost: Final = lost
         self._buffer = bytearray()
         """A head or a line that is not whole."""
         self._searched = 0
@@ -86,11 +89,6 @@ class Messages:
     def held(self) -> int:
         """Memory that a message takes that is not whole."""
         return len(self._buffer) + len(self._body)
-
-    @property
-    def hunting(self) -> bool:
-        """Whether the begin of a message is looked for."""
-        return self._step == self._hunt
 
     def end(self) -> None:
         """The direction speaks HTTP no more."""
@@ -124,7 +122,6 @@ class Messages:
             if self._step != self._in_rest:
                 self._drop(CUT)
             self._done()
-        self.hunt()
 
     def relieve(self) -> None:
         """Forget the body that is being collected."""
@@ -135,6 +132,7 @@ class Messages:
         """Look for the begin of a message from here on."""
         self._forget()
         self._step = self._hunt
+        self._lost()
 
     def _forget(self) -> None:
         self._head = None

@@ -1,16 +1,32 @@
-"""Reads and writes folders of schemas: `17.avsc`, `17.proto`, `17.json`, and an `index.json` that
-says more."""
+"""A folder of schemas: `17.avsc`, `17.proto`, `17.json` by id, others by name, and an index.
+
+`index.json` lists objects: `file`, `type`, one or more of `id`, `globalId`, `contentId`, `guid`,
+`subjects` (with versions) and `references`; a file with several ids has several. The number of a
+file that it does not list counts as `id` and as `globalId`.
+"""
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import orjson
+
 from kafkascope.analyzer.payloads.framing import Side
+from kafkascope.analyzer.payloads.gathered import (
+    FORMATS,
+    MAX_LIST,
+    MAX_TEXT,
+    guid_key,
+    number_of,
+    references_of,
+    subject_of,
+)
 from kafkascope.analyzer.payloads.known import Assigned
 from kafkascope.analyzer.payloads.model import (
     Format,
@@ -22,156 +38,194 @@ from kafkascope.analyzer.payloads.model import (
 )
 
 INDEX: Final = "index.json"
-FORMATS: Final[dict[str, Format]] = {".avsc": "avro", ".proto": "protobuf", ".json": "json"}
-SUFFIXES: Final[dict[Format, str]] = {form: suffix for suffix, form in FORMATS.items()}
-TYPES: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
-MOST_FILES: Final = 100_000
-MOST_BYTES: Final = 16 << 20
-"""Of one file."""
-_NUMBER: Final = re.compile(r"\d{1,18}\Z")
-NUMBERED: Final[tuple[Namespace, ...]] = ("id", "globalId", "contentId")
+MAX_FILES: Final = 20_000
+"""Files of a folder that are read, those of its folders included."""
+MAX_BYTES: Final = 256 << 20
+"""Bytes of all of them."""
+MAX_INDEX: Final = 32 << 20
+"""Bytes of the index."""
+MAX_DEPTH: Final = 16
+"""Folders inside folders: packages of Protobuf."""
+MAX_PROBLEMS: Final = 20
+
+ENDINGS: Final[dict[str, Format]] = {".avsc": "avro", ".proto": "protobuf", ".json": "json"}
+_ENDING: Final = {kind: ending for ending, kind in ENDINGS.items()}
+_TYPES: Final = {kind: name for name, kind in FORMATS.items()}
+_NUMBERS: Final[tuple[Namespace, ...]] = ("id", "globalId", "contentId")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Folder(NamedTuple):
     """What a folder holds."""
 
     schemas: list[Schema]
+    """Those without keys serve references; their subject is their path in the folder."""
     problems: list[str]
-    """A sentence for each file that could not be used."""
+    """Sentences about files that could not be used."""
+
+
+class _Reading:
+    """Reads files below a folder, within limits for all of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root: Final = root
+        self.problems: list[str] = []
+        self._bytes = 0
+        self._more = 0
+
+    def problem(self, name: str, text: str) -> None:
+        """Take note of what is wrong with a file."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(f"{self.root / name}: {text}")
+        else:
+            self._more += 1
+
+    def ended(self) -> list[str]:
+        """Return the sentences."""
+        more = [f"{self.root}: {self._more} more files cannot be used"] if self._more else []
+        return self.problems + more
+
+    def names(self) -> Iterator[str]:
+        """Yield the paths of all files that may be schemas, relative to the folder."""
+        count = 0
+        depth = len(self.root.parts)
+        for place, folders, files in os.walk(self.root):
+            inside = len(Path(place).parts) - depth
+            folders[:] = sorted(f for f in folders if f[0] != ".") if inside < MAX_DEPTH else []
+            for name in sorted(files, key=_numerically):
+                if Path(name).suffix.lower() not in ENDINGS or name[0] == ".":
+                    continue
+                count += 1
+                if count > MAX_FILES:
+                    self.problem("", f"more than {MAX_FILES} files; the others are left out")
+                    return
+                yield str((Path(place) / name).relative_to(self.root))
+
+    def text(self, name: str, most: int = MAX_TEXT) -> str | None:
+        """Return the text of a file, or None with a problem."""
+        try:
+            # A FIFO would wait for a writer.
+            descriptor = os.open(self.root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    self.problem(name, "no file")
+                    return None
+                data = file.read(most + 1)
+        except OSError as error:
+            self.problem(name[:200], error.strerror or "cannot be read")
+            return None
+        if len(data) > most:
+            self.problem(name, f"larger than {most >> 20} MB")
+            return None
+        self._bytes += len(data)
+        if self._bytes > MAX_BYTES:
+            self.problem(name, f"left out: all files together have more than {MAX_BYTES >> 20} MB")
+            return None
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self.problem(name, "no text in UTF-8")
+            return None
+
+
+def _numerically(name: str) -> tuple[int, str]:
+    return (number_of(Path(name).stem) or 0, name)
 
 
 def read_folder(path: str | os.PathLike[str]) -> Folder:
-    """Read a folder of schemas; what cannot be used is named in a sentence and left out."""
+    """Read a folder; what cannot be used, itself included, costs a sentence."""
     root = Path(path)
-    if not root.is_dir():
-        return Folder([], [f"{root}: no folder of schemas"])
-    problems: list[str] = []
-    schemas: list[Schema] = []
-    named: set[Path] = set()
-    if (root / INDEX).is_file():
-        for schema, file in _indexed(root, problems):
-            named.add(file)
-            schemas.append(schema)
-    for file in _files(root, problems):
-        if file.resolve() not in named and (other := _unnamed(root, file, problems)) is not None:
-            schemas.append(other)
-    return Folder(schemas, problems)
-
-
-def _files(root: Path, problems: list[str]) -> Iterator[Path]:
-    """Yield the files that may be schemas, in the order of their names."""
-    seen = 0
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted(names):
-            if Path(name).suffix not in FORMATS or (name == INDEX and Path(folder) == root):
-                continue
-            seen += 1
-            if seen > MOST_FILES:
-                problems.append(f"{root}: more than {MOST_FILES} files, the others are left out")
-                return
-            yield Path(folder) / name
-
-
-def _text(file: Path, problems: list[str]) -> str | None:
+    reading = _Reading(root)
     try:
-        if file.stat().st_size > MOST_BYTES:
-            problems.append(f"{file}: larger than {MOST_BYTES >> 20} MB")
-            return None
-        return file.read_text("utf-8")
+        with os.scandir(root):
+            pass
     except OSError as error:
-        problems.append(f"{file}: {error.strerror}")
-    except UnicodeDecodeError:
-        problems.append(f"{file}: no text in UTF-8")
-    return None
+        return Folder([], [f"{root}: no folder of schemas: {error.strerror}"])
+    indexed: dict[str, list[dict[str, Any]]] = {}
+    _index(reading, indexed)
+    out: list[Schema] = []
+    for name, entries in indexed.items():
+        text = reading.text(name)
+        if text is not None:
+            out.append(_listed(entries, text, root / name))
+    for name in reading.names():
+        if name != INDEX and name not in indexed:
+            text = reading.text(name)
+            if text is not None:
+                out.append(_unlisted(name, text, root))
+    return Folder(out, reading.ended())
 
 
-def _unnamed(root: Path, file: Path, problems: list[str]) -> Schema | None:
-    """Read a file that no index names: a number is an id, whoever counts; other names serve what
-    refers to them, by their place in the folder."""
-    text = _text(file, problems)
-    if text is None:
-        return None
-    keys: tuple[SchemaKey, ...] = ()
-    if file.parent == root and _NUMBER.match(file.stem):
-        number = int(file.stem)
-        keys = (SchemaKey("id", number), SchemaKey("globalId", number))
-    place = file.relative_to(root).as_posix()
-    subjects = () if keys else ((place, 0),)
-    return Schema(FORMATS[file.suffix], text, keys, subjects, (), "folder", str(file))
-
-
-def _indexed(root: Path, problems: list[str]) -> Iterator[tuple[Schema, Path]]:
-    """Yield what the index names, with its file."""
-    text = _text(root / INDEX, problems)
+def _index(reading: _Reading, out: dict[str, list[dict[str, Any]]]) -> None:
+    """Fill in the entries of the index by file."""
+    if not os.path.lexists(reading.root / INDEX):
+        return
+    text = reading.text(INDEX, MAX_INDEX)
     if text is None:
         return
     try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        problems.append(f"{root / INDEX}: no JSON: {error}")
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        reading.problem(INDEX, f"no JSON: {error}")
         return
-    if isinstance(entries, dict):
-        entries = entries.get("schemas")
-    if not isinstance(entries, list):
-        problems.append(f"{root / INDEX}: no list of schemas")
+    if isinstance(value, dict):
+        value = value.get("schemas")
+    if not isinstance(value, list):
+        reading.problem(INDEX, "no list of schemas")
         return
-    home = root.resolve()
-    for number, entry in enumerate(entries):
-        where = f"{root / INDEX}: entry {number + 1}"
-        if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
-            problems.append(f"{where} names no file")
-            continue
-        file = (home / entry["file"]).resolve()
-        if not file.is_relative_to(home):
-            problems.append(f"{where} leads out of the folder")
-            continue
-        form = TYPES.get(str(entry.get("type", "")).upper()) or FORMATS.get(file.suffix)
-        if form is None:
-            problems.append(f"{where} has no type that is known")
-            continue
-        schema_text = _text(file, problems)
-        if schema_text is not None:
-            keys, subjects = _keys(entry), _subjects(entry.get("subjects"))
-            references = _references(entry.get("references"))
-            yield Schema(form, schema_text, keys, subjects, references, "folder", str(file)), file
+    for at, entry in enumerate(value[:MAX_FILES]):
+        name = entry.get("file") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not name or "\0" in name:
+            reading.problem(INDEX, f"entry {at + 1} names no file")
+        elif name.startswith(("/", "\\")) or ".." in Path(name).parts:
+            reading.problem(INDEX, f"entry {at + 1} leads out of the folder")
+        elif _kind(entry, name) is None:
+            reading.problem(INDEX, f"entry {at + 1} has no type that is known")
+        else:
+            out.setdefault(os.path.normpath(name), []).append(entry)
 
 
-def _keys(entry: dict[str, Any]) -> tuple[SchemaKey, ...]:
-    keys = [
-        SchemaKey(space, entry[space])
-        for space in NUMBERED
-        if isinstance(entry.get(space), int) and not isinstance(entry[space], bool)
-    ]
-    if isinstance(entry.get("guid"), str):
-        keys.append(SchemaKey("guid", entry["guid"].lower()))
-    return tuple(keys)
+def _kind(entry: dict[str, Any], name: str) -> Format | None:
+    """Return the format of a file by its entry, else by its name."""
+    named = entry.get("type")
+    usual = ENDINGS.get(Path(name).suffix.lower())
+    return FORMATS.get(named.upper(), usual) if isinstance(named, str) else usual
 
 
-def _subjects(listed: Any) -> tuple[tuple[str, int], ...]:
-    found = []
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, str):
-            found.append((each, 0))
-        elif isinstance(each, dict) and isinstance(each.get("subject"), str):
-            version = each.get("version")
-            found.append((each["subject"], version if isinstance(version, int) else 0))
-    return tuple(found)
+def _unlisted(name: str, text: str, root: Path) -> Schema:
+    """Return the schema of a file that the index does not name."""
+    kind = ENDINGS[Path(name).suffix.lower()]
+    origin = str(root / name)
+    number = number_of(Path(name).stem)
+    if number is not None and os.sep not in name:
+        keys = [SchemaKey("id", number)] if number < 2**31 else []
+        return Schema(kind, text, (*keys, SchemaKey("globalId", number)), origin=origin)
+    # Protobuf files import each other by their paths.
+    return Schema(kind, text, subjects=((name.replace(os.sep, "/"), 0),), origin=origin)
 
 
-def _references(listed: Any) -> tuple[Reference, ...]:
-    found = []
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("name"), str):
-            subject, version = each.get("subject"), each.get("version")
-            found.append(
-                Reference(
-                    each["name"],
-                    subject if isinstance(subject, str) else "",
-                    version if isinstance(version, int) else 0,
-                )
-            )
-    return tuple(found)
+def _listed(entries: list[dict[str, Any]], text: str, path: Path) -> Schema:
+    """Return the schema of a file that the index describes, once or several times."""
+    kind = _kind(entries[0], path.name)
+    assert kind is not None
+    keys: dict[SchemaKey, None] = {}
+    subjects: dict[tuple[str, int], None] = {}
+    references: tuple[Reference, ...] = ()
+    for entry in entries:
+        for namespace in _NUMBERS:
+            number = number_of(entry.get(namespace))
+            if number is not None:
+                keys[SchemaKey(namespace, number)] = None
+        keys.update(dict.fromkeys(guid_key(entry.get("guid"))))
+        listed = entry.get("subjects")
+        for each in listed[:MAX_LIST] if isinstance(listed, list) else ():
+            if isinstance(each, dict):
+                there = subject_of(each.get("subject"), each.get("version"))
+            else:
+                there = subject_of(each)
+            subjects.update(dict.fromkeys(there))
+        references = references or references_of(entry.get("references"))
+    return Schema(kind, text, tuple(keys), tuple(subjects), references, "folder", str(path))
 
 
 def assigned_of(text: str) -> tuple[tuple[str, Side], Assigned]:
@@ -184,59 +238,76 @@ def assigned_of(text: str) -> tuple[tuple[str, Side], Assigned]:
         if name.endswith(f":{word}"):
             name, side = name.removesuffix(f":{word}"), "key" if word == "key" else "value"
     path, _, message = file.partition("#")
-    form = FORMATS.get(Path(path).suffix)
+    form = ENDINGS.get(Path(path).suffix.lower())
     if form is None:
-        raise ValueError(f'"{path}": a schema is a file {", ".join(FORMATS)}')
-    problems: list[str] = []
-    schema_text = _text(Path(path), problems)
+        raise ValueError(f'"{path}": a schema is a file {", ".join(ENDINGS)}')
+    reading = _Reading(Path(path).parent)
+    schema_text = reading.text(Path(path).name)
     if schema_text is None:
-        raise ValueError(problems[0])
+        raise ValueError(reading.problems[0])
     selector: Selector = message or None
     schema = Schema(form, schema_text, (), (), (), "folder", path)
     return (name, side), Assigned(schema, selector)
 
 
+# --- writing
+
+
 def write_folder(path: str | os.PathLike[str], schemas: Iterable[Schema]) -> int:
-    """Write schemas with an index into a folder that is new or empty, for its owner alone; return
-    their number. `FileExistsError` where something is there."""
+    """Write schemas with their index into a folder that is new or empty, for its owner alone;
+    return the number of files. `FileExistsError` where something is there."""
     root = Path(path)
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(root.iterdir()):
-        raise FileExistsError(f"{root} is not empty")
-    entries = []
-    taken: set[str] = set()
-    for number, schema in enumerate(schemas, 1):
-        name = _name(schema, number)
-        if name in taken:
-            name = f"{Path(name).stem}-{number}{SUFFIXES[schema.format]}"
-        taken.add(name)
-        _write(root / name, schema.text)
-        entries.append(_entry(schema, name))
-    _write(root / INDEX, json.dumps(entries, indent=1) + "\n")
-    return len(entries)
+        raise FileExistsError(errno.EEXIST, "is not empty", str(root))
+    taken = {INDEX}
+    entries: list[dict[str, Any]] = []
+    ids: set[SchemaKey] = set()
+    for schema in schemas:
+        # What was said later of an id is another registry's, and one file is one schema.
+        keys = [key for key in schema.keys if key not in ids]
+        if schema.keys and not keys:
+            continue
+        ids.update(keys)
+        name = _free_name(schema, keys, taken)
+        taken.add(name.lower())
+        _write(root / name, schema.text.encode("utf-8", "surrogatepass"))
+        entries += _entries(schema, keys, name)
+    _write(root / INDEX, orjson.dumps(entries, option=orjson.OPT_INDENT_2) + b"\n")
+    return len(taken) - 1
 
 
-def _name(schema: Schema, number: int) -> str:
-    """Return a name made of a number alone: subjects come from traffic."""
-    by_space = {key.namespace: key.value for key in schema.keys}
-    for space in NUMBERED:
-        if space in by_space:
-            return f"{by_space[space]}{SUFFIXES[schema.format]}"
-    return f"schema-{number}{SUFFIXES[schema.format]}"
+def _free_name(schema: Schema, keys: list[SchemaKey], taken: set[str]) -> str:
+    """Return a name that nobody has, made of an id or subject; both come from traffic."""
+    ending = _ENDING[schema.format]
+    numbers = (str(key.value) for space in _NUMBERS for key in keys if key.namespace == space)
+    subjects = (subject for subject, _ in schema.subjects)
+    stem = next(numbers, "") or next(subjects, "") or next((str(k.value) for k in keys), "")
+    stem = _UNSAFE.sub("_", stem.removesuffix(ending))[:100].strip("._-") or "schema"
+    found, more = stem, 1
+    while f"{found}{ending}".lower() in taken:
+        more += 1
+        found = f"{stem}-{more}"
+    return f"{found}{ending}"
 
 
-def _entry(schema: Schema, name: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        key.namespace: key.value for key in schema.keys if key.namespace != "fingerprint"
+def _entries(schema: Schema, keys: list[SchemaKey], name: str) -> Iterator[dict[str, Any]]:
+    """Yield what the index says of a file: once, and again for each further id of a kind."""
+    by_kind: dict[str, list[int | str]] = {}
+    for key in keys:
+        if key.namespace != "fingerprint":
+            by_kind.setdefault(key.namespace, []).append(key.value)
+    about = {
+        "type": _TYPES[schema.format],
+        "subjects": [{"subject": s, "version": v} for s, v in schema.subjects],
+        "references": [each._asdict() for each in schema.references],
     }
-    entry["type"] = next(word for word, form in TYPES.items() if form == schema.format)
-    entry["file"] = name
-    entry["subjects"] = [{"subject": one, "version": version} for one, version in schema.subjects]
-    entry["references"] = [each._asdict() for each in schema.references]
-    return entry
+    for at in range(max(map(len, by_kind.values()), default=1)):
+        numbers = {kind: values[at] for kind, values in by_kind.items() if at < len(values)}
+        yield {**numbers, **(about if not at else {}), "file": name}
 
 
-def _write(file: Path, text: str) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as out:
-        out.write(text)
+def _write(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)

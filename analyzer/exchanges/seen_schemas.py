@@ -1,0 +1,149 @@
+"""Schemas that a capture holds: in records of registries' topics, and in HTTP with registries.
+
+`schemas_in` reads files once with everything else off. `SeenSchemas` listens to any reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.conversation.phases import STATEFUL
+from kafkascope.analyzer.exchanges.records import FETCH, PRODUCE, fields_of, topic_text
+from kafkascope.analyzer.payloads import journal, rest
+from kafkascope.analyzer.payloads.gathered import Gathered
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.batches import Batch, Partial, batches
+from kafkascope.dissectors.records.records import open_batch
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.offline import Legs, PathLike
+    from kafkascope.analyzer.exchanges.records import RecordField
+    from kafkascope.analyzer.model import Exchange, HttpExchange, HttpHead
+    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import StreamEvent
+
+METADATA: Final = 3
+NEEDED: Final = STATEFUL | {PRODUCE, FETCH, METADATA}
+"""Keys of the APIs whose bodies are read; metadata names the topics."""
+MOST_TOPICS: Final = 100_000
+"""Topics of which it is remembered what their keys are."""
+
+
+class SeenSchemas:
+    """Collects the schemas of one capture: a listener to its exchanges, and the consumer of its
+    HTTP."""
+
+    def __init__(self, names: TopicNames) -> None:
+        """`names`: of topics, as the capture tells them."""
+        self._names: Final = names
+        self._gathered: Final = Gathered("capture")
+        self._journals: dict[str | bytes, bool] = {}
+        """Whether the keys of a topic are those of a registry's journal, by its first record."""
+
+    # --- a listener, as `offline.Listener`
+
+    def event(self, event: StreamEvent) -> None:
+        """Take no note of events."""
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Look for schemas in the records of an exchange."""
+        if exchange.api_key not in (PRODUCE, FETCH):
+            return
+        for field in fields_of(exchange, self._names):
+            # A registry's topic has a single partition: what is ordered must not be split.
+            if field.partition == 0:
+                self._records(field)
+
+    def _records(self, field: RecordField) -> None:
+        topic = field.topic or field.topic_id or ""
+        if self._journals.get(topic) is False:
+            return
+        try:
+            for batch in batches(field.data):
+                if isinstance(batch, Partial) or batch.control:
+                    continue
+                if not self._batch(field, batch, topic):
+                    return
+        except DissectError:
+            return  # what is wrong with records is told where they are shown
+
+    def _batch(self, field: RecordField, batch: Batch, topic: str | bytes) -> bool:
+        """Take the records of a batch; return whether its topic is worth looking at."""
+        opened = open_batch(field.data, batch)
+        known = self._journals.get(topic)
+        if known is None and opened.records:
+            known = journal.is_key(opened.records[0].key)
+            if len(self._journals) < MOST_TOPICS or known:
+                self._journals[topic] = known
+        if not known:
+            return not opened.records
+        name = topic_text(field)
+        for record in opened.records:
+            said = journal.said_by(record.key, record.value)
+            if said is not None:
+                self._gathered.add(f"topic {name}", f"topic {name}", said)
+        return True
+
+    # --- a consumer of HTTP, as `model.HttpConsumer`
+
+    def wants(self, request: HttpHead) -> bool:
+        """Return whether a request may be one to a registry."""
+        return rest.wants(request)
+
+    def take(self, exchange: HttpExchange) -> None:
+        """Look for schemas in an exchange of HTTP."""
+        found = rest.told_by(
+            exchange.request, exchange.request_body, exchange.response, exchange.response_body
+        )
+        server = str(exchange.server)
+        for context, said in found:
+            self._gathered.add(f"{server} {context}", server, said)
+
+    # --- what was found
+
+    def schemas(self) -> list[Schema]:
+        """Return the schemas, those first that were named first."""
+        return self._gathered.schemas()
+
+    def missing(self) -> dict[SchemaKey, str]:
+        """Return the keys that a registry said it does not know, with its address."""
+        return self._gathered.missing()
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences about schemas that were left out."""
+        return self._gathered.problems
+
+
+def seen_in(
+    inputs: Iterable[PathLike],
+    *,
+    keylog: Iterable[PathLike] = (),
+    decode_as: Iterable[int] = (),
+    legs: Legs = "client",
+) -> SeenSchemas:
+    """Read captures once, for nothing but their schemas; `CaptureError` as `open_capture`."""
+    from kafkascope.analyzer.exchanges.offline import open_capture
+
+    with open_capture(inputs, keylog=keylog, decode_as=decode_as, legs=legs) as capture:
+        context = capture.context
+        context.bodies = False
+        context.stateful = NEEDED
+        seen = SeenSchemas(context.names)
+        context.http = capture.listener = seen
+        for _ in capture.exchanges():
+            pass
+        return seen
+
+
+def schemas_in(
+    inputs: Iterable[PathLike],
+    *,
+    keylog: Iterable[PathLike] = (),
+    decode_as: Iterable[int] = (),
+    legs: Legs = "client",
+) -> list[Schema]:
+    """Return the schemas that captures hold."""
+    return seen_in(inputs, keylog=keylog, decode_as=decode_as, legs=legs).schemas()
