@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkascope.analyzer.filter.values import duration, size
+from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy.engine.directory import Address, parse_address
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class ProxyOptions:
     tls: ClientTls | None
     upstream_tls: UpstreamTls | None
     folder: Path
+    schemas: SchemaOptions
+    """What keys and values of held frames are shown and edited with."""
     buffer_bytes: int
     metrics: Address | None
     metrics_hosts: tuple[str, ...]
@@ -173,6 +176,20 @@ _OPTIONS: Final = (
         "--fault", "faults", multiple=True, metavar="RULE", help="See `kafkascope faults`."
     ),
     click.option("--hold", multiple=True, metavar="FILTER", help="Hold what matches."),
+    click.option(
+        "--schemas",
+        "schema_folders",
+        multiple=True,
+        metavar="DIR",
+        help="Schemas that keys and values of held frames are edited with.",
+    ),
+    click.option(
+        "--schema",
+        "assigned",
+        multiple=True,
+        metavar="TOPIC[:key]=FILE[#MESSAGE]",
+        help="The schema of a topic whose values carry no id.",
+    ),
     click.option("--tls", is_flag=True, help="Clients speak TLS."),
     click.option("--tls-cert", type=_FILE, help="PEM certificate chain to show to clients."),
     click.option("--tls-key", type=_FILE, help="Its key; else in the same file."),
@@ -277,6 +294,7 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         tls=_client_tls(given),
         upstream_tls=_upstream_tls(given),
         folder=given["confdir"] or Path.home() / ".kafkascope",
+        schemas=SchemaOptions(given["schema_folders"], given["assigned"]),
         metrics=metrics,
         metrics_hosts=given["metrics_hosts"],
         buffer_bytes=given["buffer"],

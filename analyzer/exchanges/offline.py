@@ -32,6 +32,7 @@ from kafkascope.captures.streams.streams import batches
 from kafkascope.captures.tls.sources import KeySources
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.captures.errors import CaptureError
     from kafkascope.captures.tls.keylog import KeyLog
 
@@ -89,6 +90,8 @@ class Capture:
         self.named: Callable[[Resolved], None] | None = None
         """Called with host names and their addresses."""
         self.listener: Listener | None = None
+        self.schemas: SeenSchemas | None = None
+        """What takes note of schemas, where they are wanted while they are read."""
         self._plaintext: Spool | None = None
         self.damage: CutShort | None = None
         """The error that cut the input short, once it is known."""
@@ -131,6 +134,7 @@ class Capture:
         names = self.context.names
         both = self.legs == "both"
         listener, named, watch = self.listener, self.named, self.watch
+        schemas = self.schemas
         follower = self._follower
         try:
             for batch in batches(self.source, named=named):
@@ -148,6 +152,8 @@ class Capture:
                     for exchange in feed(event):
                         if listener is not None:
                             listener.exchange(exchange)
+                        if schemas is not None:
+                            schemas.exchange(exchange)
                         if exchange.api_key == FETCH:
                             learn_from_log(exchange, names)
                         yield exchange

@@ -103,6 +103,11 @@ class SeenSchemas:
 
     # --- what was found
 
+    @property
+    def changes(self) -> int:
+        """Goes up when something is said about a schema."""
+        return self._gathered.changes
+
     def schemas(self) -> list[Schema]:
         """Return the schemas, those first that were named first."""
         return self._gathered.schemas()

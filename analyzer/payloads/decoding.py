@@ -53,10 +53,7 @@ class Found(NamedTuple):
         """Return what record/1 says of a schema."""
         out: dict[str, Any] = {"format": self.schema.format}
         if self.key is not None:
-            name = "guid" if self.key.namespace == "guid" else "id"
-            out[name] = self.key.value
-            if name == "guid":
-                out["id"] = next((k.value for k in self.schema.keys if k.namespace == "id"), None)
+            out["guid" if self.key.namespace == "guid" else "id"] = self.key.value
         out["subject"] = self.subject or None
         out["type"] = self.codec.type_name or None
         out["source"] = self.schema.source

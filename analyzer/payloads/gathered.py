@@ -79,6 +79,8 @@ class Gathered:
         """By identity, in the order in which they were first named."""
         self._by_token: dict[tuple[str, Token], _Entry] = {}
         self._bytes = 0
+        self.changes = 0
+        """Goes up with all that is said."""
         self.problems: list[str] = []
         """Sentences about what was left out."""
 
@@ -91,6 +93,7 @@ class Gathered:
         entry = self._entry(place, origin, tokens)
         if entry is None:
             return
+        self.changes += 1
         entry.missing = entry.missing or said.missing
         entry.keys.update(dict.fromkeys(said.keys))
         entry.subjects.update(dict.fromkeys(said.subjects))

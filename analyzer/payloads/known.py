@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from kafkascope.analyzer.payloads.framing import Side
 from kafkascope.analyzer.payloads.model import (
@@ -47,6 +47,17 @@ class Assigned(NamedTuple):
     selector: Selector = None
 
 
+class Growing(Protocol):
+    """Schemas of input that is still read."""
+
+    @property
+    def changes(self) -> int:
+        """Goes up when something is said about a schema."""
+
+    def schemas(self) -> list[Schema]:
+        """Return what is known by now."""
+
+
 class KnownSchemas:
     """Schemas of all sources."""
 
@@ -68,6 +79,9 @@ class KnownSchemas:
         self._by_name: dict[Format, dict[str, str]] | None = None
         self._compiled: dict[tuple[Format, str], Compiled | PayloadError] = {}
         self._asked: set[SchemaKey] = set()
+        self._growing: Growing | None = None
+        self._grown = 0
+        """Its changes that were taken over."""
         self._bytes = 0
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""
@@ -149,6 +163,12 @@ class KnownSchemas:
         found = self._by_key.get(key)
         if found:
             return found
+        if self._growing is not None and self._growing.changes != self._grown:
+            self._grown = self._growing.changes
+            for each in self._growing.schemas():
+                self.add(each)
+            if found := self._by_key.get(key):
+                return found
         if key in self._asked:
             return []
         self._asked.add(key)
@@ -161,6 +181,10 @@ class KnownSchemas:
             for each in complete():
                 self.add(each)
         return self._by_key.get(key) or []
+
+    def grows(self, growing: Growing) -> None:
+        """Look for ids that are not known in what is still read as well."""
+        self._growing = growing
 
     def knows(self, key: SchemaKey) -> bool:
         """Return whether a schema of an id is there, without asking anybody."""

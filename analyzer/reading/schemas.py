@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+
+import click
 
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
+from kafkascope.captures.inputs.opening import is_live
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.payloads.model import Schema
-    from kafkascope.analyzer.reading.options import ReadOptions
+    from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 
 
 def payloads_of(options: ReadOptions, capture: Capture | None = None) -> Payloads | None:
@@ -23,24 +25,61 @@ def payloads_of(options: ReadOptions, capture: Capture | None = None) -> Payload
     Of files the capture's own schemas are read in a pass of their own, at the first id that nobody
     knows. Of input that cannot be read twice they are taken from `capture` while it is read.
     """
-    wanted = options.schemas
-    if wanted.off:
+    if options.schemas.off:
         return None
+    if any(name == "-" or is_live(name) for name in options.inputs):
+        known = known_of(options.schemas, quiet=options.quiet)
+        if capture is not None:
+            _listen(known, capture)
+        return Payloads(known)
+
+    def complete() -> Iterable[Schema]:
+        from kafkascope.analyzer.exchanges.seen_schemas import seen_in
+
+        seen = seen_in(
+            options.inputs,
+            decode_as=options.ports,
+            keylog=options.keylog,
+            legs="both" if options.both_legs else "client",
+        )
+        _tell(seen.problems, quiet=options.quiet)
+        return seen.schemas()
+
+    return Payloads(known_of(options.schemas, complete=complete, quiet=options.quiet))
+
+
+def known_of(
+    wanted: SchemaOptions,
+    *,
+    complete: Callable[[], Iterable[Schema]] | None = None,
+    quiet: bool = False,
+) -> KnownSchemas:
+    """Return the schemas that options give; `complete` gives those of a capture."""
     from kafkascope.analyzer.payloads.folder import assigned_of, read_folder
 
     given: list[Schema] = []
     for path in wanted.folders:
-        found, problems = read_folder(path)
-        given += found
-        _told(problems, options)
-    known = KnownSchemas(
-        given,
-        assigned={key: value for text in wanted.assigned for key, value in [assigned_of(text)]},
-    )
-    return Payloads(known)
+        folder = read_folder(path)
+        given += folder.schemas
+        _tell(folder.problems, quiet=quiet)
+    try:
+        assigned = dict(map(assigned_of, wanted.assigned))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--schema") from None
+    return KnownSchemas(given, assigned=assigned, complete=complete)
 
 
-def _told(problems: Iterable[str], options: ReadOptions) -> None:
-    if not options.quiet:
+def _listen(known: KnownSchemas, capture: Capture) -> None:
+    """Take the schemas of a capture while it is read."""
+    from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
+
+    seen = SeenSchemas(capture.context.names)
+    capture.context.http = seen
+    capture.schemas = seen
+    known.grows(seen)
+
+
+def _tell(problems: Iterable[str], *, quiet: bool) -> None:
+    if not quiet:
         for each in problems:
             say(safe(each))

@@ -87,8 +87,10 @@ class HeldFrames:
         """The frame as JSON, secrets hidden; None when it cannot be decoded."""
         from kafkascope.proxy.relay.edits import shown
 
-        decoded = self.frame(number).decoded
-        return None if decoded is None else shown(decoded)
+        frame = self.frame(number)
+        if frame.decoded is None:
+            return None
+        return shown(frame.decoded, self._proxy.payloads, _topic(frame))
 
     def release(self, number: int) -> None:
         """Forward it unchanged."""
@@ -104,7 +106,8 @@ class HeldFrames:
         from kafkascope.proxy.relay.edits import edited
 
         frame = self.frame(number)
-        self._decide(number, Replace(edited(frame, body)))
+        new = edited(frame, body, self._proxy.payloads, _topic(frame))
+        self._decide(number, Replace(new))
 
     def release_all(self) -> int:
         """Forward all; returns how many there were."""
@@ -128,6 +131,12 @@ class HeldFrames:
             if relay is not None and relay.context is context:
                 handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
                 return
+
+
+def _topic(frame: InterceptedFrame) -> str:
+    """The topic of its records; empty where it has several."""
+    topics = frame.row.topics
+    return topics[0] if len(topics) == 1 else ""
 
 
 def _summary(frame: InterceptedFrame) -> str:

@@ -28,6 +28,7 @@ from kafkascope.proxy.relay.versions import Versions
 from kafkascope.proxy.rules.rules import Chain
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.proxy.engine.handler import Handler
     from kafkascope.proxy.engine.route import Mode, Route
     from kafkascope.proxy.recording.recorder import Recorder
@@ -75,6 +76,8 @@ class KafkaProxy:
         self.hub = Hub()
         self.held = HeldFrames(self)
         self.hub.held = self.held
+        self.payloads: Payloads | None = None
+        """What decodes keys and values of frames that are held."""
         self.rules = Chain(rules)
         """May change while traffic flows."""
         self.rules.attach(self.hub)

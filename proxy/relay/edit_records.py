@@ -4,7 +4,8 @@
                   "headers": [["name", "value"]]}]}, {"base64": "..."}]}
 
 Text stands for UTF-8, `{"base64": ...}` for other bytes, null for null. What cannot be opened (old
-formats, damage, a part at the end) is base64.
+formats, damage, a part at the end) is base64. A key or value whose schema is known has a twin,
+`key_decoded` or `value_decoded`: what is changed there is encoded again with that schema.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.payloads.model import PayloadError
+from kafkascope.dissectors.codec.jsonform import dumps, loads
 from kafkascope.dissectors.errors import DissectError, Malformed
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
 from kafkascope.dissectors.records.compression import name_of
@@ -27,18 +30,27 @@ from kafkascope.dissectors.records.records import (
 )
 from kafkascope.dissectors.records.writer import encode_batch, with_right_crc
 
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
+
+SIDES: Final[tuple[Side, Side]] = ("key", "value")
 CODECS: Final = {name_of(number) or "none": number for number in range(5)}
 Change = Callable[[Any, "bytes | None"], Any]
 
 
-def spelled(data: bytes | None) -> dict[str, Any] | None:
+def spelled(
+    data: bytes | None, payloads: Payloads | None = None, topic: str = ""
+) -> dict[str, Any] | None:
     """A records field as people edit it."""
     if data is None:
         return None
-    return {"batches": [edited for edited, _ in _pieces(data)]}
+    return {"batches": [edited for edited, _ in _pieces(data, payloads, topic)]}
 
 
-def unspelled(value: Any, original: bytes | None) -> Any:
+def unspelled(
+    value: Any, original: bytes | None, payloads: Payloads | None = None, topic: str = ""
+) -> Any:
     """The base64 of a records field that was edited: as `spelled` gave it, or base64 (null).
     Batches that nobody changed keep their bytes. `DissectError` with a reason."""
     if isinstance(value, str):
@@ -48,11 +60,16 @@ def unspelled(value: Any, original: bytes | None) -> Any:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("batches"), list):
         raise Malformed("records are base64, or an object with batches")
-    before = [] if original is None else _pieces(original)
+    before = [] if original is None else _pieces(original, payloads, topic)
     parts = []
     for index, batch in enumerate(value["batches"]):
         known = before[index] if index < len(before) else ({}, b"")
-        parts.append(known[1] if batch == known[0] else _bytes(batch, known[1]))
+        if batch == known[0]:
+            parts.append(known[1])
+            continue
+        if payloads is not None:
+            batch = _encoded_again(batch, known[0], payloads, topic)
+        parts.append(_bytes(batch, known[1]))
     return _text(b"".join(parts))
 
 
@@ -77,7 +94,47 @@ def change_records(wire: Wire, value: Any, decoded: Any, change: Change) -> Any:
     return out
 
 
-def _pieces(data: bytes) -> list[tuple[dict[str, Any], bytes]]:
+def _encoded_again(
+    batch: Any, before: dict[str, Any], payloads: Payloads, topic: str
+) -> dict[str, Any]:
+    """The batch with the bytes of keys and values whose decoded twin was changed."""
+    if not isinstance(batch, dict) or not isinstance(batch.get("records"), list):
+        return batch  # type: ignore[no-any-return]
+    old = {each["offset"]: each for each in before.get("records", ())}
+    records = []
+    for each in batch["records"]:
+        known = old.get(each.get("offset")) if isinstance(each, dict) else None
+        records.append(each if known is None else _record_again(each, known, payloads, topic))
+    return batch | {"records": records}
+
+
+def _record_again(
+    record: dict[str, Any], known: dict[str, Any], payloads: Payloads, topic: str
+) -> dict[str, Any]:
+    out = record
+    headers = [(name, _content(content)) for name, content in known["headers"]]
+    for side in SIDES:
+        twin = f"{side}_decoded"
+        if twin not in known or twin not in record or record[twin] == known[twin]:
+            continue
+        if record[side] != known[side]:
+            raise Malformed(f"{side} and {twin} were both changed: leave one as it was")
+        data = _content(known[side]) or b""
+        decoded = payloads.decode(topic, side, data, headers)
+        assert decoded is not None
+        assert decoded.found is not None
+        try:
+            new = data[: decoded.found.at] + decoded.found.codec.encode(record[twin])
+        except PayloadError as error:
+            place = f" at {error.path}" if error.path else ""
+            raise Malformed(f"{twin} does not fit its schema{place}: {error.text}") from None
+        out = out | {side: _raw(new)}
+    return out
+
+
+def _pieces(
+    data: bytes, payloads: Payloads | None = None, topic: str = ""
+) -> list[tuple[dict[str, Any], bytes]]:
     """The batches as people edit them, each with its bytes; what is none comes last."""
     out, at = [], 0
     try:
@@ -85,7 +142,7 @@ def _pieces(data: bytes) -> list[tuple[dict[str, Any], bytes]]:
             if isinstance(batch, Partial):
                 break
             end = batch.at + batch.size
-            out.append((_batch(data, batch), data[batch.at : end]))
+            out.append((_batch(data, batch, payloads, topic), data[batch.at : end]))
             at = end
     except DissectError:
         pass  # damage
@@ -94,7 +151,7 @@ def _pieces(data: bytes) -> list[tuple[dict[str, Any], bytes]]:
     return out
 
 
-def _batch(data: bytes, batch: Batch) -> dict[str, Any]:
+def _batch(data: bytes, batch: Batch, payloads: Payloads | None, topic: str) -> dict[str, Any]:
     opened = open_batch(data, batch)
     if batch.magic != 2 or opened.error is not None:
         return _raw(data[batch.at : batch.at + batch.size])
@@ -108,9 +165,23 @@ def _batch(data: bytes, batch: Batch) -> dict[str, Any]:
                 "value": _payload(record.value),
                 "headers": [[name, _payload(content)] for name, content in record.headers],
             }
+            | ({} if payloads is None else _twins(record, payloads, topic))
             for record in opened.records
         ],
     }
+
+
+def _twins(record: Record, payloads: Payloads, topic: str) -> dict[str, Any]:
+    """The decoded key and value, where they can be encoded again."""
+    out = {}
+    for side, data in zip(SIDES, (record.key, record.value), strict=True):
+        decoded = payloads.decode(topic, side, data, record.headers)
+        if decoded is not None and decoded.error is None and decoded.found is not None:
+            # What lies compressed or elsewhere than in the bytes is not written anew.
+            found = decoded.found
+            if data is not None and data[found.at :] == found.data:
+                out[f"{side}_decoded"] = loads(dumps(decoded.value))
+    return out
 
 
 def _bytes(edited: Any, original: bytes) -> bytes:

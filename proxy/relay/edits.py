@@ -11,26 +11,40 @@ from kafkascope.dissectors.registry import write_layout
 from kafkascope.proxy.relay.edit_records import change_records, spelled, unspelled
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.dissectors.registry import Decoded
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
-def shown(decoded: Decoded) -> dict[str, Any]:
-    """The body as JSON, secrets hidden, records spelled out."""
+def shown(decoded: Decoded, payloads: Payloads | None = None, topic: str = "") -> dict[str, Any]:
+    """The body as JSON, secrets hidden, records spelled out; keys and values by their schemas, as
+    far as these are known. `topic`: of the records, where it is a single one."""
     layout, body = decoded.layout, decoded.body
     hidden = loads(dumps(masked(layout, body)))
-    out: dict[str, Any] = change_records(layout.body, hidden, body, lambda _, data: spelled(data))
+    out: dict[str, Any] = change_records(
+        layout.body, hidden, body, lambda _, data: spelled(data, payloads, topic)
+    )
     return out
 
 
-def edited(intercepted: InterceptedFrame, body: dict[str, Any]) -> bytes:
+def edited(
+    intercepted: InterceptedFrame,
+    body: dict[str, Any],
+    payloads: Payloads | None = None,
+    topic: str = "",
+) -> bytes:
     """The payload of a frame with that body (JSON as `shown` gave it); `DissectError` when it does
     not fit."""
     decoded = intercepted.decoded
     if decoded is None or intercepted.payload is None:
         raise DissectError("the frame cannot be decoded, so it cannot be edited")
     layout = decoded.layout
-    plain = change_records(layout.body, body, decoded.body, unspelled)
+    plain = change_records(
+        layout.body,
+        body,
+        decoded.body,
+        lambda value, original: unspelled(value, original, payloads, topic),
+    )
     new = _restored(body_from_json(layout, plain), masked(layout, decoded.body), decoded.body)
     return (
         intercepted.payload[: decoded.body_at]

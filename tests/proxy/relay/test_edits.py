@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
@@ -144,3 +147,60 @@ def test_secrets_that_were_not_touched_stay_what_they_are() -> None:
     del inside[1]
     told = decode_request(edited(frame, body)).body["resources"][0]["configs"]
     assert [each["value"] for each in told] == ["hidden-1", "typed"]
+
+
+POINT = """{"type": "record", "name": "Point", "fields": [
+    {"name": "x", "type": "int"},
+    {"name": "cost",
+     "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}
+]}"""
+ENCODED = Record(0, 1_000, b"k", b"\0\0\0\0\7\2\2\x64", ())
+
+
+def by_schema() -> Payloads:
+    return Payloads(KnownSchemas([Schema("avro", POINT, (SchemaKey("id", 7),))]))
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_decoded_value_is_edited_and_encoded_again_with_its_schema(codec: int) -> None:
+    frame = produced(encode_batch([ENCODED, *RECORDS[1:]], codec=codec))
+    assert frame.decoded is not None
+    body = shown(frame.decoded, by_schema(), "t")
+    (batch,) = records(body)["batches"]
+    assert batch["records"][0]["value_decoded"] == {"x": 1, "cost": "1.00"}
+    assert "value_decoded" not in batch["records"][1]
+    batch["records"][0]["value_decoded"] = {"x": -2, "cost": "12.34"}
+    data = records(decode_request(edited(frame, body, by_schema(), "t")).body)
+    (found,) = batches(data)
+    assert isinstance(found, Batch)
+    assert crc_ok(data, found)
+    first, second = open_batch(data, found).records
+    assert first.value == b"\0\0\0\0\7\3\4" + (1234).to_bytes(2, "big")
+    assert second == RECORDS[1]
+
+
+def test_a_decoded_value_that_nobody_touched_changes_nothing() -> None:
+    data = encode_batch([ENCODED])
+    frame = produced(data)
+    assert frame.decoded is not None
+    body = shown(frame.decoded, by_schema(), "t")
+    assert records(decode_request(edited(frame, body, by_schema(), "t")).body) == data
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"value_decoded": {"x": "text", "cost": "1.00"}}, "does not fit its schema at x"),
+        ({"value_decoded": {"x": 1}}, "does not fit its schema"),
+        ({"value_decoded": {"x": 2, "cost": "1.00"}, "value": "v"}, "both changed"),
+    ],
+)
+def test_a_decoded_value_that_does_not_fit_is_refused(
+    change: dict[str, Any], sentence: str
+) -> None:
+    frame = produced(encode_batch([ENCODED]))
+    assert frame.decoded is not None
+    body = shown(frame.decoded, by_schema(), "t")
+    records(body)["batches"][0]["records"][0].update(change)
+    with pytest.raises(DissectError, match=sentence):
+        edited(frame, body, by_schema(), "t")
