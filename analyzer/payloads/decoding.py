@@ -35,7 +35,7 @@ PREFIX: Final = 5
 """Bytes of Confluent's framing."""
 
 
-class Found(NamedTuple):
+class FoundSchema(NamedTuple):
     """The schema of a payload, with what decodes it."""
 
     schema: Schema
@@ -63,7 +63,7 @@ class Found(NamedTuple):
 class Decoded(NamedTuple):
     """What became of a key or value that names a schema."""
 
-    found: Found | None
+    found: FoundSchema | None
     """None where no schema of that id is known."""
     key: SchemaKey | None
     value: Any = None
@@ -97,7 +97,7 @@ class Payloads:
                 except PayloadError:
                     pass  # Perhaps another reading fits.
                 else:
-                    found = Found(schema, key, codec, PREFIX, data[PREFIX:], subject)
+                    found = FoundSchema(schema, key, codec, PREFIX, data[PREFIX:], subject)
                     return Decoded(found, key, value)
         return self._searched(topic, side, data, headers)
 
@@ -145,7 +145,7 @@ class Payloads:
         except PayloadError as error:
             return Decoded(found, each.key, None, error.moved(found.at))
 
-    def _found(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> Found:
+    def _found(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> FoundSchema:
         compiled = self.known.compiled(schema)
         at, data, selector = each.at, each.data, each.selector
         if schema.format == "protobuf" and each.typed:
@@ -155,9 +155,9 @@ class Payloads:
             codec: Codec = compiled.json_codec()  # type: ignore[attr-defined]
         else:
             codec = compiled.codec(selector)
-        return Found(schema, each.key, codec, at, data, _subject(schema, topic, side))
+        return FoundSchema(schema, each.key, codec, at, data, _subject(schema, topic, side))
 
-    def _remember(self, topic: str | None, side: Side, data: bytes, found: Found) -> None:
+    def _remember(self, topic: str | None, side: Side, data: bytes, found: FoundSchema) -> None:
         if len(self._prefixes) >= MOST_PREFIXES:
             self._prefixes.clear()
         if found.key is not None:
@@ -190,7 +190,7 @@ class Payloads:
             out += (b"," if out else b"") + dumps(shown)[1:-1]
         return out
 
-    def explain(self, found: Found) -> Piece:
+    def explain(self, found: FoundSchema) -> Piece:
         """Return the parts of a payload with their bytes, counted from the start of the key or
         value."""
         return moved(found.codec.explain(found.data), found.at)

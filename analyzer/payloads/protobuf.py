@@ -13,7 +13,7 @@ from kafkascope.analyzer.payloads.model import Lookup, PayloadError, Piece, Sele
 from kafkascope.analyzer.payloads.proto import changes, walk, writer
 from kafkascope.analyzer.payloads.proto.files import WELL_KNOWN, Loaded, load, proto_of, types_of
 from kafkascope.analyzer.payloads.proto.forms import of_bytes
-from kafkascope.analyzer.payloads.proto.reader import HasUnknown, Readers
+from kafkascope.analyzer.payloads.proto.reader import HasUnknown, MessageReaders
 from kafkascope.analyzer.payloads.proto.types import MessageType, Types
 
 MAX_ANY: Final = 16
@@ -66,7 +66,7 @@ class CompiledProtobuf:
         self._loaded = loaded
         self._lookup = lookup
         self._types = Types(loaded)
-        self._readers = Readers(self._any_fast)
+        self._readers = MessageReaders(self._any_fast)
         self._codecs: dict[str, MessageCodec] = {}
         self._others: dict[str, MessageCodec] = {}
         """Codecs of other schemas' types, which came in a google.protobuf.Any."""
@@ -183,7 +183,7 @@ class MessageCodec:
     def __init__(
         self,
         message: MessageType,
-        readers: Readers,
+        readers: MessageReaders,
         any_form: walk.AnyForm,
         any_bytes: writer.AnyBytes,
     ) -> None:

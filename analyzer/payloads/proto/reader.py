@@ -7,14 +7,14 @@ type asks for no more than it needs: five times as fast as `json_format.MessageT
 from __future__ import annotations
 
 import keyword
-import linecache
 from collections.abc import Callable
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.model import Value
 from kafkascope.analyzer.payloads.proto import forms
-from kafkascope.analyzer.payloads.proto.types import WRAPPERS, Field, MessageType
+from kafkascope.analyzer.payloads.proto.types import WRAPPERS, MessageField, MessageType
 from kafkascope.analyzer.payloads.proto.walk import AnyForm, key_name
+from kafkascope.dissectors.codec.source import compile_function
 
 MAX_FIELDS: Final = 400
 """Fields of a type for which a function is generated: the function asks for each of them, even if
@@ -28,7 +28,7 @@ class HasUnknown(Exception):
     """A message has fields that the schema does not know: they are listed by a walk."""
 
 
-class Readers:
+class MessageReaders:
     """Has the functions of a schema's types, each made when it is first called."""
 
     def __init__(self, any_form: AnyForm) -> None:
@@ -86,11 +86,9 @@ class Readers:
             "Special": forms.special,
             "Any": self._any_form,
         }
-        text = "\n".join(lines)
-        file = f"<reader of {message.full_name} {id(source)}>"
-        exec(compile(text, file, "exec"), names)
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        read: Read = names["read"]
+        read: Read = compile_function(
+            "read", "\n".join(lines), names, f"reader of {message.full_name}"
+        )
         return read
 
     def number(self, message: MessageType) -> int:
@@ -101,7 +99,7 @@ class Readers:
 class _Source:
     """Writes the function of one type."""
 
-    def __init__(self, readers: Readers, message: MessageType, any_form: AnyForm) -> None:
+    def __init__(self, readers: MessageReaders, message: MessageType, any_form: AnyForm) -> None:
         self._readers = readers
         self._message = message
         self.names: dict[str, Any] = {}
@@ -138,13 +136,13 @@ class _Source:
             lines.append("    return out")
         return lines
 
-    def _oneof(self, field: Field) -> int:
+    def _oneof(self, field: MessageField) -> int:
         return int(field.descriptor.containing_oneof.index)
 
-    def _shared(self, field: Field) -> bool:
+    def _shared(self, field: MessageField) -> bool:
         return field.oneof != "" and len(field.descriptor.containing_oneof.fields) > 1
 
-    def _field(self, field: Field) -> list[str]:
+    def _field(self, field: MessageField) -> list[str]:
         number = field.number
         extension = field.descriptor.is_extension
         if extension:
@@ -170,7 +168,7 @@ class _Source:
         value = "v or Negative(v)" if field.kind in ("double", "float") else "v"
         return [f"v = {get}", f"if {value}: {put} {self._one(field, 'v')}"]
 
-    def _one(self, field: Field, value: str) -> str:
+    def _one(self, field: MessageField, value: str) -> str:
         """Return the expression for one value."""
         if field.message is not None:
             return f"F[{self._readers.number(field.message)}]({value})"
@@ -191,7 +189,7 @@ class _Source:
             case _:
                 return value
 
-    def _list(self, field: Field) -> str:
+    def _list(self, field: MessageField) -> str:
         one = self._one(field, "x")
         if one == "x":
             return "list(v)"
@@ -199,7 +197,7 @@ class _Source:
             return f"[f(x) for f in (F[{self._readers.number(field.message)}],) for x in v]"
         return f"[{one} for x in v]"
 
-    def _map(self, field: Field) -> str:
+    def _map(self, field: MessageField) -> str:
         assert field.message is not None
         key, value = (field.message.fields[number] for number in (1, 2))
         name = "k" if key.kind == "string" else "Key(k)"

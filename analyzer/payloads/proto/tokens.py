@@ -30,7 +30,7 @@ _LETTERS: Final = {
 }
 
 
-class Token(NamedTuple):
+class SourceToken(NamedTuple):
     """A word, number, text with its quotes, or sign of the source."""
 
     kind: str
@@ -48,7 +48,7 @@ class Tokens:
         self._at = 0
         self.next = self._read()
 
-    def take(self) -> Token:
+    def take(self) -> SourceToken:
         """Return the next token and go on behind it."""
         token = self.next
         self.next = self._read()
@@ -135,17 +135,17 @@ class Tokens:
         line = self._source.count("\n", 0, at) + 1
         return PayloadError("bad-schema", f"line {line}: {text}", offset=at)
 
-    def _read(self) -> Token:
+    def _read(self) -> SourceToken:
         while True:
             found = _TOKEN.match(self._source, self._at)
             if found is None:
                 if self._at >= len(self._source):
-                    return Token("end", "", self._at)
+                    return SourceToken("end", "", self._at)
                 text = repr(self._source[self._at : self._at + 1])
                 raise self.error(f"unexpected {text}", self._at)
             begin, self._at = self._at, found.end()
             if found.lastgroup != "space":
-                return Token(found.lastgroup or "", found.group(), begin)
+                return SourceToken(found.lastgroup or "", found.group(), begin)
 
 
 def unquoted(text: str) -> str:

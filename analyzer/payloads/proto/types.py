@@ -70,7 +70,7 @@ fields: that is one like any other."""
 
 
 @dataclass(slots=True)
-class Field:
+class MessageField:
     """A field of a message, or an extension of it."""
 
     name: str
@@ -110,12 +110,12 @@ class MessageType:
         self._types = types
 
     @cached_property
-    def fields(self) -> dict[int, Field]:
+    def fields(self) -> dict[int, MessageField]:
         """The fields by their number, in that order."""
         return self._types.fields_of(self.descriptor)
 
     @cached_property
-    def names(self) -> dict[str, Field]:
+    def names(self) -> dict[str, MessageField]:
         """The fields by their name in the JSON form."""
         return {each.name: each for each in self.fields.values()}
 
@@ -174,7 +174,7 @@ class Types:
             found = self._types[name] = MessageType(descriptor, self)
         return found
 
-    def fields_of(self, descriptor: Any) -> dict[int, Field]:
+    def fields_of(self, descriptor: Any) -> dict[int, MessageField]:
         """Return the fields and known extensions of a message."""
         fields = [(each, each.name) for each in descriptor.fields]
         if descriptor.is_extendable:
@@ -183,11 +183,11 @@ class Types:
         fields.sort(key=lambda pair: pair[0].number)
         return {each.number: self._field(each, name) for each, name in fields}
 
-    def _field(self, descriptor: Any, name: str) -> Field:
+    def _field(self, descriptor: Any, name: str) -> MessageField:
         kind = KINDS[descriptor.type]
         message = self.of(descriptor.message_type) if kind in ("message", "group") else None
         repeated, required = _label(descriptor)
-        return Field(
+        return MessageField(
             name=name,
             number=descriptor.number,
             kind=kind,

@@ -18,7 +18,7 @@ from kafkascope.analyzer.payloads.proto.types import (
     STOP,
     VARINT,
     WIRE,
-    Field,
+    MessageField,
     MessageType,
 )
 from kafkascope.analyzer.payloads.proto.wire import (
@@ -51,7 +51,7 @@ class Held:
 
 def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
     """Return the value of a message; `PayloadError` with path and offset."""
-    walk = Walk(data, any_form)
+    walk = WireWalk(data, any_form)
     held = Held(message, 0)
     try:
         walk.read(held, 0, len(data), 0)
@@ -62,7 +62,7 @@ def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
 
 def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
     """Return the pieces of a message; where it does not fit the last one has the rest."""
-    walk = Walk(data, any_form)
+    walk = WireWalk(data, any_form)
     held = Held(message, 0)
     found: Pieces = []
     end = len(data)
@@ -82,7 +82,7 @@ def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
     return Piece("", message.full_name, None if out else {}, 0, end, out)
 
 
-Pieces: TypeAlias = list[tuple[Field | None, Piece]]
+Pieces: TypeAlias = list[tuple[MessageField | None, Piece]]
 """Pieces as they are read; those that are elements of a repeated field have it beside them."""
 
 
@@ -104,7 +104,7 @@ def grouped(found: Pieces) -> tuple[Piece, ...]:
     return tuple(out)
 
 
-class Walk:
+class WireWalk:
     """Reads one payload."""
 
     def __init__(self, data: bytes, any_form: AnyForm) -> None:
@@ -141,7 +141,7 @@ class Walk:
     def _field(
         self,
         held: Held,
-        field: Field,
+        field: MessageField,
         wire: int,
         begin: int,
         at: int,
@@ -193,7 +193,7 @@ class Walk:
             raise
         return at
 
-    def _part(self, held: Held, field: Field, begin: int) -> Held:
+    def _part(self, held: Held, field: MessageField, begin: int) -> Held:
         """Return what holds a message: one that comes again goes on with what came before."""
         before = None if field.repeated else held.fields.get(field.number)
         if before is not None:
@@ -202,7 +202,7 @@ class Walk:
         return Held(field.message, begin)
 
     def _packed(
-        self, held: Held, field: Field, begin: int, at: int, end: int, out: Pieces | None
+        self, held: Held, field: MessageField, begin: int, at: int, end: int, out: Pieces | None
     ) -> int:
         size, at = length(self._data, at, end)
         stop = at + size
@@ -244,7 +244,13 @@ class Walk:
         return at
 
     def _piece(
-        self, name: str, field: Field, value: Any, begin: int, end: int, pieces: Pieces | None
+        self,
+        name: str,
+        field: MessageField,
+        value: Any,
+        begin: int,
+        end: int,
+        pieces: Pieces | None,
     ) -> Piece:
         if not isinstance(value, Held):
             return Piece(name, field.type, self.scalar_form(field, value), begin, end)
@@ -253,7 +259,7 @@ class Walk:
             return Piece(name, kind, self.form(value), begin, end)
         return Piece(name, kind, None if pieces else {}, begin, end, grouped(pieces or []))
 
-    def scalar_form(self, field: Field, raw: Any) -> Any:
+    def scalar_form(self, field: MessageField, raw: Any) -> Any:
         """Return the JSON form of a scalar."""
         match field.kind:
             case "string":
@@ -302,7 +308,7 @@ class Walk:
             return self._any(held, out)
         return forms.special(message.special, out)
 
-    def _list(self, field: Field, values: list[Any]) -> list[Any]:
+    def _list(self, field: MessageField, values: list[Any]) -> list[Any]:
         if field.message is None:
             return [self.scalar_form(field, value) for value in values]
         out: list[Any] = []
@@ -314,7 +320,7 @@ class Walk:
             raise
         return out
 
-    def _map(self, field: Field, entries: list[Held]) -> dict[str, Any]:
+    def _map(self, field: MessageField, entries: list[Held]) -> dict[str, Any]:
         assert field.message is not None
         key, value = (field.message.fields[number] for number in (1, 2))
         out: dict[Any, Any] = {}

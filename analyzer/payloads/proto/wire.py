@@ -7,7 +7,14 @@ from typing import Any, Final
 
 from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.analyzer.payloads.proto import forms
-from kafkascope.analyzer.payloads.proto.types import FIXED32, FIXED64, LENGTH, STOP, VARINT, Field
+from kafkascope.analyzer.payloads.proto.types import (
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    STOP,
+    VARINT,
+    MessageField,
+)
 
 MAX_DEPTH: Final = 100
 """Messages and groups inside of each other; protobuf has the same limit."""
@@ -50,7 +57,7 @@ def tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
     return number, wire, behind
 
 
-def scalar(field: Field, data: bytes, at: int, end: int) -> tuple[Any, int]:
+def scalar(field: MessageField, data: bytes, at: int, end: int) -> tuple[Any, int]:
     """Return the value of a field that is no message, and where it ends."""
     kind = field.kind
     fixed = _FIXED.get(kind)

@@ -17,7 +17,7 @@ from kafkascope.analyzer.payloads.proto.types import (
     STOP,
     VARINT,
     WIRE,
-    Field,
+    MessageField,
     MessageType,
 )
 from kafkascope.analyzer.payloads.proto.wire import MAX_DEPTH
@@ -104,7 +104,7 @@ class _Writer:
             raise
         return bytes(out)
 
-    def _field(self, out: bytearray, field: Field, value: Any, depth: int) -> None:
+    def _field(self, out: bytearray, field: MessageField, value: Any, depth: int) -> None:
         if field.map:
             self._map(out, field, value, depth)
         elif not field.repeated:
@@ -128,7 +128,7 @@ class _Writer:
                 tag = _tag(field.number, WIRE[field.kind])
                 out += b"".join(tag + part for part in parts)
 
-    def _map(self, out: bytearray, field: Field, value: Any, depth: int) -> None:
+    def _map(self, out: bytearray, field: MessageField, value: Any, depth: int) -> None:
         assert field.message is not None
         key, element = (field.message.fields[number] for number in (1, 2))
         if not isinstance(value, dict):
@@ -143,7 +143,7 @@ class _Writer:
             data = _tag(1, WIRE[key.kind]) + first + _tag(2, WIRE[element.kind]) + second
             out += _tag(field.number, LENGTH) + _varint(len(data)) + data
 
-    def _value(self, field: Field, value: Any, depth: int) -> bytes:
+    def _value(self, field: MessageField, value: Any, depth: int) -> bytes:
         """Return the bytes of one value, behind its tag."""
         if field.message is not None:
             data = self.message(field.message, value, depth + 1)
@@ -173,7 +173,7 @@ class _Writer:
                     number = (number << 1) ^ (number >> 63)
                 return _varint(number)
 
-    def _text(self, field: Field, value: Any) -> bytes:
+    def _text(self, field: MessageField, value: Any) -> bytes:
         if isinstance(value, dict) and not field.utf8:
             return _bytes(value)
         if not isinstance(value, str):
@@ -183,7 +183,7 @@ class _Writer:
         except UnicodeEncodeError:
             raise _Wrong("text with half of a surrogate pair") from None
 
-    def _number(self, field: Field, value: Any) -> Any:
+    def _number(self, field: MessageField, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         for number, name in field.values.items():
@@ -281,7 +281,7 @@ def _bytes(value: Any) -> bytes:
     raise _wrong(value, 'an object {"base64": text}')
 
 
-def _key(field: Field, name: Any) -> Any:
+def _key(field: MessageField, name: Any) -> Any:
     """Return the value of a map's key, which is text in JSON."""
     if not isinstance(name, str):
         raise _wrong(name, "text")
