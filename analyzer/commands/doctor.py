@@ -45,6 +45,7 @@ EXTRAS: Final = (
     ("tls", "cryptography", "encrypted captures, with their key logs"),
     ("parquet", "pyarrow", "Parquet export"),
     ("spark", "pyspark", "the batch pipeline"),
+    ("schemas", "google.protobuf", "keys and values by schema: Protobuf, JSON Schema"),
     ("telemetry", "opentelemetry.proto", "metrics inside PushTelemetry"),
 )
 TOOLS: Final = (
