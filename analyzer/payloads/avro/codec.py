@@ -7,10 +7,11 @@ from typing import Final
 
 from kafkascope.analyzer.payloads.avro.json_form import JsonForm
 from kafkascope.analyzer.payloads.avro.linking import Linked, link
+from kafkascope.analyzer.payloads.avro.logical import shows
 from kafkascope.analyzer.payloads.avro.reader import REFUSALS, AvroReader, based
 from kafkascope.analyzer.payloads.avro.types import AvroPrimitive, branch_name, shown
 from kafkascope.analyzer.payloads.avro.walk import complaint, explain
-from kafkascope.analyzer.payloads.avro.writer import AvroWriter
+from kafkascope.analyzer.payloads.avro.writer import AvroWriter, encode_raw
 from kafkascope.analyzer.payloads.model import Lookup, PayloadError, Piece, Selector, Value
 
 
@@ -40,8 +41,8 @@ class AvroCodec:
 
 
 class RawCodec:
-    """Takes the payload as it is: Confluent's serializers write a value of the schema `"bytes"`
-    without Avro's length, and their deserializers read no length.
+    """Takes the payload as it is: Confluent's serializers write bytes of a schema whose type is
+    `"bytes"` without Avro's length, and their deserializers read no length, also of a decimal.
 
     Not guessed: a raw payload whose first byte happens to be twice the length of the rest is still
     raw. What knows that another serializer wrote it asks for `AvroSchema.codec("avro")`.
@@ -49,20 +50,28 @@ class RawCodec:
 
     type_name: Final = "bytes"
 
-    def __init__(self, linked: Linked) -> None:
-        self._writer = AvroWriter(linked)
+    def __init__(self, root: AvroPrimitive) -> None:
+        self._root = root
+        self._show: Final = (shows(root.logical, "bytes") if root.logical else None) or based
 
     def decode(self, data: bytes) -> Value:
-        """Return the bytes."""
-        return based(data)
+        """Return `{"base64": TEXT}`, or the decimal."""
+        try:
+            return self._show(data)
+        except ValueError as error:
+            raise PayloadError("does-not-fit", str(error)) from None
 
     def encode(self, value: Value) -> bytes:
-        """Return the bytes of `{"base64": TEXT}`."""
-        return self._writer.raw(value)
+        """Return the bytes of a value; `PayloadError` where it does not fit."""
+        return encode_raw(self._root, value)
 
     def explain(self, data: bytes) -> Piece:
-        """Return one piece."""
-        return Piece("", "bytes", based(data), 0, len(data))
+        """Return one piece, which cannot be read where it has no value."""
+        try:
+            value = self.decode(data)
+        except PayloadError:
+            value = None
+        return Piece("", shown(self._root), value, 0, len(data))
 
 
 class AvroJsonCodec:
@@ -91,14 +100,15 @@ class AvroSchema:
 
     def __init__(self, linked: Linked) -> None:
         root = linked.root
-        raw = isinstance(root, AvroPrimitive) and root.kind == "bytes" and not root.logical
-        self._linked = linked
         self._avro = AvroCodec(linked)
-        self._first = RawCodec(linked) if raw else self._avro
+        self._first: AvroCodec | RawCodec = self._avro
+        if isinstance(root, AvroPrimitive) and root.kind == "bytes":
+            self._first = RawCodec(root)
+        self._json = AvroJsonCodec(linked)
 
     def codec(self, which: Selector = None) -> AvroCodec | RawCodec:
         """Return the codec of payloads as Confluent's serializers write them; with "avro" that of
-        all others. They differ for the schema `"bytes"` alone."""
+        all others. They differ for schemas of the type `"bytes"` alone."""
         if which is None:
             return self._first
         if which == "avro":
@@ -107,7 +117,7 @@ class AvroSchema:
 
     def json_codec(self) -> AvroJsonCodec:
         """Return the codec of Avro's JSON form (Apicurio's encoding JSON)."""
-        return AvroJsonCodec(self._linked)
+        return self._json
 
 
 def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> AvroSchema:

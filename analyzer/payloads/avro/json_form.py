@@ -24,7 +24,14 @@ from kafkascope.analyzer.payloads.avro.types import (
     inside,
     shown,
 )
-from kafkascope.analyzer.payloads.avro.writer import AvroWriter, real_number, said, whole_number
+from kafkascope.analyzer.payloads.avro.writer import (
+    EXACT,
+    LOOSE,
+    AvroWriter,
+    real_number,
+    said,
+    whole_number,
+)
 from kafkascope.analyzer.payloads.model import PayloadError
 
 LATIN: Final = "iso-8859-1"
@@ -119,11 +126,11 @@ def _leaf(node: AvroType, spelled: Any) -> Any:
         case AvroPrimitive(kind="boolean") if isinstance(spelled, bool):
             return spelled
         case AvroPrimitive(kind="int" | "long") if not isinstance(spelled, bool):
-            number = whole_number(node.kind, spelled, True)
+            number = whole_number(node.kind, spelled, EXACT)
             show = shows(node.logical, node.kind) if node.logical else None
             return show(number) if show else number
         case AvroPrimitive(kind="float" | "double") if not isinstance(spelled, bool):
-            real = real_number(node.kind, spelled, False)
+            real = real_number(node.kind, spelled, LOOSE)
             if node.kind == "float":
                 (real,) = struct.unpack("<f", struct.pack("<f", real))
             return finite(real)

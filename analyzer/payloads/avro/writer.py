@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.avro.linking import Linked
-from kafkascope.analyzer.payloads.avro.logical import decimal_bytes, shows, takes
+from kafkascope.analyzer.payloads.avro.logical import decimal_bytes, shows, take_uuid, takes
 from kafkascope.analyzer.payloads.avro.reader import finite
 from kafkascope.analyzer.payloads.avro.types import (
     MAX_DEPTH,
@@ -29,6 +29,13 @@ from kafkascope.analyzer.payloads.model import PayloadError
 
 MAX_STEPS: Final = 2_000_000
 """Values tried for one value: unions of records that differ far inside try all of them."""
+
+PROPER: Final = 2
+EXACT: Final = 1
+LOOSE: Final = 0
+"""How a value has to fit. Exactly: it decodes to the very same value. Properly: and it is what its
+type is for; a text that is no uuid decodes as one all the same. Loosely: it can stand for a value,
+as a whole number for a double, or a time in other words."""
 
 FLOATS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -56,15 +63,17 @@ class AvroWriter:
         """Return the bytes of a value; `PayloadError` where it does not fit."""
         job = _Job()
         with refused():
-            job.value(self._linked.root, value, "", 1, False)
+            job.value(self._linked.root, value, "", 1, LOOSE)
         return bytes(job.out)
 
-    def raw(self, value: Any) -> bytes:
-        """Return the bytes of a value of the schema `"bytes"`, without length."""
-        try:
-            return from_base64(value, False)
-        except ValueError as error:
-            raise PayloadError("does-not-fit", str(error)) from None
+
+def encode_raw(node: AvroPrimitive, value: Any) -> bytes:
+    """Return the bytes of a value of a type of bytes, without length."""
+    try:
+        data: bytes = leaf_value(node, value, LOOSE)
+    except ValueError as error:
+        raise PayloadError("does-not-fit", str(error)) from None
+    return data
 
 
 @contextmanager
@@ -80,17 +89,16 @@ def refused() -> Iterator[None]:
 
 
 class _Job:
-    """One value on its way. In a union first what decodes to the very same value is taken, then
-    what can stand for it: a whole number for a double, a time in other words."""
+    """One value on its way. In a union the branch is taken that it fits best."""
 
     def __init__(self) -> None:
         self.out = bytearray()
         self.steps = 0
-        self.choices: dict[tuple[int, int, bool], tuple[int, bool, str, str]] = {}
+        self.choices: dict[tuple[int, int, int], tuple[int, int, str, str]] = {}
         """Branches taken for an object or array, or why none was: unions inside unions would try
         the inside again for each branch of the outside, twice as often with each level."""
 
-    def value(self, node: AvroType, value: Any, path: str, depth: int, exact: bool) -> None:
+    def value(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> None:
         self.step()
         match node:
             case AvroUnion():
@@ -130,7 +138,7 @@ class _Job:
         if depth > MAX_DEPTH:
             raise Misfit(f"nested deeper than {MAX_DEPTH} levels", path)
 
-    def record(self, node: AvroRecord, value: Any, path: str, depth: int, exact: bool) -> None:
+    def record(self, node: AvroRecord, value: Any, path: str, depth: int, exact: int) -> None:
         self.enter(depth, path)
         if not isinstance(value, dict):
             raise Misfit(f"{said(value)} for the record {node.name}", path)
@@ -145,7 +153,7 @@ class _Job:
             where = inside(path, field.name)
             self.value(field.type, value[field.name], where, depth + 1, exact)
 
-    def union(self, node: AvroUnion, value: Any, path: str, depth: int, exact: bool) -> None:
+    def union(self, node: AvroUnion, value: Any, path: str, depth: int, exact: int) -> None:
         begin = len(self.out)
         key = (id(node), id(value), exact)
         known = self.choices.get(key)
@@ -158,7 +166,7 @@ class _Job:
             return
         names = ", ".join(shown(branch) for branch in node.branches[:20])
         why, where, tried = f"{said(value)} for one of {names}", path, False
-        for strict in (True,) if exact else (True, False):
+        for strict in range(PROPER, exact - 1, -1):
             for at, branch in enumerate(node.branches):
                 self.step()
                 if not may_fit(branch, value):
@@ -191,7 +199,7 @@ class _Job:
         self.number(len(data))
         self.out += data
 
-    def leaf(self, node: AvroType, value: Any, path: str, exact: bool) -> None:
+    def leaf(self, node: AvroType, value: Any, path: str, exact: int) -> None:
         try:
             known = leaf_value(node, value, exact)
         except ValueError as error:
@@ -259,9 +267,9 @@ def utf8(text: str, path: str = "") -> bytes:
         raise Misfit("a text that UTF-8 cannot write", path) from None
 
 
-def leaf_value(node: AvroType, value: Any, exact: bool) -> Any:
+def leaf_value(node: AvroType, value: Any, exact: int) -> Any:
     """Return what Avro has for a value: int, float, bytes (of strings, too), index of a symbol;
-    ValueError where the type does not take it, if `exact` also where it would decode to another."""
+    ValueError where the type does not take it, or not as well as asked."""
     if isinstance(node, AvroPrimitive | AvroFixed):
         kind = node.kind if isinstance(node, AvroPrimitive) else "fixed"
         if node.logical:
@@ -278,6 +286,8 @@ def leaf_value(node: AvroType, value: Any, exact: bool) -> Any:
         case AvroPrimitive(kind="float" | "double") if not isinstance(value, bool):
             return real_number(node.kind, value, exact)
         case AvroPrimitive(kind="string") if isinstance(value, str):
+            if node.logical and exact == PROPER:
+                take_uuid(value)
             try:
                 return value.encode()
             except UnicodeEncodeError:
@@ -298,7 +308,7 @@ def leaf_value(node: AvroType, value: Any, exact: bool) -> Any:
     raise ValueError(f"{said(value)} for {shown(node)}")
 
 
-def logical_value(node: AvroPrimitive | AvroFixed, kind: str, value: Any, exact: bool) -> Any:
+def logical_value(node: AvroPrimitive | AvroFixed, kind: str, value: Any, exact: int) -> Any:
     """Return what Avro has for a value of a logical type; None where its base type decides."""
     assert node.logical is not None
     take, show = takes(node.logical, kind), shows(node.logical, kind)
@@ -331,7 +341,7 @@ def fitted(data: bytes, node: AvroFixed) -> bytes:
     return data.rjust(node.size, sign)
 
 
-def whole_number(kind: str, value: Any, exact: bool) -> int:
+def whole_number(kind: str, value: Any, exact: int) -> int:
     """Return an int of 32 or 64 bits."""
     if isinstance(value, float) and not exact and value.is_integer():
         value = int(value)
@@ -343,7 +353,7 @@ def whole_number(kind: str, value: Any, exact: bool) -> int:
     return int(value)
 
 
-def real_number(kind: str, value: Any, exact: bool) -> float:
+def real_number(kind: str, value: Any, exact: int) -> float:
     """Return a float."""
     if isinstance(value, str) and value in FLOATS:
         return FLOATS[value]
@@ -362,7 +372,7 @@ def real_number(kind: str, value: Any, exact: bool) -> float:
     return number
 
 
-def from_base64(value: Any, exact: bool) -> bytes:
+def from_base64(value: Any, exact: int) -> bytes:
     """Return the bytes of `{"base64": TEXT}`."""
     if not isinstance(value, dict) or value.keys() != {"base64"}:
         raise ValueError(f'{said(value)} for bytes, which are {{"base64": TEXT}}')

@@ -24,7 +24,6 @@ LOGICALS = {
     "local-timestamp-nanos": "long",
     "uuid": "string",
 }
-RAW = ("bytes", {"type": "bytes"})
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 EPOCH = datetime(1970, 1, 1)
 
@@ -38,9 +37,8 @@ def compiled(schema: Any) -> AvroSchema:
 
 @st.composite
 def schemas(draw: st.DrawFn, depth: int = 3) -> Any:
-    """Any schema but the raw one; names are unique, some are used again."""
-    schema = _schema(draw, depth, [], [0])
-    return ["null", schema] if schema in RAW else schema
+    """Any schema; names are unique, some are used again."""
+    return _schema(draw, depth, [], [0])
 
 
 def _schema(draw: st.DrawFn, depth: int, known: list[str], count: list[int]) -> Any:

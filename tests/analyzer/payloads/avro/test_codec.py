@@ -48,8 +48,17 @@ def test_with_its_length_where_others_wrote_it() -> None:
     codec = compiled("bytes").codec("avro")
     assert codec.decode(b"\2a") == based(b"a")
     assert refused(codec.decode, b"\0\1").reason == "surplus"
-    decimal = compiled(logical("decimal", "bytes", precision=3, scale=1)).codec()
-    assert decimal.decode(b"\2\7") == "0.7"
+
+
+def test_a_raw_decimal() -> None:
+    schema = compiled(logical("decimal", "bytes", precision=3, scale=1))
+    assert schema.codec("avro").decode(b"\2\7") == "0.7"
+    codec = schema.codec()
+    assert codec.decode(b"\7") == "0.7"
+    assert codec.encode("0.7") == b"\7"
+    assert codec.explain(b"\7") == Piece("", "decimal(3, 1)", "0.7", 0, 1)
+    assert refused(codec.decode, b"\7" * 9999).reason == "does-not-fit"
+    assert codec.explain(b"\7" * 9999).value is None
 
 
 def test_a_schema_has_one_type() -> None:
@@ -184,6 +193,7 @@ def test_logical_types(schema: Any, data: bytes, value: Any) -> None:
         ([TIMES, "string"], "2026-03-01T12:00Z", "2026-03-01T12:00Z"),
         ([logical("date", "int"), TIMES, "string"], NOON, NOON),
         (["float", "double"], 0.1, 0.1),
+        ([logical("uuid", "string"), UUID], "A", "A"),
         (["double", "long"], 1, 1),
         (["long", "double"], 1.0, 1.0),
         (["long", "boolean"], True, True),
@@ -208,6 +218,13 @@ RECORD = {
     ],
 }
 GOOD = {"a": [1], "e": "A", "f": based(b"ab"), "d": "1"}
+
+
+def test_a_text_that_is_no_uuid_is_rather_something_else() -> None:
+    enum = {"type": "enum", "name": "E", "symbols": ["A"]}
+    codec = compiled([logical("uuid", "string"), enum]).codec()
+    assert codec.encode("A") == b"\2\0"
+    assert codec.encode("B") == b"\0\2B"
 
 
 @pytest.mark.parametrize(

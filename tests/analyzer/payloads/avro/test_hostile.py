@@ -108,7 +108,7 @@ def refused(call: Callable[..., Any], *args: Any) -> PayloadError:
 def test_payloads_are_refused_where_they_break(
     schema: Any, data: bytes, offset: int, text: str
 ) -> None:
-    codec = compiled(schema).codec()
+    codec = compiled(schema).codec("avro")
     tracemalloc.start()
     error = refused(codec.decode, data)
     _, most = tracemalloc.get_traced_memory()
