@@ -19,6 +19,11 @@ def state_home() -> Path:
     return _home("XDG_STATE_HOME", ".local/state") / NAME
 
 
+def cache_home() -> Path:
+    """The folder of what can be had again."""
+    return _home("XDG_CACHE_HOME", ".cache") / NAME
+
+
 def _home(variable: str, usual: str) -> Path:
     given = os.environ.get(variable, "")
     # XDG: a relative path is to be ignored.

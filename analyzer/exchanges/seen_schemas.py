@@ -52,9 +52,7 @@ class SeenSchemas:
         if exchange.api_key not in (PRODUCE, FETCH):
             return
         for field in fields_of(exchange, self._names):
-            # A registry's topic has a single partition: what is ordered must not be split.
-            if field.partition == 0:
-                self._records(field)
+            self._records(field)
 
     def _records(self, field: RecordField) -> None:
         topic = field.topic or field.topic_id or ""
@@ -81,9 +79,9 @@ class SeenSchemas:
             return not opened.records
         name = topic_text(field)
         for record in opened.records:
-            said = journal.said_by(record.key, record.value)
-            if said is not None:
-                self._gathered.add(f"topic {name}", f"topic {name}", said)
+            found = journal.said_by(record.key, record.value)
+            if found is not None:
+                self._gathered.add(f"topic {name} {found.context}", f"topic {name}", found.said)
         return True
 
     # --- a consumer of HTTP, as `model.HttpConsumer`

@@ -48,6 +48,14 @@ class Said(NamedTuple):
     """The registry says that it has no such schema."""
 
 
+class SaidIn(NamedTuple):
+    """What is said, and where in the registry."""
+
+    context: str
+    """Ids of one context or tenant mean nothing in another; empty for the usual one."""
+    said: Said
+
+
 @dataclass(slots=True, eq=False)
 class _Entry:
     """All that was said about one schema."""

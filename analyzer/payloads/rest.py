@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import parse_qs, unquote
 
 from kafkascope.analyzer.model import HttpHead
@@ -17,6 +17,7 @@ from kafkascope.analyzer.payloads.gathered import (
     FORMATS,
     MAX_LIST,
     Said,
+    SaidIn,
     as_json,
     as_text,
     guid_key,
@@ -33,14 +34,6 @@ MAX_DESCRIBED: Final = 2000
 
 _PATH: Final = re.compile(r"/(?:schemas(?:/(?:ids|guids)/|/?$)|subjects/)|/apis/registry/v\d")
 _GLUE: Final = "awsglue."
-
-
-class SaidIn(NamedTuple):
-    """What is said, and where in the registry."""
-
-    context: str
-    """Ids of one context mean nothing in another; empty for the usual one."""
-    said: Said
 
 
 def wants(request: HttpHead) -> bool:
@@ -73,6 +66,15 @@ def told_by(request: HttpHead, asked: bytes, response: HttpHead, answer: bytes) 
     else:
         facts = _subjects(request.method, rest, asked, response, answer)
     return [SaidIn(context, said) for said in facts]
+
+
+def says_missing(answer: bytes) -> bool:
+    """Return whether the body of a 404 is a registry's, which lacks a schema, subject or
+    version."""
+    value = as_json(answer)
+    if not isinstance(value, dict):
+        return False
+    return value.get("error_code") in (40401, 40402, NOT_FOUND) or rest_apicurio.is_missing(value)
 
 
 def _described(value: Any, keys: tuple[SchemaKey, ...] = (), firm: bool = True) -> Said | None:

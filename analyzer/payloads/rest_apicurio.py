@@ -29,6 +29,12 @@ def is_native(parts: list[str]) -> bool:
     return _start(parts) is not None
 
 
+def is_missing(error: Any) -> bool:
+    """Return whether an error says that there is no such artifact, content or version."""
+    name = error.get("name") if isinstance(error, dict) else None
+    return isinstance(name, str) and name.startswith(_MISSING) and "NotFound" in name
+
+
 def _start(parts: list[str]) -> int | None:
     for at in range(len(parts) - 3):
         if parts[at : at + 2] == ["apis", "registry"] and parts[at + 2] in ("v2", "v3"):
@@ -73,9 +79,7 @@ def _by_id(rest: list[str], response: HttpHead, answer: bytes) -> Iterator[Said]
         return
     keys = (SchemaKey(_IDS[rest[0]], number),)
     if response.status == 404:
-        value = as_json(answer)
-        name = value.get("name") if isinstance(value, dict) else None
-        if isinstance(name, str) and name.startswith(_MISSING) and "NotFound" in name:
+        if is_missing(as_json(answer)):
             yield Said(keys, missing=True)
     elif response.status != 200:
         return

@@ -1,0 +1,227 @@
+"""A schema registry that is asked for schemas, each once: Confluent's REST API, which Karapace and
+Apicurio (/apis/ccompat/v7) speak, or Apicurio's own (/apis/registry/v2, v3)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from urllib.parse import quote
+
+from kafkascope.analyzer.model import HttpHead
+from kafkascope.analyzer.payloads import rest
+from kafkascope.analyzer.payloads.gathered import Gathered, SaidIn
+from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
+from kafkascope.analyzer.payloads.registry_cache import RegistryCache
+from kafkascope.analyzer.payloads.registry_http import (
+    Answer,
+    Asking,
+    RegistryError,
+    address_of,
+    credentials,
+)
+
+MOST_FAILURES: Final = 3
+"""One after another; then the registry is not asked any more."""
+MOST_MISSING: Final = 1000
+"""Ids that it does not have; more are no ids, but bytes that look like some."""
+MOST_REFERENCES: Final = 1000
+"""Schemas that one refers to, directly or through others."""
+
+_NATIVE: Final = re.compile(r"/apis/registry/v[23]$")
+_COMPATIBLE: Final = re.compile(r"/apis/ccompat/v\d+$")
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_PLURALS: Final = {"globalId": "globalIds", "contentId": "contentIds"}
+
+
+class Registry:
+    """Asks one registry; what goes wrong is in `problems`, never an exception."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        ca_file: str | None = None,
+        cache: RegistryCache | None = None,
+        asking: Asking | None = None,
+    ) -> None:
+        """`ValueError` where the URL is none or holds a password, `OSError` where `ca_file` cannot
+        be read. User, password and token come from the environment. `cache`: in place of the
+        user's. `asking`: in place of the network."""
+        address = address_of(url)
+        self.url: Final = str(address)
+        authorization = credentials()
+        self._asking: Final = asking or Asking(
+            address, authorization=authorization, ca_file=ca_file
+        )
+        base = address.path
+        self._base: Final = base
+        self._native: Final = _NATIVE.search(base) is not None
+        ours = base if self._native else _COMPATIBLE.sub("/apis/registry/v2", base)
+        self._by_kind: Final = ours if self._native or ours != base else None
+        """Where ids of Apicurio are asked for."""
+        self._cache: Final = cache or RegistryCache(self.url)
+        self._known: dict[str, Schema | None] = {}
+        self._failures = 0
+        self._missing = 0
+        self._given_up = False
+        self.problems: list[str] = []
+        """Sentences for the user."""
+        if authorization and address.scheme == "http" and address.host not in _LOOPBACK:
+            self._problem("the password or token goes to it unencrypted: https would protect it")
+
+    def schema(self, key: SchemaKey) -> Schema | None:
+        """Return the schema of a key; None if the registry does not know or say."""
+        paths = self._paths(key)
+        return None if paths is None else self._asked(str(key), paths, (key,))
+
+    def referenced(self, reference: Reference) -> Schema | None:
+        """Return the schema that a reference means."""
+        if not reference.subject or reference.version <= 0:
+            return None
+        there = (reference.subject, reference.version)
+        return self._asked(f"subject {there}", self._version_paths(*there), ())
+
+    def with_references(self, key: SchemaKey) -> list[Schema]:
+        """Return the schema of a key and all that it refers to, itself first."""
+        first = self.schema(key)
+        if first is None:
+            return []
+        found = [first]
+        seen = {each[1:] for each in first.references}
+        waiting = list(first.references)
+        while waiting and len(found) <= MOST_REFERENCES:
+            schema = self.referenced(waiting.pop())
+            if schema is not None:
+                found.append(schema)
+                for each in schema.references:
+                    if each[1:] not in seen:
+                        seen.add(each[1:])
+                        waiting.append(each)
+        return found
+
+    # --- where what is asked for
+
+    def _paths(self, key: SchemaKey) -> list[str] | None:
+        """Return what to ask for: the schema itself, then what says more; None: nothing can be
+        asked."""
+        if key.namespace in _PLURALS and self._by_kind is not None:
+            path = f"{self._by_kind}/ids/{_PLURALS[key.namespace]}/{key.value}"
+            more = "?returnArtifactType=true" if self._by_kind.endswith("/v3") else ""
+            return [f"{path}{more}", f"{path}/references"]
+        if self._native:
+            return None
+        if key.namespace == "id":
+            path = f"{self._base}/schemas/ids/{key.value}"
+            return [path, f"{path}/versions"]
+        if key.namespace == "guid":
+            return [f"{self._base}/schemas/guids/{quote(str(key.value), safe='')}"]
+        return None
+
+    def _version_paths(self, subject: str, version: int) -> list[str]:
+        if not self._native:
+            return [f"{self._base}/subjects/{quote(subject, safe='')}/versions/{version}"]
+        group, slash, artifact = subject.partition("/")
+        if not slash:
+            group, artifact = "default", subject
+        names = f"{self._base}/groups/{quote(group, safe='')}/artifacts/{quote(artifact, safe='')}"
+        path = f"{names}/versions/{version}"
+        content = "/content" if self._base.endswith("/v3") else ""
+        return [f"{path}{content}", f"{path}/references"]
+
+    # --- asking
+
+    def _asked(self, name: str, paths: list[str], keys: tuple[SchemaKey, ...]) -> Schema | None:
+        """Return what is known by a name, from this run, the cache, or the registry."""
+        if name in self._known:
+            return self._known[name]
+        kept = self._cache.get(name)
+        found = None
+        if kept is not None:
+            found = _restored(kept, self.url)
+        if kept is None or (kept is not False and found is None):
+            if self._given_up:
+                return None
+            try:
+                found = self._from(paths, keys)
+            except RegistryError as error:
+                self._failed(error)
+                return None
+            self._failures = 0
+            self._cache.put(name, False if found is None else _stored(found))
+            self._missing += found is None
+            if self._missing > MOST_MISSING:
+                self._given_up = True
+                self._problem(f"it lacks more than {MOST_MISSING} schemas, and is asked no more")
+        self._known[name] = found
+        return found
+
+    def _from(self, paths: list[str], keys: tuple[SchemaKey, ...]) -> Schema | None:
+        """Ask for a schema; None: the registry says that it has none."""
+        gathered = Gathered("registry")
+        for number, path in enumerate(paths):
+            answer = self._asking.get(path)
+            if not number and self._lacks(answer, keys):
+                return None
+            for _, said in _told(answer):
+                gathered.add("", self.url, said)
+            if not gathered.schemas():
+                if gathered.problems:
+                    raise RegistryError(gathered.problems[0].removeprefix(f"{self.url}: "))
+                raise RegistryError("there is no schema in its answer")
+        return gathered.schemas()[0]
+
+    def _lacks(self, answer: Answer, keys: tuple[SchemaKey, ...]) -> bool:
+        """Return whether an answer says that there is no such schema; `RegistryError` where it says
+        nothing."""
+        status = answer.head.status
+        if status == 200:
+            return False
+        if status in (401, 403):
+            raise RegistryError(f"access is denied ({status})", final=True)
+        if status != 404:
+            raise RegistryError(f"it answers with status {status}")
+        # Registries of Confluent had no GUIDs before 8.0.
+        if rest.says_missing(answer.body) or any(key.namespace == "guid" for key in keys):
+            return True
+        raise RegistryError("it has no such path (404): is this the URL of a registry?")
+
+    def _failed(self, error: RegistryError) -> None:
+        self._failures += 1
+        if error.final or self._failures >= MOST_FAILURES:
+            self._given_up = True
+            self._problem(f"{error}; it is asked no more")
+
+    def _problem(self, text: str) -> None:
+        self.problems.append(f"registry {self.url}: {text}")
+
+
+def _told(answer: Answer) -> list[SaidIn]:
+    request = HttpHead("GET", answer.target, 0, {})
+    return rest.told_by(request, b"", answer.head, answer.body)
+
+
+# --- schemas as the cache keeps them
+
+
+def _stored(schema: Schema) -> dict[str, Any]:
+    return {
+        "format": schema.format,
+        "text": schema.text,
+        "keys": [list(each) for each in schema.keys],
+        "subjects": [list(each) for each in schema.subjects],
+        "references": [list(each) for each in schema.references],
+    }
+
+
+def _restored(kept: Any, url: str) -> Schema | None:
+    """Return a schema from the cache; None where it has another form."""
+    try:
+        keys = tuple(SchemaKey(space, value) for space, value in kept["keys"])
+        subjects = tuple((str(subject), int(version)) for subject, version in kept["subjects"])
+        references = tuple(Reference(str(n), str(s), int(v)) for n, s, v in kept["references"])
+        kind, text = kept["format"], kept["text"]
+        if kind not in ("avro", "protobuf", "json") or not isinstance(text, str):
+            return None
+        return Schema(kind, text, keys, subjects, references, "registry", url)
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,70 @@
+"""What registries answered, kept for other runs: a folder for each registry, a file for each
+schema. I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from kafkascope.analyzer.places import cache_home
+from kafkascope.captures.inputs.private import PrivateFile
+
+FOUND_SECONDS: Final = 24 * 3600.0
+"""Ids do not change their meaning, but registries of developers begin anew at 1."""
+MISSING_SECONDS: Final = 15 * 60.0
+MAX_FILE: Final = 32 << 20
+
+
+class RegistryCache:
+    """The answers of one registry. Without a folder of our own, it keeps nothing."""
+
+    def __init__(
+        self, url: str, folder: Path | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`folder`: in place of the user's."""
+        name = hashlib.sha256(url.encode()).hexdigest()[:32]
+        self.path: Final = (folder or cache_home()) / "registries" / name
+        self._clock: Final = clock
+        self._usable: bool | None = None
+
+    def get(self, name: str) -> Any:
+        """Return the value of a name, unless it is too old; None: there is none."""
+        try:
+            with self._file(name).open("rb") as file:
+                data = file.read(MAX_FILE + 1)
+            kept = orjson.loads(data)
+            age = self._clock() - kept["time"]
+            limit = MISSING_SECONDS if kept["value"] is False else FOUND_SECONDS
+            return kept["value"] if 0 <= age < limit else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep a value; False is one that was not found."""
+        if self._usable is None:
+            self._usable = self._made()
+        if self._usable:
+            try:
+                with PrivateFile(self._file(name)) as file:
+                    file.write(orjson.dumps({"time": self._clock(), "value": value}))
+            except OSError:
+                self._usable = False  # a full disk, say: it is a cache
+
+    def _file(self, name: str) -> Path:
+        # Names come from traffic.
+        return self.path / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
+
+    def _made(self) -> bool:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = self.path.lstat()
+        except OSError:
+            return False
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()

@@ -1,0 +1,265 @@
+"""One request to one schema registry: bounded in time and size, to the given host only. I/O.
+
+`http.client` from the standard library does: GET of small JSON, without a pool, cookies or proxies.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import socket
+import ssl
+import threading
+from typing import Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from kafkascope.analyzer.model import HttpHead
+
+CONNECT_SECONDS: Final = 5.0
+TOTAL_SECONDS: Final = 15.0
+"""Of one request with all redirects; a registry that sends a byte a second does not take longer."""
+MAX_ANSWER: Final = 10 << 20
+"""Bytes of an answer: a schema of 8 MB, with what JSON escapes."""
+MAX_REDIRECTS: Final = 3
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_PORTS: Final = {"http": 80, "https": 443}
+USER: Final = "KAFKASCOPE_REGISTRY_USER"
+PASSWORD: Final = "KAFKASCOPE_REGISTRY_PASSWORD"
+TOKEN: Final = "KAFKASCOPE_REGISTRY_TOKEN"
+"""Names of variables of the environment."""
+
+
+class RegistryError(Exception):
+    """A registry did not answer as one does; the text is a sentence without secrets."""
+
+    def __init__(self, text: str, *, final: bool = False) -> None:
+        """`final`: it would say the same to every request."""
+        super().__init__(text)
+        self.final: Final = final
+
+
+class Address(NamedTuple):
+    """Where a registry is."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """Without a slash at its end."""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}{self.path}"
+
+
+def address_of(url: str) -> Address:
+    """Return the address that a URL names; `ValueError` says what is wrong with it."""
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("this is no URL of a registry") from None
+    if "@" in parts.netloc:
+        # It would be in the history of shells and in our own sentences.
+        raise ValueError(
+            f"a registry's URL holds no user and password: set {USER} and {PASSWORD}, or {TOKEN}"
+        )
+    if parts.scheme not in _PORTS or not host:
+        raise ValueError(f'"{url}": a registry is http://HOST:PORT or https://HOST:PORT')
+    if parts.query or parts.fragment or not all("!" <= each <= "~" for each in url.strip()):
+        raise ValueError("a registry's URL is a host, a port and a path, in ASCII")
+    return Address(parts.scheme, host, port or _PORTS[parts.scheme], parts.path.rstrip("/"))
+
+
+def credentials() -> str | None:
+    """Return the value of the header that authenticates, from the environment."""
+    token, user = os.environ.get(TOKEN), os.environ.get(USER)
+    if token:
+        return f"Bearer {token}"
+    if user:
+        both = f"{user}:{os.environ.get(PASSWORD, '')}".encode()
+        return f"Basic {base64.b64encode(both).decode()}"
+    return None
+
+
+class Answer(NamedTuple):
+    """What a registry said."""
+
+    target: str
+    """Path and query that it was asked for, before any redirect."""
+    head: HttpHead
+    body: bytes
+
+
+class Asking:
+    """Sends GET requests to one registry, one at a time."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        authorization: str | None = None,
+        ca_file: str | None = None,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        """`ca_file`: certificates that the registry's is verified with, in place of the system's;
+        `OSError` where it cannot be read."""
+        self.address: Final = address
+        self._authorization: Final = authorization
+        self._seconds: Final = total_seconds
+        self._context: ssl.SSLContext | None = None
+        if address.scheme == "https":
+            self._context = ssl.create_default_context(cafile=ca_file)
+
+    def get(self, path: str) -> Answer:
+        """Return the answer to a request; `path`: of the host, quoted, with its query.
+
+        A thread asks, so that a resolver or a handshake that hangs ends with the time, too.
+        """
+        out: list[Answer | Exception] = []
+        line = _Line()
+
+        def ask() -> None:
+            try:
+                out.append(self._followed(path, line))
+            except Exception as error:  # handed over to who waits
+                out.append(error)
+
+        thread = threading.Thread(target=ask, name="registry", daemon=True)
+        thread.start()
+        thread.join(self._seconds)
+        if not out:
+            line.cut()
+            raise RegistryError(f"no answer within {self._seconds:g} s")
+        (found,) = out
+        if isinstance(found, Answer):
+            return found
+        raise _explained(found)
+
+    def _followed(self, target: str, line: _Line) -> Answer:
+        asked = target
+        for _ in range(MAX_REDIRECTS + 1):
+            head, body = self._once(target, line)
+            if head.status not in _REDIRECTS:
+                return Answer(asked, head, body)
+            target = self._redirected(target, head.headers.get("location", ""))
+        raise RegistryError("it redirects again and again")
+
+    def _redirected(self, target: str, location: str) -> str:
+        here = f"{self.address.scheme}://h:{self.address.port}"
+        try:
+            parts = urlsplit(urljoin(f"{here}{target}", location))
+            port = parts.port or _PORTS.get(parts.scheme)
+            relative = parts.hostname == "h" and not urlsplit(location).netloc
+        except ValueError:
+            raise RegistryError("it redirects to no URL") from None
+        same = relative or (parts.hostname or "").lower() == self.address.host.lower()
+        if not same or parts.scheme != self.address.scheme or port != self.address.port:
+            raise RegistryError("it redirects to another host, which is not asked", final=True)
+        return parts.path + (f"?{parts.query}" if parts.query else "")
+
+    def _once(self, target: str, line: _Line) -> tuple[HttpHead, bytes]:
+        raw = socket.create_connection((self.address.host, self.address.port), CONNECT_SECONDS)
+        line.hold(raw)
+        connection = http.client.HTTPConnection(self.address.host, self.address.port)
+        try:
+            if self._context is None:
+                connection.sock = raw
+            else:
+                # The handshake comes when there is something to cut.
+                secured = self._context.wrap_socket(
+                    raw, server_hostname=self.address.host, do_handshake_on_connect=False
+                )
+                connection.sock = secured
+                secured.do_handshake()
+            connection.request("GET", target, headers=self._headers())
+            with connection.getresponse() as response:
+                return self._read(response)
+        finally:
+            connection.close()
+            raw.close()
+            line.release()
+
+    def _read(self, response: http.client.HTTPResponse) -> tuple[HttpHead, bytes]:
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise RegistryError("its answer is packed, which nobody asked for")
+        body = response.read(MAX_ANSWER + 1)
+        if len(body) > MAX_ANSWER:
+            raise RegistryError(f"its answer has more than {MAX_ANSWER >> 20} MB")
+        if response.length:
+            raise RegistryError("its answer is cut short")
+        return HttpHead("", "", response.status, headers), body
+
+    def _headers(self) -> dict[str, str]:
+        headers = {
+            "Accept": "application/vnd.schemaregistry.v1+json, application/json, */*",
+            "Accept-Encoding": "identity",
+            "User-Agent": "kafkascope",
+            "Connection": "close",
+        }
+        if self._authorization is not None:
+            headers["Authorization"] = self._authorization
+        return headers
+
+
+class _Line:
+    """A second handle of the connection in use, by which another thread can end it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._handle: socket.socket | None = None
+        self._cut = False
+
+    def hold(self, connection: socket.socket) -> None:
+        """A connection is in use from now on."""
+        with self._lock:
+            self._handle = connection.dup()
+            if self._cut:
+                _shut(self._handle)
+
+    def release(self) -> None:
+        """No connection is in use."""
+        with self._lock:
+            if self._handle is not None:
+                self._handle.close()
+                self._handle = None
+
+    def cut(self) -> None:
+        """End the connection: whoever reads from it gets an error."""
+        with self._lock:
+            self._cut = True
+            if self._handle is not None:
+                _shut(self._handle)
+
+
+def _shut(handle: socket.socket) -> None:
+    try:
+        handle.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it is over already
+
+
+def _explained(error: Exception) -> Exception:
+    """Return the sentence for what went wrong; errors of ours as they are."""
+    match error:
+        case RegistryError():
+            return error
+        case ssl.SSLCertVerificationError():
+            why = f"its certificate is not trusted: {error.verify_message}"
+            return RegistryError(why, final=True)
+        case ssl.SSLError():
+            return RegistryError(f"TLS failed: {(error.reason or 'unknown').lower()}")
+        case socket.gaierror():
+            return RegistryError("its host name is not known", final=True)
+        case TimeoutError():
+            return RegistryError("no answer in time")
+        case OSError():
+            return RegistryError((error.strerror or "the connection failed").lower())
+        case http.client.HTTPException() | ValueError():
+            # A header of the environment with a line feed is a ValueError, too: it is not repeated.
+            return RegistryError("what it answers is no HTTP")
+        case _:
+            return error
