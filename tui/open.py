@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from kafkascope.analyzer.commands.options import reading_options
-from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.tui.showing import check_terminal
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.showing import Outcome
 
@@ -129,7 +131,7 @@ def open_(
         data = _keyboard(options.inputs)
     while True:
         # Before Textual loads: the reader reads meanwhile.
-        feed = _feed(options, live, data)
+        feed = _feed(options, live, data, _payloads(options))
         try:
             shown, hello = _show(feed, options, live, tour=tour, hello=hello, tab=tab), ""
         finally:
@@ -184,6 +186,13 @@ def tab_words(told: dict[str, Any]) -> list[str]:
         words += ["-d", text]
     for path in told["keylog"]:
         words += ["--keylog", path]
+    words += SchemaOptions(
+        told["schema_folders"],
+        told["assigned"],
+        told["registry"],
+        told["registry_ca"],
+        told["no_schemas"],
+    ).words()
     return [*words, "--", *told["inputs"]]
 
 
@@ -195,7 +204,9 @@ class Live(NamedTuple):
     save: str | None = None
 
 
-def _feed(options: ReadOptions, live: Live, data: int | None) -> Feed:
+def _feed(
+    options: ReadOptions, live: Live, data: int | None, payloads: Callable[[], Payloads | None]
+) -> Feed:
     from kafkascope.tui.data.feed import Feed
 
     return Feed(
@@ -207,7 +218,28 @@ def _feed(options: ReadOptions, live: Live, data: int | None) -> Feed:
         capture_filter=live.capture_filter,
         output=live.save,
         keylog=options.keylog,
+        payloads=payloads,
+        schema_words=options.schemas.words(),
     )
+
+
+def _payloads(options: ReadOptions) -> Callable[[], Payloads | None]:
+    """Return what makes the decoder of keys and values when one is first wanted; what the user says
+    of schemas is read now, while there is a terminal for what is wrong with it."""
+
+    @cache
+    def made(quiet: bool) -> Payloads | None:
+        from kafkascope.analyzer.reading.schemas import payloads_of
+
+        again = all(map(_can_be_read_twice, options.inputs))
+        # The reader has what comes through a pipe.
+        inputs = options.inputs if again else ()
+        return payloads_of(replace(options, inputs=inputs, quiet=quiet or options.quiet))
+
+    if options.schemas.words():
+        found = made(False)
+        return lambda: found
+    return lambda: made(True)
 
 
 def _keyboard(inputs: Sequence[str]) -> int | None:

@@ -102,7 +102,16 @@ def _print_text(
     row, exchange = pair
     context = reading.capture.context
     names, nodes = context.names, context.nodes
-    for line in exchange_lines(row, exchange, names, nodes, show_hex=show_hex, ranges=not whole):
+    lines = exchange_lines(
+        row,
+        exchange,
+        names,
+        nodes,
+        show_hex=show_hex,
+        ranges=not whole,
+        payloads=reading.payloads,
+    )
+    for line in lines:
         output.line(line)
 
 

@@ -82,6 +82,13 @@ class Payloads:
         """Return whether a key or value may name a schema, or the user named one."""
         return worth(data, headers) or (topic, side) in self.known.assigned
 
+    def ready(self, side: Side, data: bytes, headers: Sequence[Header]) -> bool:
+        """Return whether `decode` answers at once: every schema that it may want is known, or
+        nobody is left to ask for it."""
+        if not worth(data, headers):
+            return True
+        return all(self.known.settled(each.key) for each in candidates(side, data, headers))
+
     def decode(
         self, topic: str | None, side: Side, data: bytes | None, headers: Sequence[Header]
     ) -> Decoded | None:

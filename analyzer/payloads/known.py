@@ -190,6 +190,12 @@ class KnownSchemas:
         """Return whether a schema of an id is there, without asking anybody."""
         return bool(self._by_key.get(key))
 
+    def settled(self, key: SchemaKey) -> bool:
+        """Return whether `find` answers at once, without a registry or another look at the
+        capture."""
+        nobody = self._registry is None and self._complete is None
+        return nobody or key in self._asked or self.knows(key)
+
     def compiled(self, schema: Schema) -> Compiled:
         """Return a schema ready to decode; `PayloadError` where it cannot be."""
         key = schema.format, schema.text

@@ -110,6 +110,21 @@ class Piece(NamedTuple):
     pieces: tuple[Piece, ...] = ()
 
 
+UNREAD: Final = "not read"
+"""Type of a piece without a name that has what could not be read; others say behind `UNFIT` why."""
+UNFIT: Final = "does not fit"
+
+
+def is_mark(piece: Piece) -> bool:
+    """Return whether a piece introduces others, as a count or an index does: bytes, but no news."""
+    return not piece.name and not piece.pieces and not is_unread(piece)
+
+
+def is_unread(piece: Piece) -> bool:
+    """Return whether a piece is what could not be read."""
+    return not piece.name and (piece.type == UNREAD or piece.type.startswith(UNFIT))
+
+
 class Codec(Protocol):
     """A schema, ready to decode payloads of one type."""
 

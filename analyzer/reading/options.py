@@ -25,6 +25,19 @@ class SchemaOptions(NamedTuple):
     off: bool = False
     """Whether keys and values stay what they are."""
 
+    def words(self) -> list[str]:
+        """Return the options as a command line has them."""
+        words = []
+        for name, values in (
+            ("--schemas", self.folders),
+            ("--schema", self.assigned),
+            ("--registry", (self.registry,)),
+            ("--registry-ca", (self.ca,)),
+        ):
+            for value in values:
+                words += [] if value is None else [name, value]
+        return words + ["--no-schemas"] * self.off
+
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED, by_topic
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
@@ -30,6 +30,9 @@ from kafkascope.dissectors.registry import (
     response_header_version,
 )
 
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+
 SASL_TOKEN: Final = "SaslToken"
 MOST_TOPICS: Final = 20
 PREVIEW: Final = 64
@@ -44,13 +47,15 @@ def exchange_lines(
     *,
     show_hex: bool,
     ranges: bool = False,
+    payloads: Payloads | None = None,
 ) -> Iterator[str]:
     """All lines; secrets are masked. Topics and nodes by what is known of their ids. `ranges`: one
-    line for each API of an ApiVersions answer.
+    line for each API of an ApiVersions answer. `payloads`: decodes keys and values of records.
 
     Names come from traffic: what a terminal would obey is taken out.
     """
-    yield from map(safe, _lines(row, exchange, names, nodes, show_hex=show_hex, ranges=ranges))
+    lines = _lines(row, exchange, names, nodes, show_hex=show_hex, ranges=ranges, payloads=payloads)
+    yield from map(safe, lines)
 
 
 def _lines(
@@ -61,6 +66,7 @@ def _lines(
     *,
     show_hex: bool,
     ranges: bool,
+    payloads: Payloads | None,
 ) -> Iterator[str]:
     labels = Labels(names, nodes)
     yield from _title(row)
@@ -70,7 +76,9 @@ def _lines(
             continue
         yield ""
         yield _side_title(name, side.frame)
-        yield from _side(exchange, side, names, labels, show_hex=show_hex, ranges=ranges)
+        yield from _side(
+            exchange, side, names, labels, show_hex=show_hex, ranges=ranges, payloads=payloads
+        )
 
 
 def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
@@ -130,7 +138,12 @@ def _side_title(name: str, frame: Frame) -> str:
 
 
 def _inside(
-    exchange: Exchange, side: Request | Response, names: TopicNames, labels: Labels
+    exchange: Exchange,
+    side: Request | Response,
+    names: TopicNames,
+    labels: Labels,
+    payloads: Payloads | None,
+    show_bytes: bool,
 ) -> Callable[[Node, str], Iterator[str]]:
     """What stands below bytes fields: records with their topics, and embedded formats."""
     embedded = dict(embedded_of(exchange, side))
@@ -141,7 +154,7 @@ def _inside(
             field = next(fields, None) if node.value else None
             # The node's own bytes may be masked; checksums are of those on the wire.
             whole = node if field is None else replace(node, value=field.data)
-            yield from lines_inside(whole, field)
+            yield from lines_inside(whole, field, payloads, show_bytes=show_bytes)
         elif path in embedded:
             yield from embedded_lines(embedded[path], labels)
 
@@ -167,6 +180,7 @@ def _side(
     *,
     show_hex: bool,
     ranges: bool,
+    payloads: Payloads | None,
 ) -> Iterator[str]:
     payload = side.frame.payload
     if exchange.api == SASL_TOKEN:
@@ -175,7 +189,7 @@ def _side(
         if token is not None:
             yield from (f"  {line}" for line in embedded_lines(token))
         return
-    inside = _inside(exchange, side, names, labels)
+    inside = _inside(exchange, side, names, labels, payloads, show_hex)
     payload = _without_secrets(exchange, payload, names)
     text = TreeText(
         payload, show_hex=show_hex, mask=True, inside=inside, labels=labels, ranges=ranges

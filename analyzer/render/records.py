@@ -3,15 +3,17 @@ take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from itertools import chain, repeat
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.exchanges.records import RecordField
 from kafkascope.analyzer.render.values import internal_lines
 from kafkascope.analyzer.text import escaped
 from kafkascope.dissectors.codec.tree import Node
-from kafkascope.dissectors.embedded.internal import decode, without_secrets
+from kafkascope.dissectors.embedded.internal import decode, is_internal, without_secrets
 from kafkascope.dissectors.embedded.values import schema_id_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import (
@@ -22,17 +24,36 @@ from kafkascope.dissectors.records.records import (
     crc_ok,
     open_batch,
 )
+from kafkascope.dissectors.records.tree import record_nodes
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.analyzer.render.payloads import PayloadText
+
+_Places: TypeAlias = "Mapping[str, int]"
+"""Where the key and the value of a record begin."""
 
 BYTES_SHOWN: Final = 1 << 20
 """Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred
 megabytes is copied several times until it is printed."""
 HEADERS_SHOWN: Final = 10_000
+PREFIX: Final = 5
+"""Bytes of Schema Registry's framing."""
+NOTHING: Final[Mapping[Side, PayloadText]] = MappingProxyType({})
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def lines_inside(node: Node, field: RecordField | None = None) -> Iterator[str]:
+def lines_inside(
+    node: Node,
+    field: RecordField | None = None,
+    payloads: Payloads | None = None,
+    *,
+    show_bytes: bool = False,
+) -> Iterator[str]:
     """One line per batch, one per record; what is cut or damaged says so. `field` tells the topic,
-    so that Kafka's own records can say what they mean."""
+    so that Kafka's own records can say what they mean. `payloads` decodes keys and values, with
+    the bytes of each field when `show_bytes`, unless the batch is compressed."""
     data = bytes(node.value)
     at = node.end - len(data)
     try:
@@ -43,8 +64,11 @@ def lines_inside(node: Node, field: RecordField | None = None) -> Iterator[str]:
                 continue
             yield f"{_batch(data, each)} ({place})"
             opened = open_batch(data, each)
-            for record in opened.records:
-                yield from _record_lines(record, each, field)
+            places: Iterator[_Places] = repeat({})
+            if payloads is not None and show_bytes and not each.codec:
+                places = chain(_places(data, each, at), places)
+            for record, place_of in zip(opened.records, places, strict=False):
+                yield from _record_lines(record, each, field, payloads, place_of)
             if opened.error is not None:
                 yield f"  ! {opened.error.reason}"
     except DissectError as error:
@@ -70,21 +94,65 @@ def _batch(data: bytes, batch: Batch) -> str:
     return ", ".join(words)
 
 
-def _record_lines(record: Record, batch: Batch, field: RecordField | None) -> Iterator[str]:
+def _places(data: bytes, batch: Batch, at: int) -> Iterator[_Places]:
+    """Yield where key and value of each record of a batch begin. `at`: where `data` does."""
+    start, end = batch.at, batch.at + batch.size
+    for whole in record_nodes(data[start:end], 0, batch.size):
+        body = next((each for each in whole.children if each.name == "records"), None)
+        for record in [whole] if body is None else body.children:
+            yield {
+                child.name: at + start + child.end - len(child.value)
+                for child in record.children
+                if child.name in ("key", "value") and isinstance(child.value, bytes)
+            }
+
+
+def _record_lines(
+    record: Record,
+    batch: Batch,
+    field: RecordField | None,
+    payloads: Payloads | None,
+    places: _Places,
+) -> Iterator[str]:
     topic, topic_id = (None, None) if field is None else (field.topic, field.topic_id)
     found = decode(topic, record.key, record.value, topic_id=topic_id, control=batch.control)
-    if found is None:
-        yield f"  {_record(record)}"
+    if found is not None:
+        yield f"  {_record(record._replace(value=without_secrets(found, record.value)))}"
+        for line in internal_lines(found):
+            yield f"    {line}"
         return
-    yield f"  {_record(record._replace(value=without_secrets(found, record.value)))}"
-    for line in internal_lines(found):
-        yield f"    {line}"
+    texts: dict[Side, PayloadText] = {}
+    if payloads is not None and not batch.control and not is_internal(topic, topic_id):
+        texts = _decoded(record, topic, payloads, places)
+    yield f"  {_record(record, texts)}"
+    for text in texts.values():
+        for line in text.below:
+            yield f"    {line}"
 
 
-def _record(record: Record) -> str:
+def _decoded(
+    record: Record, topic: str | None, payloads: Payloads, places: _Places
+) -> dict[Side, PayloadText]:
+    """Return the texts of the key and the value, as far as a schema decodes them."""
+    from kafkascope.analyzer.render.payloads import payload_text
+
+    texts: dict[Side, PayloadText] = {}
+    sides: tuple[tuple[Side, bytes | None], ...] = (("key", record.key), ("value", record.value))
+    for side, data in sides:
+        if data is None or len(data) > BYTES_SHOWN:
+            continue
+        decoded = payloads.decode(topic, side, data, record.headers)
+        if decoded is not None:
+            raw = octets(data[PREFIX:] if schema_id_of(data) is not None else data)
+            texts[side] = payload_text(side, decoded, payloads, raw, data, places.get(side))
+    return texts
+
+
+def _record(record: Record, texts: Mapping[Side, PayloadText] = NOTHING) -> str:
     parts = [f"{record.offset}:", milliseconds(record.timestamp)]
-    parts.append(f"key {_framed(record.key)}")
-    parts.append(f"value {_framed(record.value)}")
+    for side, data in (("key", record.key), ("value", record.value)):
+        text = texts.get(side)  # type: ignore[call-overload]
+        parts.append(f"{side} {_framed(data) if text is None else text.on_line}")
     if record.headers:
         some = record.headers[:HEADERS_SHOWN]
         shown = [f"{name!r}: {_begun(value)}" for name, value in some]
@@ -99,7 +167,7 @@ def _framed(value: bytes | None) -> str:
     schema = None if value is None else schema_id_of(value)
     if value is None or schema is None:
         return _begun(value)
-    return f"(schema {schema}) {_begun(value[5:])}"
+    return f"(schema {schema}) {_begun(value[PREFIX:])}"
 
 
 def _begun(value: bytes | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from textual.command import CommandList
 
+from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 
@@ -20,9 +21,11 @@ class StillFeed:
     """A feed whose exchanges are all there already."""
 
     keylog: tuple[str, ...] = ()
+    schema_words: tuple[str, ...] = ()
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, payloads: Payloads | None = None) -> None:
         self.store = store
+        self.payloads = lambda: payloads
         store.progress.done = store.progress.indexed = True
 
     def poll(self, seconds: float) -> bool:
@@ -73,13 +76,14 @@ def run(
     size: tuple[int, int] = (160, 50),
     *,
     few: int = 0,
+    payloads: Payloads | None = None,
     **options: Any,
 ) -> None:
     """Show a store, and do something with it. `few`: exchanges up to which findings are counted
-    without being asked for."""
+    without being asked for. `payloads`: decodes keys and values."""
 
     async def main() -> None:
-        app = ScopeApp(StillFeed(store), "libraries.pcap", **options)
+        app = ScopeApp(StillFeed(store, payloads), "libraries.pcap", **options)
         app.findings.few = few
         async with app.run_test(size=size) as pilot:
             await idle(app, pilot)

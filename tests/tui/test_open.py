@@ -21,6 +21,8 @@ def test_a_key_log_that_is_not_there_is_told_before_the_screen_is_taken() -> Non
 def test_every_tab_gets_the_options_that_all_were_given() -> None:
     words = ["-Y", "api == Fetch", "-d", "tcp.port==9093,kafka", "--keylog", "a.keys"]
     words += ["--keylog", "env", "-t", "u", "--legs", "both", "--plain"]
+    words += ["--schemas", "a", "--schemas", "b", "--schema", "t:key=x.avsc", "--no-schemas"]
+    words += ["--registry", "http://localhost:8081", "--registry-ca", "ca.pem"]
     given = open_.make_context("open", [*words, "x.pcap"]).params
     again = open_.make_context("open", tab_words(given)[1:]).params
     assert {**again, "tab": False} == given

@@ -76,6 +76,7 @@ class InspectorController(Controller):
             self.shell.update_status()
             return
         store, notes, chosen = self.workspace.store, self.workspace.notes, self._chosen
+        payloads = self.workspace.feed.payloads
         mentions, pending = self.workspace.mentions, self.shell.findings_pending
 
         def hints() -> list[str]:
@@ -87,7 +88,8 @@ class InspectorController(Controller):
             exchange = store.exchange(number)
             if exchange is None:
                 raise NotKept(f"exchange {number} is no longer kept")
-            made = Document(exchange, store.session.context.names, hints, store.find)
+            names = store.session.context.names
+            made = Document(exchange, names, hints, store.find, payloads)
             made.tree(chosen or made.usual_tab())
             return made
 

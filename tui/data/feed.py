@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.spans import spans
@@ -18,6 +18,7 @@ from kafkascope.tui.data.indexer import STOP, messages
 from kafkascope.tui.process.tuning import grow_in_place
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.captures import Source
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.tui.data.store import Store
@@ -49,13 +50,19 @@ class Feed:
         output: str | None = None,
         keylog: Sequence[str] = (),
         limit: int = LIVE_ROWS,
+        payloads: Callable[[], Payloads | None] = lambda: None,
+        schema_words: Sequence[str] = (),
     ) -> None:
         """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
         capture there, with a BPF filter; `output`: a file for what is read without end.
-        `keylog`: paths of key logs. `limit`: rows that are kept of input without end."""
+        `keylog`: paths of key logs. `limit`: rows that are kept of input without end.
+        `payloads`: gives what decodes keys and values, asked in threads. `schema_words`: options
+        that say the same on a command line."""
         from tempfile import TemporaryFile
 
         self.keylog = tuple(keylog)
+        self.payloads = payloads
+        self.schema_words = tuple(schema_words)
 
         self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
         self._plaintext_file = TemporaryFile(buffering=0)  # noqa: SIM115

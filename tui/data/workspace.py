@@ -44,10 +44,11 @@ class Workspace:
 
     @property
     def input_name(self) -> str:
-        """The input, quoted for a command line, with its key logs."""
+        """The input, quoted for a command line, with its key logs and schemas."""
         words = [self.notes.input or self.name]
         for path in self.feed.keylog:
             words += ["--keylog", path]
+        words += self.feed.schema_words
         return shlex.join(words)
 
     @property

@@ -6,7 +6,7 @@ Lines are made when their parent is opened; arrays show a hundred elements and c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
@@ -24,10 +24,12 @@ from kafkascope.analyzer.render.tree import (
     shown,
 )
 from kafkascope.analyzer.render.values import embedded_lines
+from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Packet
 from kafkascope.dissectors.codec.tree import Node, annotate
 from kafkascope.dissectors.embedded import Embedded
+from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout, Slot
@@ -37,10 +39,12 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     response_header_version,
 )
-from kafkascope.tui.document.tree import Item, Space, Tree
+from kafkascope.tui.document.payloads import ONE, PayloadLines, headers_of
+from kafkascope.tui.document.tree import Item, Space, Tree, limited
 
-SHOWN: Final = 100
-"""Elements of an array that are shown at first."""
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+
 OPENED: Final = 40
 """Lines up to which a tree is opened at first."""
 TELLING: Final[tuple[str, ...]] = (
@@ -65,10 +69,13 @@ class Document:
         names: TopicNames,
         hints: Callable[[], Iterable[str]] = tuple,
         find: Callable[[set[int]], list[Packet]] | None = None,
+        payloads: Callable[[], Payloads | None] = lambda: None,
     ) -> None:
-        """`hints` makes more lines of the context; `find` reads packets again by their numbers."""
+        """`hints` makes more lines of the context; `find` reads packets again by their numbers;
+        `payloads` gives what decodes keys and values."""
         self.exchange = exchange
         self._names, self._hints, self._find = names, hints, find
+        self._payloads = payloads
         self._trees: dict[str, Tree] = {}
 
     def has(self, tab: str) -> bool:
@@ -90,12 +97,12 @@ class Document:
         exchange, names = self.exchange, self._names
         match tab:
             case "Request":
-                return _Side(exchange, exchange.request, names).tree("request")
+                return _Side(exchange, exchange.request, names, self._payloads()).tree("request")
             case "Response":
-                return _Side(exchange, exchange.response, names).tree("response")
+                return _Side(exchange, exchange.response, names, self._payloads()).tree("response")
             case "Records":
                 none = Item("", "no records", kind="note")
-                return Tree(list(_records(exchange, names)) or [none], [])
+                return Tree(list(_records(exchange, names, self._payloads())) or [none], [])
             case "Packets":
                 from kafkascope.tui.document.packets import packet_tree
 
@@ -123,7 +130,7 @@ def _context(exchange: Exchange, names: TopicNames, hints: Iterable[str]) -> lis
     return nested(lines)
 
 
-def _records(exchange: Exchange, names: TopicNames) -> Iterator[Item]:
+def _records(exchange: Exchange, names: TopicNames, payloads: Payloads | None) -> Iterator[Item]:
     for each in fields_of(exchange, names):
         topic = each.topic if each.topic is not None else "unknown topic"
         title = f"{topic}-{each.partition}"
@@ -133,7 +140,9 @@ def _records(exchange: Exchange, names: TopicNames) -> Iterator[Item]:
             continue
         node = Node("records", 0, len(each.data), clean)
         item = Item(title, f"{len(each.data)} bytes", open=True)
-        item.adopt(nested(list(lines_inside(node, each))))
+        with ONE:
+            lines = list(map(safe, lines_inside(node, each, payloads)))
+        item.adopt(nested(lines))
         yield item
 
 
@@ -160,13 +169,22 @@ class _Side:
     """Builds the tree of one message."""
 
     def __init__(
-        self, exchange: Exchange, side: Request | Response | None, names: TopicNames
+        self,
+        exchange: Exchange,
+        side: Request | Response | None,
+        names: TopicNames,
+        payloads: Payloads | None,
     ) -> None:
         self.exchange, self.side, self.names = exchange, side, names
+        self.payloads = payloads
+        self.fields = fields_of(exchange, names)
+        """The records fields that come next in the tree."""
         self.labels = Labels(names)
         self.spaces: list[Space] = []
         self.embedded: dict[str, Embedded] = {}
         self.data = b""
+        self.holds_payloads = False
+        """Whether there are keys and values to decode."""
         self.secret_spans: list[tuple[int, int]] = []
 
     def tree(self, prefix: str) -> Tree:
@@ -199,7 +217,7 @@ class _Side:
         roots += self._left(side, end, prefix)
         self._mask(space, side, end)
         _open_some(roots)
-        return Tree(roots, self.spaces)
+        return Tree(roots, self.spaces, slow=self.holds_payloads)
 
     def _without_secrets(self, payload: bytes) -> bytes:
         """Put stars in the place of secrets in Kafka's own records, such as SCRAM credentials."""
@@ -252,7 +270,7 @@ class _Side:
 
     def made(self, node: Node, path: str, beside: Any) -> list[Item]:
         wanted = [child for child in node.children if not is_noise(child)]
-        return _limited([self._item(child, path, beside) for child in wanted])
+        return limited([self._item(child, path, beside) for child in wanted])
 
     def _item(self, node: Node, around: str, beside: Any) -> Item:
         slot = node.slot
@@ -299,8 +317,9 @@ class _Side:
             item.value = f"{len(node.value)} bytes"
             start = node.end - len(node.value)
             unaligned = node.slot.name == "unaligned_records"
+            lines = self._payload_lines()
             item.make = lambda: [
-                self._record(each, 0)
+                self._record(each, 0, lines)
                 for each in record_nodes(self.data, start, node.end, unaligned=unaligned)
             ]
         else:
@@ -315,7 +334,18 @@ class _Side:
             self._spread(item.made, over)
         return items
 
-    def _record(self, node: Node, space: int) -> Item:
+    def _payload_lines(self) -> PayloadLines | None:
+        """Return what decodes keys and values of the next records field; None where they are not
+        decoded."""
+        field = next(self.fields, None)
+        if self.payloads is None or field is None or is_internal(field.topic, field.topic_id):
+            return None
+        self.holds_payloads = True
+        return PayloadLines(self.payloads, field.topic, self.spaces)
+
+    def _record(self, node: Node, space: int, lines: PayloadLines | None) -> Item:
+        """Return the line of a batch, a record or a part of it. `lines`: decodes keys and values,
+        where these are no markers of transactions."""
         value = node.value
         text = shown(value, full=False) if isinstance(value, bytes) or value is None else str(value)
         if value is None:
@@ -324,32 +354,41 @@ class _Side:
             text += self._named(node.slot, value, {})
         kind = "error" if node.name == "undecoded" or "(wrong)" in text else ""
         item = Item(node.name, text, node.start, node.end, space, kind=kind, raw=value)
+        if lines is not None and _is_control(node):
+            lines = None
         kids = [child for child in node.children if child.name not in ("length", "data")]
-        if kids:
-            item.make = lambda: _limited([self._record(child, space) for child in kids])
+        if lines is not None and node.name.startswith(("record[", "message")):
+            item.slow = lines.slow(node)
+            item.make = lambda: self._parts(node, kids, space, lines)
+        elif kids:
+            item.make = lambda: limited([self._record(child, space, lines) for child in kids])
         inside = node.inside
         if inside is not None:
 
             def expanded() -> list[Item]:
                 self.spaces.append(Space("Decompressed", inside.data))
                 number = len(self.spaces) - 1
-                return _limited([self._record(child, number) for child in inside.nodes])
+                return limited([self._record(child, number, lines) for child in inside.nodes])
 
             item.make = expanded
         return item
 
+    def _parts(self, record: Node, kids: list[Node], space: int, lines: PayloadLines) -> list[Item]:
+        """Return the lines of the parts of a record, its key and value decoded."""
+        headers = headers_of(record)
+        items = []
+        for child in kids:
+            item = self._record(child, space, lines)
+            if child.name in ("key", "value") and child.inside is None:
+                lines.describe(item, child, headers)
+            items.append(item)
+        return limited(items)
 
-def _limited(items: list[Item]) -> list[Item]:
-    return items if len(items) <= SHOWN else items[:SHOWN] + _folded(items[SHOWN:])
 
-
-def _folded(rest: list[Item]) -> list[Item]:
-    """Return a line that counts the rest and has it below."""
-    more = Item(
-        "", f"... {len(rest):,} more", rest[0].start, rest[-1].end, rest[0].space, kind="note"
-    )
-    more.adopt(_limited(rest))
-    return [more]
+def _is_control(node: Node) -> bool:
+    """Return whether a node is a batch of markers, which Kafka itself writes."""
+    attributes = next((each for each in node.children if each.name == "attributes"), None)
+    return node.name == "record_batch" and " control" in str(attributes and attributes.value)
 
 
 def _telling(node: Node, named: Callable[[Any, Any, Any], str]) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 TABS: Final = ("Request", "Response", "Records", "Context", "Packets")
+SHOWN: Final = 100
+"""Elements of an array that are shown at first."""
 HEAVY: Final = 4_096
 """Bytes of a line from which the lines below it are made in a thread: records may be compressed a
 thousandfold."""
@@ -42,6 +44,8 @@ class Item:
     parent: Item | None = None
     make: Callable[[], list[Item]] | None = None
     """Makes the children when they are first wanted."""
+    slow: bool = False
+    """Whether `make` may have to wait for somebody, whatever the number of bytes."""
     made: list[Item] = field(default_factory=list)
     """The lines below, as far as they are made; `children` makes the rest."""
 
@@ -53,7 +57,7 @@ class Item:
     @property
     def heavy(self) -> bool:
         """Whether the lines below may take long to make."""
-        return self.make is not None and self.end - self.start > HEAVY
+        return self.make is not None and (self.slow or self.end - self.start > HEAVY)
 
     @property
     def children(self) -> list[Item]:
@@ -78,11 +82,26 @@ class Item:
         return self.value or self.label
 
 
+def limited(items: list[Item]) -> list[Item]:
+    """Return the first lines, and one that counts the others and has them below."""
+    return items if len(items) <= SHOWN else items[:SHOWN] + _folded(items[SHOWN:])
+
+
+def _folded(rest: list[Item]) -> list[Item]:
+    more = Item(
+        "", f"... {len(rest):,} more", rest[0].start, rest[-1].end, rest[0].space, kind="note"
+    )
+    more.adopt(limited(rest))
+    return [more]
+
+
 class Tree:
     """Keeps the lines of a tab, and which are visible."""
 
-    def __init__(self, roots: list[Item], spaces: list[Space]) -> None:
+    def __init__(self, roots: list[Item], spaces: list[Space], *, slow: bool = False) -> None:
+        """`slow`: lines that are not made yet may be slow ones."""
         self.roots = roots
+        self._slow = slow
         self.spaces = spaces
         self.lines: list[Item] = []
         self.refresh()
@@ -118,7 +137,9 @@ class Tree:
         self.refresh()
 
     def any_heavy(self) -> bool:
-        """Return whether a line that is made has something heavy below it."""
+        """Return whether a line that is made has something heavy below it, or may have."""
+        if self._slow:
+            return True
         stack = list(self.roots)
         while stack:
             item = stack.pop()

@@ -30,12 +30,11 @@ from kafkascope.analyzer.payloads.avro.types import (
     shown,
     weight,
 )
-from kafkascope.analyzer.payloads.model import PayloadError, Piece
+from kafkascope.analyzer.payloads.model import UNREAD, PayloadError, Piece
 
 BRANCH: Final = "union branch"
 KEY: Final = "map key"
 BLOCK: Final = "block"
-UNREAD: Final = "not read"
 MARKS: Final = frozenset((BRANCH, KEY, BLOCK, UNREAD))
 """Types of pieces that are no values, all with an empty name."""
 

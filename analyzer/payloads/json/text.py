@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from kafkascope.analyzer.payloads.model import Exact, PayloadError, Piece, Value
+from kafkascope.analyzer.payloads.model import UNFIT, Exact, PayloadError, Piece, Value
 
 MAX_DEPTH: Final = 200
 """Arrays and objects inside of each other: what is deeper could not be written again."""
@@ -76,7 +76,7 @@ def explain(data: bytes) -> Piece:
             raise _Stop("surplus bytes", end, (piece,))
     except _Stop as stop:
         rest = data[stop.at :].decode("utf-8", "replace")
-        parts = (*stop.parts, Piece("", f"does not fit: {stop}", rest, stop.at, len(data)))
+        parts = (*stop.parts, Piece("", f"{UNFIT}: {stop}", rest, stop.at, len(data)))
         return Piece("", "", None, 0, len(data), parts)
     return piece._replace(begin=0, end=len(data))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.payloads.model import PayloadError, Piece, Value
+from kafkascope.analyzer.payloads.model import UNFIT, PayloadError, Piece, Value
 from kafkascope.analyzer.payloads.proto import forms
 from kafkascope.analyzer.payloads.proto.types import (
     FIXED32,
@@ -78,7 +78,7 @@ def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
         out = grouped(found)
         begin = out[-1].end if out else 0
         rest = forms.of_bytes(data[begin:])
-        out += (Piece("", f"does not fit: {place}{error.text}", rest, begin, end),)
+        out += (Piece("", f"{UNFIT}: {place}{error.text}", rest, begin, end),)
     return Piece("", message.full_name, None if out else {}, 0, end, out)
 
 

@@ -1,0 +1,107 @@
+"""Keys and values of records as lines: the fields that their schemas tell, each with its bytes."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.payloads.model import Piece, is_unread
+from kafkascope.analyzer.render.payloads import (
+    error_text,
+    has_places,
+    piece_text,
+    pieces_below,
+    schema_title,
+)
+from kafkascope.analyzer.text import escaped
+from kafkascope.tui.document.tree import Item, Space, limited
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.dissectors.codec.tree import Node
+    from kafkascope.dissectors.records.records import Header
+
+LONGEST: Final = 8 << 20
+"""Bytes of a key or value that is still decoded."""
+ONE: Final = threading.Lock()
+"""Who looks for a schema may have to read the capture: others wait, or they would not find it."""
+
+
+class PayloadLines:
+    """Makes the lines below the keys and values of one records field."""
+
+    def __init__(self, payloads: Payloads, topic: str | None, spaces: list[Space]) -> None:
+        """`spaces`: those of the tree; payloads that are compressed add one."""
+        self._payloads, self._topic, self._spaces = payloads, topic, spaces
+
+    def slow(self, record: Node) -> bool:
+        """Return whether decoding a record may mean to ask somebody for a schema."""
+        headers = headers_of(record)
+        return any(
+            isinstance(child.value, bytes)
+            and not self._payloads.ready(side_of(child), child.value, headers)
+            for child in record.children
+            if child.name in ("key", "value")
+        )
+
+    def describe(self, item: Item, node: Node, headers: list[Header]) -> None:
+        """Say on the line of a key or value how it was written, and put its fields below."""
+        data = node.value
+        if not isinstance(data, bytes) or len(data) > LONGEST:
+            return
+        with ONE:
+            decoded = self._payloads.decode(self._topic, side_of(node), data, headers)
+            if decoded is None:
+                return
+            whole = (
+                None if decoded.found is None else decoded.found.codec.explain(decoded.found.data)
+            )
+        item.value = f"{schema_title(decoded)} {item.value}"
+        start = node.end - len(data)
+        if decoded.error is not None:
+            at = min(start + decoded.error.offset, item.end)
+            text = error_text(decoded.error)
+            item.adopt([Item("", f"! {text}", at, item.end, item.space, kind="error")])
+        if decoded.found is None or whole is None:
+            return
+        space, start = item.space, start + decoded.found.at
+        if not has_places(decoded, data):
+            self._spaces.append(Space("Unpacked", decoded.found.data))
+            space, start = len(self._spaces) - 1, 0
+        if whole.pieces:
+            item.adopt(limited([_line(each, start, space) for each in pieces_below(whole)]))
+        elif decoded.error is None:
+            item.adopt([_line(whole, start, space)])
+
+
+def headers_of(record: Node) -> list[Header]:
+    """Return the headers of a record."""
+    found: list[Header] = []
+    for child in record.children:
+        if child.name.startswith("header["):
+            name, value = child.children
+            found.append((name.value, value.value))
+    return found
+
+
+def side_of(node: Node) -> Side:
+    """Return which part of its record a node is."""
+    return "key" if node.name == "key" else "value"
+
+
+def _line(piece: Piece, start: int, space: int) -> Item:
+    value = piece.value
+    item = Item(
+        escaped(piece.name),
+        piece_text(piece),
+        start + piece.begin,
+        start + piece.end,
+        space,
+        kind="error" if is_unread(piece) else "",
+        raw=value if isinstance(value, str) else None,
+    )
+    below = pieces_below(piece)
+    if below:
+        item.make = lambda: limited([_line(each, start, space) for each in below])
+    return item
