@@ -1,0 +1,154 @@
+"""Keys and values by their schemas in the tree of an exchange, with their bytes."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from typing import Any
+
+import orjson
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.tree import record_nodes
+from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.document.document import Document
+from kafkascope.tui.document.payloads import PayloadLines, headers_of
+from kafkascope.tui.document.tree import Item, Space, Tree
+from tests.analyzer.schema_samples import capture, folder
+from tests.tui.pilots import idle, run, text_of
+
+CITY = orjson.dumps(
+    {"type": "record", "name": "geo.City", "fields": [{"name": "name", "type": "string"}]}
+).decode()
+GUID = "00112233-4455-6677-8899-aabbccddeeff"
+
+
+@pytest.fixture(scope="module")
+def store() -> Store:
+    read = open_capture([capture("avro-registry")])
+    found = Store(read.source.read, read.context)
+    for exchange in read.exchanges():
+        found.add(exchange)
+    return found
+
+
+def payloads(name: str = "avro-registry") -> Payloads:
+    return Payloads(KnownSchemas(folder(name)))
+
+
+def tree_of(store: Store, number: int, with_: Payloads | None) -> Tree:
+    exchange = store.exchange(number)
+    assert exchange is not None
+    return Document(exchange, store.session.context.names, payloads=lambda: with_).tree("Request")
+
+
+def below(item: Item) -> list[Item]:
+    return [item, *(each for child in item.children for each in below(child))]
+
+
+def test_fields_stand_below_their_value_with_their_bytes(store: Store) -> None:
+    tree = tree_of(store, 5, payloads())
+    tree.set_all(True)
+    record = next(line for line in tree.lines if line.label == "record[0]")
+    key, value = (
+        next(item for item in record.children if item.label == name) for name in ("key", "value")
+    )
+    assert key.value.startswith("(avro shop.OrderKey, schema 1) ")
+    assert [item.label for item in key.children] == ["region", "number"]
+    fields = {item.label: item for item in value.children}
+    data = tree.spaces[0].data
+    name = fields["id"]
+    assert name.value == '"63234d15-819a-52cc-aee1-87049dc48755"'
+    assert data[name.start : name.end] == b"\x48" + name.value.strip('"').encode()
+    assert data[fields["gift"].start : fields["gift"].end] == b"\1"
+    # A byte of the hex pane leads to its field.
+    assert tree.find(0, name.start + 3) is name
+
+
+def test_no_schemas_no_fields(store: Store) -> None:
+    tree = tree_of(store, 5, None)
+    tree.set_all(True)
+    assert not any("shop.Order" in line.value for line in tree.lines)
+
+
+def test_a_schema_that_somebody_has_to_be_asked_for_is_looked_up_in_the_thread(
+    store: Store,
+) -> None:
+    asked: list[tuple[SchemaKey, str]] = []
+    known = {key: each for each in folder("avro-registry") for key in each.keys}
+
+    def registry(key: SchemaKey) -> Schema | None:
+        asked.append((key, threading.current_thread().name))
+        return known.get(key)
+
+    async def steps(app: ScopeApp, pilot: Any) -> None:
+        row = app.workspace.session.index_of(5)
+        assert row is not None
+        app.list.move_to(row)
+        await idle(app, pilot)
+        app.inspector.show_tab("Request")
+        await idle(app, pilot)
+        app.detail.focus()
+        assert not asked
+        await pilot.press("Z")
+        await idle(app, pilot)
+        lines = app.detail.tree_.lines
+        item = next(line for line in lines if line.label == "region")
+        app.detail.select(item)
+        app.inspector.light_bytes()
+        await pilot.pause()
+        assert 'region "US"' in text_of(app)
+        assert app.hex.span == (item.start, item.end)
+
+    run(store, steps, payloads=Payloads(KnownSchemas((), registry=registry)))
+    assert asked
+    assert threading.main_thread().name not in {thread for _, thread in asked}
+
+
+def test_a_record_waits_closed_while_its_schema_is_not_there(store: Store) -> None:
+    tree = tree_of(store, 5, Payloads(KnownSchemas((), registry=lambda key: None)))
+    assert tree.any_heavy()
+    tree.set_all(True)
+    record = next(line for line in tree.lines if line.label == "record[0]")
+    error = next(line for line in below(record) if line.kind == "error")
+    assert error.value == "! unknown-schema: no schema with id 1 is known"
+    assert not tree_of(store, 6, payloads("bad-schemas")).roots[0].heavy
+
+
+def test_what_was_compressed_in_a_value_has_bytes_of_its_own() -> None:
+    plain = b"\x08Bern"
+    value = bytes((3, 5)) + bytes.fromhex(GUID.replace("-", "")) + zlib.compress(plain)
+    data = encode_batch([Record(0, 1, None, value, ())])
+    known = KnownSchemas([Schema("avro", CITY, (SchemaKey("guid", GUID),))])
+    (batch,) = record_nodes(data, 0, len(data))
+    record = batch.children[-1].children[0]
+    spaces = [Space("Wire", data)]
+    lines = PayloadLines(Payloads(known), "cities", spaces)
+    node = next(child for child in record.children if child.name == "value")
+    item = Item("value", "", node.start, node.end)
+    lines.describe(item, node, headers_of(record))
+    (name,) = item.children
+    assert (name.label, name.value) == ("name", '"Bern"')
+    assert spaces[name.space].data[name.start : name.end] == plain
+
+
+def test_a_schema_in_a_header_is_found() -> None:
+    header = ("__value_schema_id", b"\0" + struct.pack(">i", 9))
+    data = encode_batch([Record(0, 1, None, b"\x08Bern", (header,))])
+    known = KnownSchemas([Schema("avro", CITY, (SchemaKey("id", 9),))])
+    (batch,) = record_nodes(data, 0, len(data))
+    record = batch.children[-1].children[0]
+    lines = PayloadLines(Payloads(known), "cities", [Space("Wire", data)])
+    node = next(child for child in record.children if child.name == "value")
+    item = Item("value", "", node.start, node.end)
+    lines.describe(item, node, headers_of(record))
+    assert [(each.label, each.value) for each in item.children] == [("name", '"Bern"')]
+    assert data[item.children[0].start : item.children[0].end] == b"\x08Bern"
