@@ -232,8 +232,8 @@ def _payloads(options: ReadOptions) -> Callable[[], Payloads | None]:
         from kafkascope.analyzer.reading.schemas import payloads_of
 
         again = all(map(_can_be_read_twice, options.inputs))
-        # The reader has what comes through a pipe.
-        inputs = options.inputs if again else ()
+        # What comes through a pipe is the reader's, and gone.
+        inputs = options.inputs if again and options.inputs else ("-",)
         return payloads_of(replace(options, inputs=inputs, quiet=quiet or options.quiet))
 
     if options.schemas.words():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -18,8 +18,12 @@ from kafkascope.analyzer.render.tree import text_of
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import columns_taken, safe
 from kafkascope.analyzer.transform.compared import compared
+from kafkascope.analyzer.transform.decoded import decoder
 from kafkascope.analyzer.transform.profiles import Profile, contrasts
 from kafkascope.dissectors.registry import api_named
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
 
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
 DIFFERENT: Final = 1
@@ -162,14 +166,14 @@ def _exchanges(
     strict: bool,
     show_hex: bool,
 ) -> int:
-    (one, bad), (two, worse) = (_told(options, side) for side in (left, right))
+    (one, bad, ours), (two, worse, theirs) = (_told(options, side) for side in (left, right))
     if one is None or two is None:
         missing = left if one is None else right
         say(f"there is no exchange {missing.number} in {missing.path}")
         return bad or worse or 2
     different = False
     with Output(options) as output:
-        for line in compared(one[1], two[1], sides, strict, show_hex):
+        for line in compared(one[1], two[1], sides, strict, show_hex, decoder(ours, theirs)):
             different = True
             if options.form in ("json", "jsonl"):
                 output.json_line({"schema": "difference/1", **line})
@@ -183,9 +187,11 @@ def _exchanges(
     return bad or worse or int(different)
 
 
-def _told(options: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int]:
+def _told(options: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int, Payloads | None]:
+    """Return the exchange of a side, the exit code, and what decodes its records."""
     with Reading(replace(options, inputs=(side.path,))) as reading:
+        payloads = reading.payloads
         for row, exchange in reading.rows():
             if row.number == side.number:
-                return (row, exchange), 0
-        return None, reading.finish(tls=False)
+                return (row, exchange), 0, payloads
+        return None, reading.finish(tls=False), None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.model import Exchange, Request, Response
-from kafkascope.analyzer.transform.diff import differences
+from kafkascope.analyzer.transform.diff import Decode, differences
 from kafkascope.dissectors.codec.tree import Node, annotate
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
 
@@ -15,9 +15,14 @@ OCTETS: Final = 16
 
 
 def compared(
-    a: Exchange, b: Exchange, sides: tuple[str, ...], strict: bool, show_hex: bool
+    a: Exchange,
+    b: Exchange,
+    sides: tuple[str, ...],
+    strict: bool,
+    show_hex: bool,
+    decode: Decode | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """What differs, the head first."""
+    """What differs, the head first. `decode`: for keys and values of records."""
     for name in ("api", "api_version", "client_id", "state", "correlation_id"):
         one, two = getattr(a, name), getattr(b, name)
         if one != two and (strict or name != "correlation_id"):
@@ -25,7 +30,7 @@ def compared(
     if a.api_key != b.api_key:
         return
     for side in sides:
-        yield from _messages(side, getattr(a, side), getattr(b, side), strict, show_hex)
+        yield from _messages(side, getattr(a, side), getattr(b, side), strict, show_hex, decode)
 
 
 def _messages(
@@ -34,6 +39,7 @@ def _messages(
     b: Request | Response | None,
     strict: bool,
     show_hex: bool,
+    decode: Decode | None,
 ) -> Iterator[dict[str, Any]]:
     if a is None or b is None or a.decoded is None or b.decoded is None:
         words = tuple(
@@ -48,7 +54,8 @@ def _messages(
     spans: tuple[Any, Any] = (None, None)
     if show_hex:
         spans = _octets_of(a), _octets_of(b)
-    for each in differences(one.layout, bodies[0], two.layout, bodies[1], strict=strict):
+    found = differences(one.layout, bodies[0], two.layout, bodies[1], strict=strict, decode=decode)
+    for each in found:
         line = {"side": side, "path": each.path, "left": each.left, "right": each.right}
         if show_hex and "records[" not in each.path:
             line["left_bytes"] = spans[0](each.left_place)

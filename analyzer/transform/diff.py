@@ -6,7 +6,7 @@ Used by `kafkascope diff`, by replay (is the answer the same?) and by fixtures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
@@ -19,6 +19,13 @@ DifferenceKind: TypeAlias = Literal["changed", "left only", "right only"]
 
 ValuePath: TypeAlias = tuple[str | int, ...]
 """Names of fields and indexes of elements, from the outermost in."""
+
+
+Decode: TypeAlias = (
+    "Callable[[str | None, str, tuple[Record, Record]], Iterable[tuple[str, Any, Any]] | None]"
+)
+"""(topic, "key" or "value", two records) -> path, left and right of each field that differs; None
+where not both can be decoded, or where nothing but their bytes differs."""
 
 
 class Difference(NamedTuple):
@@ -45,13 +52,18 @@ class _At(NamedTuple):
     path: str = ""
     left: ValuePath = ()
     right: ValuePath = ()
+    decode: Decode | None = None
+    """Decodes keys and values of records."""
+    topic: str | None = None
+    """That the walk is inside of."""
 
     def field(self, name: str) -> _At:
         path = f"{self.path}.{name}" if self.path else name
-        return _At(path, (*self.left, name), (*self.right, name))
+        return self._replace(path=path, left=(*self.left, name), right=(*self.right, name))
 
     def element(self, label: object, left: int, right: int) -> _At:
-        return _At(f"{self.path}[{label}]", (*self.left, left), (*self.right, right))
+        path = f"{self.path}[{label}]"
+        return self._replace(path=path, left=(*self.left, left), right=(*self.right, right))
 
     def found(
         self,
@@ -69,15 +81,22 @@ class _At(NamedTuple):
 
 
 def differences(
-    left: Layout, left_body: Body, right: Layout, right_body: Body, *, strict: bool = False
+    left: Layout,
+    left_body: Body,
+    right: Layout,
+    right_body: Body,
+    *,
+    strict: bool = False,
+    decode: Decode | None = None,
 ) -> list[Difference]:
     """Where two bodies differ, in the order of the left one.
 
     The layouts may be two versions of one message: a field that one of them lacks counts when it
     holds something else than its default. Volatile values (times, throttle, session and member
-    ids) count with `strict` only.
+    ids) count with `strict` only. Keys and values of records that `decode` reads on both sides are
+    compared field by field.
     """
-    found = _structs(left.body, left_body, right.body, right_body, _At())
+    found = _structs(left.body, left_body, right.body, right_body, _At(decode=decode))
     return [each for each in found if strict or not each.volatile]
 
 
@@ -86,6 +105,8 @@ def _structs(
 ) -> Iterator[Difference]:
     rights = {slot.name: slot for slot in (*right.slots, *right.tags)}
     for slot in (*left.slots, *left.tags):
+        if slot.field.entity == "topicName" and isinstance(name := a[slot.name], str):
+            at = at._replace(topic=name)
         here = at.field(slot.name)
         other = rights.pop(slot.name, None)
         if other is not None:
@@ -110,7 +131,7 @@ def _values(slot: Slot, left: Wire, a: Any, right: Wire, b: Any, at: _At) -> Ite
         yield from _arrays(slot, left.element, a, right.element, b, at)
     elif a != b:
         if isinstance(left, BytesWire) and left.records:
-            for where, one, other, changes in record_differences(a, b):
+            for where, one, other, changes in record_differences(a, b, at.decode, at.topic):
                 yield at.found(_kind(one, other), one, other, None, where, changes)
         else:
             yield at.found("changed", a, b, slot)
@@ -212,7 +233,9 @@ class RecordDifference(NamedTuple):
     """Offsets and times: two logs of the same records differ in them."""
 
 
-def record_differences(left: bytes, right: bytes) -> Iterator[RecordDifference]:
+def record_differences(
+    left: bytes, right: bytes, decode: Decode | None = None, topic: str | None = None
+) -> Iterator[RecordDifference]:
     """Record by record; when one side cannot be read, that and nothing more."""
     one, bad = _records(left)
     two, worse = _records(right)
@@ -228,7 +251,15 @@ def record_differences(left: bytes, right: bytes) -> Iterator[RecordDifference]:
         here = f"[{index}]"
         for name in ("key", "value", "headers"):
             was, now = getattr(a, name), getattr(b, name)
-            if was != now:
+            if was == now:
+                continue
+            inner = None
+            if decode is not None and name != "headers":
+                inner = decode(topic, name, (a, b))
+            if inner is not None:
+                for path, one, other in inner:
+                    yield RecordDifference(f"{here}.{name}{path}", one, other, False)
+            else:
                 yield RecordDifference(f"{here}.{name}", _short(was), _short(now), False)
         for name in ("offset", "timestamp"):
             if (was := getattr(a, name)) != (now := getattr(b, name)):

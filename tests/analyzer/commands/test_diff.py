@@ -8,6 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.diff import diff
+from tests.analyzer import schema_samples
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LEFT, RIGHT = str(SAMPLES / "librdkafka.pcap"), str(SAMPLES / "kafka-python.pcap")
@@ -55,6 +56,22 @@ def test_two_exchanges():
     found = {json.loads(line)["path"]: json.loads(line) for line in lines}
     assert (found["api_version"]["left"], found["api_version"]["right"]) == (16, 12)
     assert run(f"{LEFT}#34", f"{LEFT}#34")[0] == 0
+
+
+def test_keys_and_values_are_compared_by_their_fields():
+    path = str(schema_samples.capture("avro-registry"))
+    pair = f"{path}#5", f"{path}#6"
+    found = {}
+    for line in map(json.loads, run(*pair, "--json")[1].splitlines()):
+        found[line["path"].partition("partition_data[0].")[2]] = (line["left"], line["right"])
+    assert found["records[0].key.region"] == ("US", "AP")
+    assert found["records[0].value.amount"] == ("-50.00", "149.90")
+    assert found["records[0].value schema"] == ("id 2", "id 3")
+    assert not any(path in found for path in ("records[0].value", "records[0].value.digest.base64"))
+    code, text = run(*pair, "--no-schemas")
+    assert code == 1
+    assert "records[0].value\n" in text
+    assert "amount" not in text
 
 
 def test_wrong_use():

@@ -1,0 +1,167 @@
+"""Schemas, and values that are decoded with them, are values: with redaction no word of either
+leaves. Schemas come over HTTP and in a registry's own topic, words stand in names, docs, defaults
+and values."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.captures.build import Composer
+from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.tui.cli import main
+from tests.analyzer.unique_words import START, Filler, leaks, leaks_of_capture
+from tests.analyzer.wire import request, response
+
+BROKER, REGISTRY = Endpoint("192.0.2.77", 9092), Endpoint("192.0.2.78", 8081)
+
+ALL = ("--per-version", "10")
+"""Fixtures of all messages, not one for each shape."""
+
+
+def avro(filler: Filler, **defaults: Any) -> str:
+    """A schema full of words."""
+    field = {"name": filler.word(), "type": "string", "doc": filler.word(), **defaults}
+    record = {"type": "record", "name": filler.word(), "doc": filler.word(), "fields": [field]}
+    return orjson.dumps(record).decode()
+
+
+def encoded(number: int, word: str) -> bytes:
+    return struct.pack(">bi", 0, number) + bytes([2 * len(word)]) + word.encode()
+
+
+def http(first: str, body: dict[str, Any]) -> bytes:
+    data = orjson.dumps(body)
+    kind = "application/vnd.schemaregistry.v1+json"
+    head = f"{first}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+def produced(topic: str, rows: list[Record], codec: int) -> tuple[bytes, bytes]:
+    records = encode_batch(rows, codec=codec)
+    topics = [{"name": topic, "partition_data": [{"index": 0, "records": records}]}]
+    answer = [{"name": topic, "partition_responses": [{"index": 0, "base_offset": 0}]}]
+    for partition in answer[0]["partition_responses"]:  # type: ignore[union-attr]
+        partition |= {"error_code": 0, "log_append_time_ms": -1, "log_start_offset": 0}  # type: ignore
+    return request("Produce", 7, 1, topic_data=topics), response("Produce", 7, 1, responses=answer)
+
+
+@pytest.fixture(scope="module", params=[0, 4])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("schemas") / "qz999998k.pcapng", codec=request.param)
+
+
+class Made:
+    """A capture, and the words of its values."""
+
+    def __init__(self, path: Path, *, codec: int) -> None:
+        self.path, self.codec = path, codec
+        filler = Filler()
+        subject, topic = f"{filler.word()}-value", filler.word()
+        over_http = avro(filler, default=filler.word())
+        in_topic = avro(filler, default=filler.word())
+        before = filler.count
+        said = {"subject": subject, "version": 1, "id": 8, "schema": in_topic, "deleted": False}
+        known = Record(
+            0,
+            1000,
+            orjson.dumps({"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}),
+            orjson.dumps(said),
+            (),
+        )
+        in_header = struct.pack(">q", 7)
+        word = filler.word()
+        rows = [
+            Record(0, 1000, encoded(7, filler.word()), encoded(8, filler.word()), ()),
+            Record(
+                1,
+                1001,
+                None,
+                bytes([2 * len(word)]) + word.encode(),
+                (("apicurio.value.globalId", in_header), ("other", filler.word().encode())),
+            ),
+        ]
+        self.key = f"qz{before + 2:06}k".encode()
+        self.values = [f"qz{n:06}k".encode() for n in (before + 1, before + 3, before + 4)]
+        asked = http(f"POST /subjects/{subject}/versions HTTP/1.1", {"schema": over_http})
+        talks = [
+            (REGISTRY, asked, http("HTTP/1.1 200 OK", {"id": 7})),
+            (BROKER, *produced("_schemas", [known], codec)),
+            (BROKER, *produced(topic, rows, codec)),
+        ]
+        time_ns = START
+        with path.open("wb") as file:
+            writer = PcapngWriter(file)
+            writer.interface("")
+            for number, (end, ask, answer) in enumerate(talks):
+                composer = Composer(Endpoint("93.184.216.34", 40_000 + number), end)
+                for packet in [*composer.open(), *composer.send(0, ask), *composer.send(1, answer)]:
+                    time_ns += 1_000_000
+                    writer.packet(packet, time_ns)
+
+
+def run(*words: str) -> bytes:
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code == 0, result.output
+    return result.stdout_bytes
+
+
+def test_the_capture_has_its_own_schemas_and_values(made: Made) -> None:
+    lines = [orjson.loads(line) for line in run("records", str(made.path), "--json").splitlines()]
+    decoded = [orjson.dumps(line.get("value_decoded")) for line in lines]
+    assert leaks(b"".join(decoded))
+    assert any(line.get("key_decoded") for line in lines)
+    assert {line["value_schema"]["source"] for line in lines if "value_schema" in line} == {
+        "capture"
+    }
+
+
+def test_no_word_is_left_in_a_cut(made: Made, tmp_path: Path) -> None:
+    target = tmp_path / "cut.pcapng"
+    run("cut", str(made.path), "--anonymize", "-o", str(target))
+    assert leaks_of_capture(target) == []
+    shown = run("show", str(target), "-Y", "api == Produce", "--all")
+    shown += run("records", str(target), "--json")
+    assert b"records" in shown
+    assert leaks(shown) == []
+
+
+@pytest.mark.parametrize("level", ["values", "keys", "all"])
+def test_no_word_that_has_to_go_is_left_in_fixtures(made: Made, tmp_path: Path, level: str) -> None:
+    folder, lines = tmp_path / "made", tmp_path / "made.jsonl"
+    for target in (folder, lines):
+        run("fixture", str(made.path), *ALL, "--redact", level, "-o", str(target))
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 2
+    for path in (*files, lines):
+        found = leaks(path.read_bytes())
+        if level == "all":
+            assert found == [], path.name
+        assert not set(made.values) & set(found)
+        assert level == "values" or made.key not in found
+
+
+def test_fixtures_that_are_not_redacted_have_the_words(made: Made, tmp_path: Path) -> None:
+    target = tmp_path / "made.jsonl"
+    run("fixture", str(made.path), *ALL, "--redact", "none", "-o", str(target))
+    found = set(leaks(target.read_bytes()))
+    assert found
+    # Only where they can be read without being decompressed.
+    assert made.codec or {*made.values, made.key} <= found
+
+
+@pytest.mark.parametrize("suffix", ["html", "md"])
+def test_no_word_is_left_in_a_report(made: Made, tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"report.{suffix}"
+    run("report", str(made.path), "--redact", "all", "-o", str(target))
+    text = target.read_bytes().replace(b"\\", b"")
+    assert b"4 exchanges" in text
+    assert leaks(text) == []
