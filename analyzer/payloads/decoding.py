@@ -82,6 +82,21 @@ class Payloads:
         """Return whether a key or value may name a schema, or the user named one."""
         return worth(data, headers) or (topic, side) in self.known.assigned
 
+    def named(
+        self, side: Side, data: bytes | None, headers: Sequence[Header]
+    ) -> tuple[SchemaKey, Schema | None] | None:
+        """Return which schema a key or value names, by its framing alone, and the schema where it
+        is known already; asks nobody."""
+        if data is None or not worth(data, headers):
+            return None
+        found = candidates(side, data, headers)
+        each = next((each for each in found if self.known.knows(each.key)), None)
+        each = each or plausible(found, len(data), self.known.spaces)
+        if each is None:
+            return None
+        schemas = self.known.find(each.key) if self.known.knows(each.key) else []
+        return each.key, schemas[0] if schemas else None
+
     def ready(self, side: Side, data: bytes, headers: Sequence[Header]) -> bool:
         """Return whether `decode` answers at once: every schema that it may want is known, or
         nobody is left to ask for it."""

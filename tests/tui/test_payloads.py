@@ -22,6 +22,7 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.document.document import Document
 from kafkascope.tui.document.payloads import PayloadLines, headers_of
 from kafkascope.tui.document.tree import Item, Space, Tree
+from kafkascope.tui.screens.record_keys import RecordKeys
 from tests.analyzer.schema_samples import capture, folder
 from tests.tui.pilots import idle, run, text_of
 
@@ -138,6 +139,25 @@ def test_what_was_compressed_in_a_value_has_bytes_of_its_own() -> None:
     (name,) = item.children
     assert (name.label, name.value) == ("name", '"Bern"')
     assert spaces[name.space].data[name.start : name.end] == plain
+
+
+def test_the_keys_of_a_topic_say_by_which_schemas_they_are_written(store: Store) -> None:
+    keys = RecordKeys(store, "orders", 'topic == "orders"', payloads())
+    while not keys.over:
+        keys.advance(0.05)
+    said = ["".join(text for text, _ in line) for line in keys.lines()]
+    named = [" ".join(line.split()) for line in said if "schema" in line]
+    assert "keys by avro schema 1 38 orders-key" in named
+    assert sum(keys.schemas.values()) == 2 * keys.records
+    # Nobody is asked for what only counts.
+    asked: list[SchemaKey] = []
+    strange = Payloads(KnownSchemas((), registry=lambda key: asked.append(key)))  # type: ignore
+    other = RecordKeys(store, "orders", 'topic == "orders"', strange)
+    while not other.over:
+        other.advance(0.05)
+    assert other.schemas == keys.schemas
+    assert not asked
+    assert any("keys by    schema 1 " in "".join(t for t, _ in line) for line in other.lines())
 
 
 def test_a_schema_in_a_header_is_found() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.exchanges.records import RecordField, fields_of
 from kafkascope.analyzer.render.cells import size
+from kafkascope.analyzer.render.payloads import key_text
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import cut, padded, safe
 from kafkascope.captures.errors import CaptureError
@@ -19,9 +20,16 @@ from kafkascope.tui.data.view import View
 from kafkascope.tui.screens.charts import bar
 from kafkascope.tui.screens.sheet import Spans
 
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.analyzer.payloads.model import SchemaKey
+    from kafkascope.dissectors.records.records import Record
+
 ENOUGH: Final = 20_000
 """Records that are counted; the rest is left unread."""
 MOST_KEYS: Final = 50_000
+MOST_SCHEMAS: Final = 1_000
 TOP: Final = 12
 SHOWN: Final = 28
 """Characters of a key that are shown."""
@@ -30,7 +38,13 @@ SHOWN: Final = 28
 class RecordKeys:
     """Counts records in slices, so that keys never wait."""
 
-    def __init__(self, store: Store, topic: str, filter_text: str) -> None:
+    def __init__(
+        self, store: Store, topic: str, filter_text: str, payloads: Payloads | None = None
+    ) -> None:
+        """`payloads`: knows the schemas that keys and values name."""
+        self._payloads = payloads
+        self.schemas: Counter[tuple[Side, SchemaKey]] = Counter()
+        """How many keys and values name which schema; `MOST_SCHEMAS` of them."""
         self.store = store
         self.topic = topic
         self.view = View(store, f"({filter_text}) and records > 0")
@@ -75,8 +89,45 @@ class RecordKeys:
                 self.unread += opened.error is not None
                 for record in opened.records:
                     self._count(record.key, record.value, field.partition)
+                    if self._payloads is not None:
+                        self._named(self._payloads, record)
         except DissectError:
             self.unread += 1
+
+    def _named(self, payloads: Payloads, record: Record) -> None:
+        sides: tuple[tuple[Side, bytes | None], ...]
+        sides = (("key", record.key), ("value", record.value))
+        for side, data in sides:
+            found = payloads.named(side, data, record.headers)
+            if found is None:
+                continue
+            place = side, found[0]
+            if place in self.schemas or len(self.schemas) < MOST_SCHEMAS:
+                self.schemas[place] += 1
+
+    def _schema_lines(self) -> list[Spans]:
+        """Return a line for each schema that keys and values name, with its subjects as far as
+        they are known by now."""
+        if self._payloads is None:
+            return []
+        out: list[Spans] = []
+        for (side, key), count in self.schemas.most_common(TOP):
+            known = self._payloads.known
+            schema = known.find(key)[0] if known.knows(key) else None
+            names = dict.fromkeys(name for name, _ in schema.subjects) if schema else {}
+            form = f"{schema.format} " if schema else ""
+            text = f"{form}schema {key_text(key)}"
+            out.append(
+                [
+                    (f"{side + 's by':<10} ", "dim"),
+                    (padded(safe(text), SHOWN), "label"),
+                    (f"{count:>7,}  ", ""),
+                    (cut(safe(", ".join(names)), 2 * SHOWN), "dim"),
+                ]
+            )
+        if len(self.schemas) > TOP:
+            out.append([(f"... {len(self.schemas) - TOP} more schemas", "dim")])
+        return out
 
     def _count(self, key: bytes | None, value: bytes | None, partition: int) -> None:
         self.records += 1
@@ -115,6 +166,7 @@ class RecordKeys:
                         (f"p50 {size(p50)}   p99 {size(p99)}   max {size(sizes.most)}", ""),
                     ]
                 )
+        out += self._schema_lines()
         moved = sum(len(places) > 1 for places in self.partitions.values())
         if moved:
             text = f"{moved:,} key{'s' * (moved != 1)} went to more than one partition"

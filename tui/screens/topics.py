@@ -33,7 +33,7 @@ class TopicsBoard(ChartedBoard):
     HELP = (
         "Topics with what was written and read in this capture, by whom, how full batches were and "
         "how they were compressed. Partitions shows the share of each, which tells a hot one; "
-        "Leaders what clients were told. A name with ? is the beginning of a topic's id."
+        "Leaders what clients were told; Keys also by which schemas they are written. A name with ? is the beginning of a topic's id."
     )
 
     def __init__(self, host: Host) -> None:
@@ -79,7 +79,9 @@ class TopicsBoard(ChartedBoard):
 
     def _keys_of(self, topic: str) -> RecordKeys:
         if self._keys is None or self._keys.topic != topic:
-            self._keys = RecordKeys(self.host.store, topic, evidence.of_topic({"topic": topic}))
+            wanted = evidence.of_topic({"topic": topic})
+            payloads = self.host.workspace.feed.payloads()
+            self._keys = RecordKeys(self.host.store, topic, wanted, payloads)
             self._keys.advance(SLICE)
         return self._keys
 
