@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,9 @@ from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 from kafkascope.analyzer.render.exchange import exchange_lines
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.describe import describe
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
 MAX_NUMBERS: Final = 1_000_000
@@ -51,17 +54,18 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
         Output(options) as output,
     ):
         first = True
+        payloads = reading.payloads
         for pair in reading.rows():
             number = pair[0].number
             if numbers and number not in missing:
                 continue
             missing.discard(number)
             if options.form in ("json", "jsonl"):
-                _print_json(pair, reading, output)
+                _print_json(pair, reading, output, payloads)
             else:
                 if not first:
                     output.line("")
-                _print_text(pair, reading, output, show_hex, whole)
+                _print_text(pair, reading, output, payloads, show_hex, whole)
                 if packets:
                     output.line("")
                     _print_packets(pair, reading, output)
@@ -91,13 +95,20 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
     return inputs[:end], numbers
 
 
-def _print_json(pair: RowAndExchange, reading: Reading, output: Output) -> None:
+def _print_json(
+    pair: RowAndExchange, reading: Reading, output: Output, payloads: Payloads | None
+) -> None:
     row, exchange = pair
-    output.json_lines(full_line(row, exchange, reading.capture.context.names, [], reading.payloads))
+    output.json_lines(full_line(row, exchange, reading.capture.context.names, [], payloads))
 
 
 def _print_text(
-    pair: RowAndExchange, reading: Reading, output: Output, show_hex: bool, whole: bool
+    pair: RowAndExchange,
+    reading: Reading,
+    output: Output,
+    payloads: Payloads | None,
+    show_hex: bool,
+    whole: bool,
 ) -> None:
     row, exchange = pair
     context = reading.capture.context
@@ -109,7 +120,7 @@ def _print_text(
         nodes,
         show_hex=show_hex,
         ranges=not whole,
-        payloads=reading.payloads,
+        payloads=payloads,
     )
     for line in lines:
         output.line(line)

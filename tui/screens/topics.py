@@ -33,7 +33,8 @@ class TopicsBoard(ChartedBoard):
     HELP = (
         "Topics with what was written and read in this capture, by whom, how full batches were and "
         "how they were compressed. Partitions shows the share of each, which tells a hot one; "
-        "Leaders what clients were told; Keys also by which schemas they are written. A name with ? is the beginning of a topic's id."
+        "Leaders what clients were told; Keys also which schemas keys and values name. A name with "
+        "? is the beginning of a topic's id."
     )
 
     def __init__(self, host: Host) -> None:
