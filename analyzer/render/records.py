@@ -24,7 +24,6 @@ from kafkascope.dissectors.records.records import (
     crc_ok,
     open_batch,
 )
-from kafkascope.dissectors.records.tree import record_nodes
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -96,6 +95,8 @@ def _batch(data: bytes, batch: Batch) -> str:
 
 def _places(data: bytes, batch: Batch, at: int) -> Iterator[_Places]:
     """Yield where key and value of each record of a batch begin. `at`: where `data` does."""
+    from kafkascope.dissectors.records.tree import record_nodes
+
     start, end = batch.at, batch.at + batch.size
     for whole in record_nodes(data[start:end], 0, batch.size):
         body = next((each for each in whole.children if each.name == "records"), None)

@@ -100,6 +100,9 @@ class Live:
         self.left: list[Exchange] = list(capture.exchanges())
         self.let = 0
 
+    def payloads(self) -> None:
+        """No schemas."""
+
     def poll(self, seconds: float) -> bool:
         grew, self.let = self.let, 0
         for exchange in self.left[:grew]:
