@@ -173,6 +173,9 @@ class Payloads:
         if schema.format == "protobuf" and each.typed:
             selector, skip = _type_of(each)
             at, data = at + skip, data[skip:]
+        if schema.format == "avro" and not each.confluent:
+            # Confluent's serializers write values of the schema "bytes" without their length.
+            selector = "avro"
         if each.json and schema.format == "avro":
             codec: Codec = compiled.json_codec()  # type: ignore[attr-defined]
         else:

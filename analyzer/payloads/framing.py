@@ -48,6 +48,12 @@ class Candidate(NamedTuple):
     json: bool = False
     """Whether Avro is written as JSON."""
 
+    @property
+    def confluent(self) -> bool:
+        """Whether the form is one of Confluent's."""
+        space = self.key.namespace
+        return space == "id" or (space == "guid" and self.at == 0)
+
 
 def worth(data: bytes | None, headers: Sequence[Header]) -> bool:
     """Return whether `candidates` could find anything: cheap, for records without schemas."""

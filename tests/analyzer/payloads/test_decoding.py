@@ -1,5 +1,6 @@
 """Keys and values with the schemas that are known: which is taken, what is said where none fits."""
 
+import base64
 import json
 from typing import Any
 
@@ -99,6 +100,15 @@ def test_a_single_object_of_avro_is_found_by_its_fingerprint() -> None:
 
     data = b"\xc3\1" + fingerprint(POINT).to_bytes(8, "little") + b"\2"
     assert decode(KnownSchemas([avro(POINT, 7)]), data).value == {"x": 1}
+
+
+def test_confluent_writes_bytes_without_their_length_and_nobody_else_does() -> None:
+    known = KnownSchemas(
+        [Schema("avro", '"bytes"', (SchemaKey("id", 7), SchemaKey("globalId", 8)))]
+    )
+    shown = {"base64": base64.b64encode(b"ab").decode()}
+    assert decode(known, b"\0\0\0\0\7ab").value == shown
+    assert decode(known, b"\0\0\0\0\x08\4ab").value == shown
 
 
 def test_a_schema_that_the_user_gave_serves_values_without_an_id() -> None:
