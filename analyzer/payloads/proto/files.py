@@ -140,7 +140,9 @@ class _Loading:
         content = proto.SerializeToString(deterministic=True)
         if content in self._same:
             return self._same[content]
-        name = proto.name = f"{len(self._protos)}.proto"
+        # protobuf's own JSON form goes by the names of its own files.
+        name = path if path in WELL_KNOWN else f"{len(self._protos)}.proto"
+        proto.name = name
         self._same[content] = name
         self._protos[name] = proto
         self._shown[name] = path
