@@ -12,20 +12,27 @@ from urllib.parse import urldefrag, urljoin
 
 from kafkascope.analyzer.payloads.json import changes
 from kafkascope.analyzer.payloads.json import text as json_text
-from kafkascope.analyzer.payloads.json.keywords import Budget, Exhausted, Patterns, counted
+from kafkascope.analyzer.payloads.json.budget import Budget, Exhausted, Patterns
+from kafkascope.analyzer.payloads.json.keywords import counted
 from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
 
 MAX_TEXT: Final = 8 << 20
 """Characters of a schema with all that it refers to."""
 
-MAX_STEPS_OF_SCHEMA: Final = 300_000
-"""Keywords applied when a schema is checked by that of its draft: some two seconds."""
+MAX_STEPS_OF_SCHEMA: Final = 120_000
+"""Keywords applied when a schema is checked by that of its draft; each costs some 20 us."""
 
 MAX_STEPS: Final = 30_000
-"""Keywords applied to a small value: some tenth of a second."""
+"""Keywords applied to a small value: less than a second."""
 
 STEPS_PER_BYTE: Final = 4
 """More of them for larger values."""
+
+MAX_STEPS_OF_VALUE: Final = 400_000
+"""The most of them for any value: some seconds."""
+
+MAX_FAILURES: Final = 3
+"""Values that took too many steps, before a schema is given up."""
 
 
 def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> CompiledJson:
@@ -153,7 +160,7 @@ class JsonCodec:
         self._schema = schema
         self._budget = Budget()
         self._patterns = Patterns(self._budget)
-        self._failed: PayloadError | None = None
+        self._failures = 0
         try:
             self._validator = self._made(documents)
         except _of_libraries() as error:
@@ -168,7 +175,7 @@ class JsonCodec:
         said = self._schema.get("$schema") if isinstance(self._schema, dict) else None
         known = isinstance(said, str)
         draft = validators.validator_for(self._schema if known else {}, default=Draft7Validator)
-        self._budget.left = MAX_STEPS_OF_SCHEMA
+        self._budget.start(MAX_STEPS_OF_SCHEMA)
         checking = counted(draft, self._budget, Patterns(self._budget))
         error = next(checking(draft.META_SCHEMA, registry=REGISTRY).iter_errors(self._schema), None)
         if error is not None:
@@ -243,18 +250,15 @@ class JsonCodec:
         """Return why a value does not fit; None if it does."""
         from jsonschema.exceptions import best_match
 
-        if self._failed is not None:
-            raise self._failed
-        self._budget.left = MAX_STEPS + STEPS_PER_BYTE * size
+        if self._failures >= MAX_FAILURES:
+            raise PayloadError("bad-schema", "the schema took too many steps before")
+        self._budget.start(min(MAX_STEPS + STEPS_PER_BYTE * size, MAX_STEPS_OF_VALUE))
         try:
             error = next(self._validator.iter_errors(value), None)
             return error and best_match(iter([error]))
         except _of_libraries() as wrong:
-            failed = _bad_schema(wrong)
-            if isinstance(wrong, Exhausted | RecursionError):
-                # It would cost as much for the next value.
-                self._failed = failed
-            raise failed from None
+            self._failures += isinstance(wrong, Exhausted)
+            raise _bad_schema(wrong) from None
 
 
 _MOST_NUMBERS: Final = 100
@@ -294,7 +298,7 @@ def _bad_schema(error: Exception) -> PayloadError:
     if isinstance(error, Exhausted):
         return PayloadError("bad-schema", "the schema takes too many steps")
     if isinstance(error, RecursionError):
-        return PayloadError("bad-schema", "the schema refers to itself without an end")
+        return PayloadError("bad-schema", "schema or value refer to themselves, or nest too deep")
     ref = getattr(error, "ref", None)
     if isinstance(ref, str):
         return PayloadError("bad-schema", f"no schema has the address {ref[:200]}")

@@ -26,6 +26,7 @@ _LONG_NUMBER: Final = re.compile(rb"[0-9.]{16}|[eE][+-]?[0-9]{3}")
 """A double holds any number of 15 digits and of two digits in its exponent."""
 
 NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _STRING: Final = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\.)*"', re.DOTALL)
 _PLAIN: Final = re.compile(rb"-?[0-9][0-9.eE+-]*|true|false|null")
@@ -54,13 +55,28 @@ def parse(data: bytes) -> tuple[Value, Value]:
 def dump(value: Value) -> bytes:
     """Return the text of a value of `parse`; `Exact` text becomes a number again."""
     try:
+        # orjson writes null for NaN.
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
         try:
             return orjson.dumps(value, default=_fragment, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
         except TypeError:
             # Halves of surrogate pairs are escaped, which orjson does not do.
-            return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+            if _SURROGATE.search(text) is None or _has_exact(value):
+                raise
+            return text.encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise PayloadError("does-not-fit", f"no JSON value: {error!s:.100}") from None
+
+
+def _has_exact(value: Value) -> bool:
+    stack = [value]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, Exact):
+            return True
+        if isinstance(each, dict | list):
+            stack.extend(each.values() if isinstance(each, dict) else each)
+    return False
 
 
 def explain(data: bytes) -> Piece:
@@ -187,7 +203,7 @@ def _check_depth(data: bytes, value: Value) -> None:
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [
             each
             for one in level
