@@ -12,8 +12,7 @@ from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.filter.bind import fields_of
 from kafkascope.analyzer.filter.fields import MARKS
-from kafkascope.analyzer.filter.known import Known
-from kafkascope.analyzer.filter.language import compile_filter
+from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
@@ -84,7 +83,7 @@ def cut(
         known = marks_of(options.inputs)
     except BadMarks as error:
         raise click.UsageError(str(error)) from None
-    if known is None and fields_of(compile_filter(options.filter_text, Known()).bound) & MARKS:
+    if known is None and fields_of(bind(options.filter_text)) & MARKS:
         raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
     comments = known.comments if known is not None and not anonymize else None
     with Reading(options, spool=True, known=known) as reading:

@@ -12,7 +12,7 @@ from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY, asks_connections, selected
-from kafkascope.analyzer.filter.language import compile_filter
+from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.filter.values import duration
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
@@ -168,7 +168,7 @@ def connections(options: ReadOptions, by: str) -> int:
     A filter of conn, client.ip, client.port, broker, broker.ip, broker.port, ip and port selects
     connections. Any other one selects exchanges: connections without any are left out then.
     """
-    bound = compile_filter(options.filter_text).bound
+    bound = bind(options.filter_text)
     parts = options.begin or options.end or options.count
     if bound is not None and asks_connections(bound) and not parts:
         options = replace(options, filter_text="")

@@ -6,10 +6,12 @@ the bound filter.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.filter import paths as filter_paths
+from kafkascope.analyzer.filter.decoded.literals import Typed, typed
 from kafkascope.analyzer.filter.errors import FilterError, nearest
 from kafkascope.analyzer.filter.fields import WIRESHARK, Cost, Field, all_names, field_named
 from kafkascope.analyzer.filter.regex import Regex, RegexError
@@ -27,15 +29,19 @@ from kafkascope.analyzer.filter.syntax import (
     parse,
 )
 from kafkascope.analyzer.filter.values import CONVERT, Loose, Nearest
+from kafkascope.analyzer.payloads import paths as payload_paths
 
 Relation = Literal["==", "!=", ">", "<", ">=", "<=", "contains", "matches", "in"]
 Scope = Literal["has", "any", "all", "none"]
 
 TEXTUAL: Final = frozenset(
-    {"string", "api", "error", "state", "address", "uuid", "body", "bytes", "release"}
+    {"string", "api", "error", "state", "address", "uuid", "body", "bytes", "release", "value"}
 )
 """Types that `contains` and `matches` treat as text."""
 UNORDERED: Final = frozenset({"bool", "state", "uuid"})
+_DECODED: Final = re.compile(
+    r"(?:kafka\.)?(record\.(?:key|value))\.(.+)", re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Test:
 
     field: Field
     path: filter_paths.Path
-    """For a generic field the side and the steps; else empty."""
+    """For a generic field the side (or `record.key`, `record.value`) and the steps; else empty."""
     scope: Scope
     relation: Relation = "=="
     value: Any = None
@@ -107,7 +113,8 @@ def cost(bound: Bound) -> Cost:
 
 def fields_of(bound: Bound | None) -> set[str]:
     """Return the fields that a filter names; `request.`, `response.` and `body.` stand for any
-    field of a body, `summary` for a string alone."""
+    field of a body, `record.key.` and `record.value.` for any of a decoded key or value, `summary`
+    for a string alone."""
     match bound:
         case None:
             return set()
@@ -126,6 +133,8 @@ def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
     field = field_named(name)
     if field is not None:
         return field, ()
+    if decoded := _DECODED.fullmatch(name):
+        return _of_decoded(decoded[1].lower(), decoded[2])
     plain = name.lower().removeprefix("kafka.")
     side, dot, rest = plain.partition(".")
     if not dot and plain in WIRESHARK:
@@ -143,6 +152,16 @@ def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
     if bare not in known:
         return None
     return Field(plain, "body", "b", ", ".join(sorted(known[bare])), ""), (side, *path)
+
+
+def _of_decoded(whose: str, rest: str) -> tuple[Field, filter_paths.Path] | None:
+    """Return the field of a path into decoded keys or values, whose names no declaration has."""
+    try:
+        steps = payload_paths.split(rest)
+    except ValueError:
+        return None
+    doc = f"a field of decoded {whose.rpartition('.')[2]}s"
+    return Field(f"{whose}.{rest}", "value", "b", doc, "", told_by="schemas"), (whose, *steps)
 
 
 def unknown_field(name: str, text: str, at: int) -> FilterError:
@@ -178,6 +197,16 @@ def fits(value: Loose, field: Field) -> None:
         raise ValueError("true or false is wanted")
 
 
+def _alike(first: Any, last: Any) -> bool:
+    """Return whether both ends of a range about decoded values have a kind in common."""
+    if not isinstance(first, Typed):
+        return True
+    kinds = ("number", "text", "moment")
+    return any(
+        getattr(first, kind) is not None and getattr(last, kind) is not None for kind in kinds
+    )
+
+
 class _Binder:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -211,6 +240,8 @@ class _Binder:
 
     def convert(self, field: Field, value: Value) -> Any:
         try:
+            if field.type == "value":
+                return typed(value.text, value.quoted)
             converted = CONVERT[field.type](value.text)
             if isinstance(converted, Loose):
                 fits(converted, field)
@@ -231,7 +262,7 @@ class _Binder:
             if field.type in UNORDERED:
                 raise self.error(low, f"{field.name} has no order, so no range")
             last = self.convert(field, high)
-            if type(first) is not type(last):
+            if type(first) is not type(last) or not _alike(first, last):
                 raise self.error(high, "both ends of a range are of one kind")
             pairs.append((first, last))
         return Test(field, path, name.quantifier or "any", "in", tuple(pairs))

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias, assert_never
 
 from kafkascope.analyzer.filter.bind import Relation, Test
+from kafkascope.analyzer.filter.decoded import comparing
+from kafkascope.analyzer.filter.decoded.literals import Typed
 from kafkascope.analyzer.filter.values import (
     Clock,
     Instant,
@@ -45,6 +47,8 @@ def check_of(test: Test) -> Check:
 
 
 def _between(kind: str, low: Any, high: Any) -> Check:
+    if isinstance(low, Typed):
+        return comparing.between(low, high)
     above, below = _one(kind, ">=", low), _one(kind, "<=", high)
     if isinstance(high, Instant | Clock):
         last = high.ns + high.span - 1
@@ -53,6 +57,12 @@ def _between(kind: str, low: Any, high: Any) -> Check:
 
 
 def _one(kind: str, relation: Relation, wanted: Any) -> Check:
+    if kind == "value":
+        if relation == "contains":
+            return comparing.containing(wanted)
+        if relation == "matches":
+            return comparing.matching(wanted)
+        return comparing.compared(relation, wanted)
     if relation == "contains":
         if kind in ("body", "bytes"):
             return _body_contains(wanted)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
 from kafkascope.analyzer.filter.errors import FilterError, nearest
@@ -20,6 +20,7 @@ from kafkascope.analyzer.filter.fields import COLUMNS, COST_WORDS, FIELDS, WIRES
 from kafkascope.analyzer.filter.lexer import Token, tokens
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
 from kafkascope.analyzer.model import STATES
+from kafkascope.analyzer.payloads.model import Reason
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
@@ -80,7 +81,9 @@ def complete(
         current = None
     begin = cursor if current is None else current.at
     end = max(cursor, _end_of_word(text, begin, cursor, current))
-    typed = "" if current is None else text[begin:cursor].strip('"')
+    typed = "" if current is None else text[begin:cursor]
+    if current is not None and current.kind == "string":
+        typed = typed.strip('"')
     items = tuple(_items(place, field, depth, typed, values, findings))[:MOST]
     error = None
     try:
@@ -117,7 +120,11 @@ def _tokens_before(text: str, cursor: int) -> list[Token]:
         if head[at : at + 1] == "=":
             found.append(Token("op", "=", at, 1))
         elif at < len(head) and (head[at] == '"' or head[at : at + 2].lower() == 'r"'):
-            found.append(Token("string", head[at:].strip('"'), at, len(head) - at))
+            if found and found[-1].text.endswith(".") and _touches(found[-1], at):
+                at = found.pop().at  # A step of a path: record.value."user
+                found.append(Token("word", head[at:], at, len(head) - at))
+            else:
+                found.append(Token("string", head[at:].strip('"'), at, len(head) - at))
         return found
 
 
@@ -170,7 +177,7 @@ def _items(
     place: Place, name: str, depth: int, typed: str, values: Seen, findings: Iterable[str]
 ) -> Iterator[Item]:
     if place == "field":
-        yield from _fields(typed)
+        yield from _fields(typed, values)
         return
     found = resolve(name) if name else None
     field = None if found is None else found[0]
@@ -210,15 +217,21 @@ def ranked(typed: str, names: Iterable[str]) -> list[str]:
     return found
 
 
-def _fields(typed: str) -> Iterator[Item]:
+def _fields(typed: str, values: Seen) -> Iterator[Item]:
     front = "kafka." if typed.lower().startswith("kafka.") else ""
     typed = typed[len(front) :]
+    for whose in ("record.key.", "record.value."):
+        if typed.lower().startswith(whose):
+            for path in ranked(typed[len(whose) :], values(whose)):
+                yield Item(f"{front}{whose}{path}", "field", "value, decodes: seen here")
+            return
     side, dot, rest = typed.partition(".")
     inside = dot and side.lower() in ("request", "response", "body")
     hints = {field.name: f"{field.type}, {COST_WORDS[field.cost]}: {field.doc}" for field in FIELDS}
     others = {alias: f"also {field.name}" for field in FIELDS for alias in field.aliases}
     others |= {name: f"also body.{path}" for name, path in WIRESHARK.items()}
     others |= dict.fromkeys(("request.", "response.", "body."), "any field of a body")
+    others |= dict.fromkeys(("record.key.", "record.value."), "any field decoded by schema")
     others |= {"not": "turns it round", "any": "one value", "all": "all values"}
     if typed:
         # Other names only once they are begun: they would hide the usual ones.
@@ -303,6 +316,8 @@ def _known(field: Field) -> Iterator[str]:
             yield from reversed(RELEASES)
     if field.name == "finding.severity":
         yield from ("error", "warning", "note", "chat")
+    if field.name == "schema.error":
+        yield from get_args(Reason)
     if field.name == "codec":
         yield from ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -33,6 +33,7 @@ Type = Literal[
     "uuid",
     "body",
     "bytes",
+    "value",
 ]
 Cost = Literal["i", "s", "b"]
 
@@ -61,6 +62,7 @@ TYPES: Final[dict[Type, str]] = {
     "uuid": "an id as Kafka prints it: 22 characters",
     "body": "a value of the field's own type",
     "bytes": "text, or bytes as 0a:ff",
+    "value": "by the decoded value's own type: 12, 1.50, true, text, 2026-11-20T12:03:07Z",
 }
 
 
@@ -81,12 +83,14 @@ Teller = Literal[
     "decoding",
     "notes",
     "findings",
+    "schemas",
 ]
 """Source of a field: the place of the exchange among others, its connection, the TLS around that,
 what its client said of itself when it connected, the head of the request, the request with its
 body, that there is a response, the body of the response, either body, record batches of either (for
 Produce, with the response), the bytes, how it ended, what could be decoded, the user's notes, the
-findings of `check`. An input that lacks the source refuses the field."""
+findings of `check`, what keys and values say by their schemas. An input that lacks the source
+refuses the field."""
 
 
 class Field(NamedTuple):
@@ -529,6 +533,38 @@ _OTHERS: Final[tuple[Field, ...]] = (
         read=message.record_sizes,
     ),
     Field(
+        "schema.id",
+        "value",
+        "b",
+        "ids of the schemas that its keys and values name",
+        "schema.id == 17",
+        told_by="schemas",
+    ),
+    Field(
+        "schema.subject",
+        "string",
+        "b",
+        "subjects of these schemas",
+        "schema.subject == orders-value",
+        told_by="schemas",
+    ),
+    Field(
+        "schema.type",
+        "string",
+        "b",
+        "names of the records, messages or titles of these schemas",
+        "schema.type == shop.Order",
+        told_by="schemas",
+    ),
+    Field(
+        "schema.error",
+        "string",
+        "b",
+        "why keys and values could not be decoded by their schemas",
+        "schema.error == unknown-schema",
+        told_by="schemas",
+    ),
+    Field(
         "wire",
         "bytes",
         "b",
@@ -641,6 +677,22 @@ PATHS: Final = (
         "fields of that name on any level of either body; Wireshark's names lead there, too",
         "body.session_timeout_ms < 10000",
     ),
+    Field(
+        "record.value.<path>",
+        "value",
+        "b",
+        "any field of its values that are decoded by schema, arrays looked through",
+        'record.value.amount > 100 or record.value."user-id" == 5',
+        told_by="schemas",
+    ),
+    Field(
+        "record.key.<path>",
+        "value",
+        "b",
+        "the same of its keys",
+        'record.key.id == "x"',
+        told_by="schemas",
+    ),
 )
 
 WIRESHARK: Final[dict[str, str]] = {
@@ -726,6 +778,8 @@ MARKS: Final = told_by("notes")
 """Fields of the notes that the terminal UI keeps beside a capture."""
 FOUND: Final = told_by("findings")
 """Fields that are known only at the end of a capture."""
+DECODED: Final = told_by("schemas") | {"record.key.", "record.value."}
+"""Fields that only schemas tell; the last two stand for any path."""
 NOTED: Final = MARKS | FOUND
 """Fields that only a `Known` has values for; without one, nothing is marked."""
 
@@ -733,6 +787,8 @@ NOTED: Final = MARKS | FOUND
 def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], getters.Values] | None:
     """Return the function that gives a field's values for columns; None for fields that cannot be
     shown."""
+    if field.told_by == "schemas":
+        return None
     if path:
         return lambda _, exchange: getters.body_values(exchange, path)
     if field.hidden:

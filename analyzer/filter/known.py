@@ -1,10 +1,13 @@
-"""What filters may use besides the traffic: marks, comments, findings."""
+"""What filters may use besides the traffic: marks, comments, findings, schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.decoded.reading import Decoding
 
 
 @dataclass(slots=True)
@@ -21,6 +24,8 @@ class Known:
     """The severities of these findings."""
     ignored: Collection[int] = frozenset()
     """Removed from the list; preferably a set."""
+    decoding: Decoding | None = None
+    """Decodes keys and values by schema; filters about decoded values are refused without it."""
 
     def values(self, name: str, number: int) -> tuple[Any, ...]:
         """Return the values of one of `fields.NOTED` for an exchange."""

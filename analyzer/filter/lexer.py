@@ -17,6 +17,7 @@ MAX_LENGTH: Final = 20_000
 OPERATORS: Final = ("===", "!==", "==", "!=", ">=", "<=", "&&", "||", ">", "<", "~", "!")
 _OPERATOR: Final = re.compile("|".join(re.escape(op) for op in OPERATORS))
 _WORD: Final = re.compile(r"""[^\s"(){},=<>!&|~']+""")
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _RANGE: Final = re.compile(r"\.\.")
 _CODE: Final = re.compile(
     r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4})"
@@ -60,6 +61,8 @@ def tokens(text: str) -> list[Token]:
             # Between braces two dots make a range: 3..5
             if depth > 0 and (dots := _RANGE.search(word[0])):
                 length = dots.start()
+            if depth == 0:
+                length += _quoted_steps(text, at + length)
             token = Token("word", text[at : at + length], at, length)
         else:
             raise _wrong_sign(text, at)
@@ -67,6 +70,23 @@ def tokens(text: str) -> list[Token]:
         at += token.width
     found.append(Token("end", "", len(text), 1))
     return found
+
+
+def _quoted_steps(text: str, end: int) -> int:
+    """Return how many characters more a word has that ends with a dot before a quote, as in
+    record.value."user-id"[0].name: its quotes stay in it."""
+    at = end
+    while text[at - 1] == "." and text.startswith('"', at):
+        step = _QUOTED.match(text, at)
+        if step is None:
+            width = len(text) - at
+            raise FilterError(
+                "a string without its closing quote", text, at, width, unfinished=True
+            )
+        at = step.end()
+        if text[at : at + 1] in (".", "[") and (word := _WORD.match(text, at)):
+            at = word.end()
+    return at - end
 
 
 def _string(text: str, start: int) -> Token:

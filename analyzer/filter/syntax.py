@@ -52,7 +52,9 @@ SPELLINGS: Final[dict[str, Operator]] = {
 RESERVED: Final = frozenset(
     {"and", "or", "not", "in", "any", "all", *(word for word in SPELLINGS if word.isalpha())}
 )
-_FIELD: Final = re.compile(r"[A-Za-z_][\w-]*(\[\d+\])*(\.[\w-]+(\[\d+\])*)*\Z")
+_FIELD: Final = re.compile(
+    r"""[A-Za-z_][\w-]*(\[\d+\])*(\.([\w-]+|"([^"\\]|\\.)*")(\[\d+\])*)*\Z""", re.DOTALL
+)
 _BARE: Final = re.compile(r"[\w./:+*@%?$^;-]+\Z")
 
 
@@ -63,9 +65,11 @@ class Value:
     text: str
     at: int = field(default=0, compare=False)
     width: int = field(default=1, compare=False)
+    quoted: bool = field(default=False, compare=False)
+    """Whether quotes say that it is a text; only decoded values tell the difference."""
 
     def __str__(self) -> str:
-        bare = _BARE.match(self.text) and ".." not in self.text
+        bare = not self.quoted and _BARE.match(self.text) and ".." not in self.text
         return self.text if bare and self.text.lower() not in RESERVED else quoted(self.text)
 
 
@@ -300,8 +304,10 @@ class _Parser:
         if token.kind == "punct":
             hint = "a set follows in: field in {1, 2}" if token.text == "{" else ""
             raise self.error(f"{where} a value is missing", hint)
+        if token.kind == "word" and '"' in token.text:
+            raise self.error(f"{where} a value is missing", "a value with quotes is all in quotes")
         self.advance()
-        return Value(token.text, token.at, token.width)
+        return Value(token.text, token.at, token.width, token.kind == "string")
 
     def members(self) -> tuple[tuple[Value, Value | None], ...]:
         if not self.is_sign("{"):

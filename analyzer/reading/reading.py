@@ -30,6 +30,7 @@ from kafkascope.captures.inputs.spool import Spool
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture, Legs
     from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.filter.decoded.reading import Decoding
     from kafkascope.analyzer.filter.language import Bound, Filter
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -57,6 +58,8 @@ class Reading:
         self.options = options
         # A wrong filter is reported before anything is opened.
         self._known = known or Known()
+        if options.filter_text.strip() and not options.schemas.off:
+            self._known.decoding = self._decoding()
         self._filter, asked = _filter_of(options.filter_text, self._known)
         word = min(asked.notes, default="")
         if known is None and word:
@@ -92,6 +95,8 @@ class Reading:
         # Live lines are shown at once, and `time.delta` depends on the order of all exchanges.
         late = asked.late and self.stored is None and not self.live
         self._holds = late and "time.delta" not in asked.fields
+        if asked.decoded:
+            _ = self.payloads  # What is wrong with a schema is said before the reading.
         self.code = 0
         self._shown = 0
         """Number of matching exchanges."""
@@ -219,6 +224,12 @@ class Reading:
 
         return payloads_of(self.options, self.capture)
 
+    def _decoding(self) -> Decoding:
+        """Return what filters decode with. Schemas are read only where a filter asks for them."""
+        from kafkascope.analyzer.filter.decoded.reading import Decoding
+
+        return Decoding(lambda: self.payloads, lambda: self.capture.context.names)
+
     @property
     def is_piece(self) -> bool:
         """Whether only some exchanges are read: those chosen, now or when tables were made."""
@@ -306,6 +317,8 @@ class _Asked(NamedTuple):
     """Those of them that depend on the user's notes."""
     findings: frozenset[str] = frozenset()
     """Those of them that depend on findings."""
+    decoded: bool = False
+    """Whether keys and values decoded by schema are among them."""
     late: bool = False
     """Whether topic names are among them."""
 
@@ -316,13 +329,14 @@ def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
     if not text.strip():
         return None, _Asked()
     from kafkascope.analyzer.filter.bind import fields_of
-    from kafkascope.analyzer.filter.fields import FOUND, MARKS
+    from kafkascope.analyzer.filter.fields import DECODED, FOUND, MARKS
     from kafkascope.analyzer.filter.language import compile_filter
     from kafkascope.analyzer.filter.places import LATE
 
     made = compile_filter(text, known)
     asked = frozenset(fields_of(made.bound))
-    return made, _Asked(asked, asked & MARKS, asked & FOUND, bool(asked & LATE))
+    decoded = bool(asked & DECODED)
+    return made, _Asked(asked, asked & MARKS, asked & FOUND, decoded, bool(asked & LATE))
 
 
 def _silent(exchange: Exchange) -> bool:

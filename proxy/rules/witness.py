@@ -15,7 +15,7 @@ from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.backends.exchange import scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, fields_of
-from kafkascope.analyzer.filter.fields import COLUMNS, FIELDS, Teller, told_by
+from kafkascope.analyzer.filter.fields import COLUMNS, DECODED, FIELDS, Teller, told_by
 from kafkascope.analyzer.filter.getters import removals
 from kafkascope.analyzer.filter.message import OFFSETS
 from kafkascope.analyzer.filter.paths import of_message
@@ -45,8 +45,12 @@ _NEVER: Final[dict[Teller, str]] = {
     "tls": "a proxy ends TLS itself, and rules see what is inside",
     "login": "a proxy keeps none of a connection",
     "decoding": "a frame that cannot be decoded passes as it is",
+    "schemas": "a proxy decodes no keys and values by schema",
 }
-NEVER: Final = {field.name: _NEVER[field.told_by] for field in FIELDS if field.told_by in _NEVER}
+NEVER: Final = {
+    **{field.name: _NEVER[field.told_by] for field in FIELDS if field.told_by in _NEVER},
+    **dict.fromkeys(DECODED, _NEVER["schemas"]),
+}
 """Fields that no frame tells while it passes -> why."""
 
 RECORDS: Final = frozenset({"blobs"})
@@ -80,7 +84,7 @@ def refusal(bound: Bound | None, side: int, can_harm: CanHarm | None = None) -> 
     named = fields_of(bound)
     kind = "requests" if side == CLIENT else "responses"
     for name in sorted(named & NEVER.keys()):
-        return f"no rule about {kind} can know {name}: {NEVER[name]}"
+        return f"no rule about {kind} can know {name.rstrip('.')}: {NEVER[name]}"
     early = sorted(named & RESPONSE_FIELDS | {name for name in named if name == "response."})
     if side == CLIENT and early:
         return (

@@ -31,6 +31,7 @@ from kafkascope.analyzer.filter.backends.vectors import holds
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
 from kafkascope.analyzer.filter.fields import COST_WORDS, NOTED
 from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.filter.places import decodes
 from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.captures.errors import CaptureError
 
@@ -199,7 +200,9 @@ def _asks_bodies(bound: Bound) -> bool:
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:
     """Return the query of a text; `FilterError` when it is invalid."""
-    return Query(bind(text), known)
+    bound = bind(text)
+    decodes(bound, text, known)
+    return Query(bound, known)
 
 
 __all__ = ["Query", "Verdict", "compile_query"]

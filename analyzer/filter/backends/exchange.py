@@ -10,6 +10,7 @@ from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unle
 from kafkascope.analyzer.filter.checks import check_of
 from kafkascope.analyzer.filter.getters import Values, body_values
 from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.filter.places import decodes
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -67,6 +68,11 @@ class Filter:
     def _test(self, test: Test) -> Part:
         name, path = test.field.name, test.path
         holds = scoped(test)
+        if test.field.told_by == "schemas":
+            decoding = self._known.decoding
+            if decoding is None:
+                return lambda row, exchange: holds(())
+            return lambda row, exchange: holds(decoding.values(exchange, name, path))
         if path:
             return lambda row, exchange: holds(body_values(exchange, path))
         if test.field.read is not None:
@@ -102,4 +108,6 @@ def scoped(test: Test) -> Callable[[Values], bool]:
 
 def compile_filter(text: str, known: Known = NOTHING) -> Filter:
     """Return the filter of a text; `FilterError` when it is invalid."""
-    return Filter(bind(text), known)
+    bound = bind(text)
+    decodes(bound, text, known)
+    return Filter(bound, known)

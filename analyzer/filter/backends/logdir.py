@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.filter.backends.exchange import cheapest_first, scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, fields_of
+from kafkascope.analyzer.filter.known import NOTHING
 from kafkascope.analyzer.filter.message import pair_of, size_of
-from kafkascope.analyzer.filter.places import demand
+from kafkascope.analyzer.filter.places import decodes, demand
 from kafkascope.analyzer.logdir.model import LogBatch
 from kafkascope.analyzer.logdir.records import Place, opened
 from kafkascope.dissectors.records.records import Record
@@ -110,6 +111,7 @@ def compile_at_rest(text: str) -> Predicate | None:
     bound = bind(text)
     if bound is None:
         return None
+    decodes(bound, text, NOTHING)
     text_alone = fields_of(bound) - GETTERS.keys() == {"summary"}
     hint = (
         'write record.value contains "..."' if text_alone else f"known here: {', '.join(GETTERS)}"

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.exchanges.rows import Row, RowError
 from kafkascope.analyzer.filter import values as filter_values
 from kafkascope.analyzer.filter.bind import cost, resolve
-from kafkascope.analyzer.filter.fields import FIELDS, NOTED
+from kafkascope.analyzer.filter.decoded.reading import Decoding
+from kafkascope.analyzer.filter.fields import DECODED, FIELDS, NOTED
 from kafkascope.analyzer.filter.language import FilterError, Known, compile_filter
 from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.model import Undecoded
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.values import Uuid
 
@@ -386,12 +388,15 @@ def test_wrong_values_are_refused_before_any_exchange(text: str, word: str) -> N
         compile_filter(text)
 
 
+DECODING = Known(decoding=Decoding(lambda: None, lambda: TopicNames()))
+
+
 def test_every_field_has_a_getter_and_an_example_that_compiles() -> None:
     for field in FIELDS:
-        elsewhere = field.name in {*NOTED, "time.delta"}
+        elsewhere = field.name in {*NOTED, *DECODED, "time.delta"}
         assert [field.get is not None, field.read is not None, elsewhere].count(True) == 1
         assert resolve(field.name) == (field, ())
-        compile_filter(field.example)(PLAIN)
+        compile_filter(field.example, DECODING)(PLAIN)
         for alias in field.aliases:
             assert resolve(alias) == (field, ())
 

@@ -19,17 +19,22 @@ from kafkascope.analyzer.filter.backends.connections import asks_connections, en
 from kafkascope.analyzer.filter.backends.exchange import Filter
 from kafkascope.analyzer.filter.backends.logdir import GETTERS, compile_at_rest
 from kafkascope.analyzer.filter.bind import bind
+from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.analyzer.filter.fields import FIELDS, Field
+from kafkascope.analyzer.filter.fields import DECODED, FIELDS, Field
 from kafkascope.analyzer.filter.known import Known
-from kafkascope.analyzer.filter.places import IN_TABLES, demand
+from kafkascope.analyzer.filter.places import IN_TABLES, IN_TASKS, demand
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES
 from kafkascope.analyzer.pipeline.tables.values import exchange_values
 from kafkascope.analyzer.session.session import Session, session_of
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.reference.codes import error_name
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.witness import refusal
+from tests.analyzer.filter.decoded.orders import capture_of_orders, payloads
 
 ROOT = Path(__file__).parents[3]
 CAPTURES = [
@@ -48,12 +53,14 @@ CAPTURES = [
 ]
 TLS = ROOT / "tests" / "analyzer" / "captures" / "tls"
 ENCRYPTED = ("tls13-mutual", "tls12-tickets")
+SCHEMAS = payloads()
 KNOWN = Known(
     marked={1},
     comments={1: "slow", 2: "odd"},
     findings={1: ["late-answer"], 2: ["lag"]},
     severities={1: ["error"], 2: ["note"]},
     ignored={1},
+    decoding=Decoding(lambda: SCHEMAS, lambda: TopicNames()),
 )
 
 
@@ -62,10 +69,11 @@ Sample: TypeAlias = tuple[Session, list[tuple[Row, Exchange]], list[Row]]
 
 
 @pytest.fixture(scope="module")
-def samples() -> Iterator[list[Sample]]:
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Sample]]:
     with ExitStack() as stack:
         found: list[Sample] = []
-        opened = [open_capture([path], spool=Spool()) for path in CAPTURES]
+        orders = capture_of_orders(tmp_path_factory.mktemp("orders") / "orders.pcapng")
+        opened = [open_capture([path], spool=Spool()) for path in (*CAPTURES, orders)]
         for name in ENCRYPTED:
             log = TLS / f"{name}.keys"
             capture = open_capture([TLS / f"{name}.pcap.gz"], spool=Spool(), keylog=[log])
@@ -108,6 +116,9 @@ def spelled(field: Field, value: Any) -> str:
 def values_of(field: Field, row: Row, exchange: Exchange) -> tuple[Any, ...]:
     if field.read is not None:
         return field.read(exchange)
+    if field.told_by == "schemas":
+        assert KNOWN.decoding is not None
+        return KNOWN.decoding.values(exchange, field.name, ())
     return KNOWN.values(field.name, row.number) if field.get is None else field.get(row)
 
 
@@ -187,9 +198,30 @@ def test_log_directories_answer_or_refuse(field: Field) -> None:
     if field.name in GETTERS:
         assert compile_at_rest(field.name) is not None
     else:
-        with pytest.raises(FilterError, match="is of exchanges"):
+        why = "decoded by schema" if field.name in DECODED else "is of exchanges"
+        with pytest.raises(FilterError, match=why):
             compile_at_rest(field.example)
 
 
 def test_log_directories_invent_no_field() -> None:
     assert GETTERS.keys() <= {field.name for field in FIELDS}
+
+
+@pytest.mark.parametrize("text", ["record.value.amount > 100", 'record.key."user-id" == 5'])
+def test_decoded_fields_hold_or_are_refused(text: str, samples: list[Sample]) -> None:
+    bound = bind(text)
+    found = set()
+    for session, pairs, _ in samples:
+        single = Filter(bound, KNOWN)
+        told = [single(row, exchange) for row, exchange in pairs]
+        assert Query(bound, KNOWN).mask(session).tolist() == told
+        found |= set(told)
+    assert found == {True, False}
+    assert not asks_connections(bound)
+    for known in (IN_TABLES, IN_TASKS):
+        with pytest.raises(FilterError, match=r"record\.(key|value)\.<path> is not known here"):
+            demand(bound, text, known, "{} is not known here", "")
+    with pytest.raises(FilterError, match="decoded by schema"):
+        compile_at_rest(text)
+    for side in (CLIENT, BROKER):
+        assert "by schema" in str(refusal(bound, side))

@@ -15,10 +15,15 @@ from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import Row, RowError, is_flexible, renamed, row_of
 from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS
+from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.fields import FIELDS, NOTED, STATES, Field, Type
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
+from kafkascope.analyzer.payloads.model import Schema
 from kafkascope.analyzer.session.session import Session, session_of
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures import Spool
 from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Connection, Endpoint, TlsSummary
@@ -26,7 +31,21 @@ from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Uuid
 
 SAMPLES = sorted(Path(__file__).parents[4].joinpath("captures", "samples").glob("*.pcap*"))
-KNOWN: Final = Known({1, 3, 500}, {2: "slow one", 3: "x"}, {3: ("rebalance",), 4: ("a", "b")})
+SCHEMAS: Final = Payloads(
+    # Of these values few carry an id: all that are JSON are taken as if they fitted.
+    KnownSchemas(
+        assigned={
+            (topic, "value"): Assigned(Schema("json", '{"title":"orders"}'))
+            for topic in ("orders", "demo", "payments", "test", "audit")
+        }
+    )
+)
+KNOWN: Final = Known(
+    {1, 3, 500},
+    {2: "slow one", 3: "x"},
+    {3: ("rebalance",), 4: ("a", "b")},
+    decoding=Decoding(lambda: SCHEMAS, lambda: TopicNames()),
+)
 
 VALUES: Final[dict[Type, list[str]]] = {
     "int": ["0", "1", "3", "-1", "0x10", "9092", "4711", "99999999999999999999"],
@@ -43,6 +62,7 @@ VALUES: Final[dict[Type, list[str]]] = {
     "uuid": ["AAAAAAAAAAAAAAAAAAAAAA", "AAECAwQFBgcICQoLDA0ODw"],
     "body": ["0", "1", "orders"],
     "bytes": ["00:00", "a", "value", "key-1"],
+    "value": ["0", "17", "orders", "2026-11-20", '"5"'],
 }
 NUMERIC: Final = ("==", "!=", "===", "!==", "<", "<=", ">", ">=")
 TEXTUAL: Final = ("==", "!=", "===", "!==", "contains", "~", "<", ">=")
@@ -53,6 +73,7 @@ OPERATORS: Final[dict[Type, tuple[str, ...]]] = dict.fromkeys(VALUES, NUMERIC) |
     "address": (*NUMERIC, "contains", "~"),
     "release": (*NUMERIC, "contains", "~"),
     "bytes": TEXTUAL,
+    "value": TEXTUAL,
     "bool": ("==", "!=", "===", "!=="),
     "state": ("==", "!=", "contains", "~"),
     "uuid": ("==", "!=", "contains", "~"),
@@ -88,6 +109,8 @@ EXTRA: Final = (
     "request.max_wait_ms > 100",
     "response.error_code == 0",
     "body.name contains o",
+    "record.value.id > 3",
+    'all record.value."id" != x',
 )
 
 

@@ -1,0 +1,213 @@
+"""What the records of an exchange say by their schemas: the values of the fields of the language.
+
+State without I/O of its own: the names of fields that were seen, and what the last exchange said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kafkascope.analyzer.payloads.paths import values as values_at
+from kafkascope.dissectors.errors import DissectError
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.paths import Path
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
+    from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.records.records import Record
+
+Values: TypeAlias = tuple[Any, ...]
+
+SIDES: Final[dict[str, Side]] = {"record.key": "key", "record.value": "value"}
+KEPT: Final = 1 << 20
+"""Bytes of keys and values of one exchange up to which it is decoded once for all tests of a
+filter."""
+MOST_NAMES: Final = 5000
+"""Paths that are remembered for completion."""
+LOOKED_AT: Final = 16
+"""Values of each schema whose fields are remembered."""
+DEEPEST: Final = 8
+"""Steps of a path that is remembered."""
+BARE: Final = re.compile(r"[\w-]+\Z")
+
+
+class Decoding:
+    """Decodes the records of exchanges for filters."""
+
+    def __init__(
+        self, payloads: Callable[[], Payloads | None], names: Callable[[], TopicNames]
+    ) -> None:
+        """Both are asked when a filter first needs them."""
+        self._payloads = payloads
+        self._names = names
+        self._last: tuple[Exchange, int, list[tuple[Side, Decoded]]] | None = None
+        self._looked: dict[Any, int] = {}
+        self._paths: dict[Side, dict[str, None]] = {"key": {}, "value": {}}
+
+    def values(self, exchange: Exchange | None, name: str, path: Path) -> Values:
+        """Return the values of a field in all records of an exchange."""
+        if exchange is None:
+            return ()
+        return read(self._of(exchange), name, path)
+
+    def of_record(self, topic: str | None, record: Record) -> Iterator[tuple[Side, Decoded]]:
+        """Yield what key and value of a record say."""
+        from kafkascope.analyzer.exchanges.records import LONGEST
+
+        payloads = self._payloads()
+        if payloads is None or _size(record) > LONGEST:
+            return
+        sides: tuple[tuple[Side, bytes | None], ...]
+        sides = (("key", record.key), ("value", record.value))
+        for side, data in sides:
+            if data is None:
+                continue
+            decoded = payloads.decode(topic, side, data, record.headers)
+            if decoded is not None:
+                if decoded.error is None:
+                    self._look(side, decoded)
+                yield side, decoded
+
+    def _of(self, exchange: Exchange) -> Iterable[tuple[Side, Decoded]]:
+        payloads = self._payloads()
+        if payloads is None:
+            return ()
+        changes = payloads.known.changes
+        if self._last is not None and self._last[0] is exchange and self._last[1] == changes:
+            return self._last[2]
+        return self._fresh(exchange)
+
+    def _fresh(self, exchange: Exchange) -> Iterator[tuple[Side, Decoded]]:
+        kept: list[tuple[Side, Decoded]] | None = []
+        size = 0
+        for topic, record in _records(exchange, self._names()):
+            size += _size(record)
+            for found in self.of_record(topic, record):
+                if kept is not None:
+                    kept.append(found)
+                yield found
+            if size > KEPT:
+                kept = None
+        payloads = self._payloads()
+        if kept is not None and payloads is not None:
+            self._last = exchange, payloads.known.changes, kept
+
+    def _look(self, side: Side, decoded: Decoded) -> None:
+        """Remember the fields of the first values of each schema."""
+        key = (side, decoded.key)
+        count = self._looked.get(key, 0)
+        known = self._paths[side]
+        if count >= LOOKED_AT or len(self._looked) >= MOST_NAMES:
+            return
+        self._looked[key] = count + 1
+        for path in _paths(decoded.value, "", 0):
+            if len(known) >= MOST_NAMES:
+                return
+            known[path] = None
+
+    def seen(self, name: str) -> Iterable[str]:
+        """Return the names of fields for `record.value.` and `record.key.`, and the values of the
+        fields of schemas, as far as they were seen."""
+        if name.rstrip(".") in SIDES and name.endswith("."):
+            return list(self._paths[SIDES[name[:-1]]])
+        payloads = self._payloads() if name in ("schema.id", "schema.subject") else None
+        if payloads is None:
+            return ()
+        if name == "schema.id":
+            keys = (key for schema in payloads.known for key in schema.keys)
+            return dict.fromkeys(str(key.value) for key in keys)
+        subjects = (subject for schema in payloads.known for subject, _ in schema.subjects)
+        return dict.fromkeys(subjects)
+
+
+def read(found: Iterable[tuple[Side, Decoded]], name: str, path: Path) -> Values:
+    """Return the values of a field in what keys and values say."""
+    if path:
+        wanted, steps = SIDES[str(path[0])], path[1:]
+        return tuple(
+            value
+            for side, decoded in found
+            if side == wanted and decoded.error is None
+            for value in values_at(decoded.value, steps)
+        )
+    get = _OF_SCHEMAS[name]
+    return tuple(value for _, decoded in found for value in get(decoded))
+
+
+def _ids(decoded: Decoded) -> Iterator[Any]:
+    if decoded.key is not None:
+        yield decoded.key.value
+        if decoded.key.namespace == "guid" and decoded.found is not None:
+            keys = decoded.found.schema.keys
+            yield from (key.value for key in keys if key.namespace == "id")
+
+
+def _subject(decoded: Decoded) -> Values:
+    return () if decoded.found is None or not decoded.found.subject else (decoded.found.subject,)
+
+
+def _type(decoded: Decoded) -> Values:
+    name = "" if decoded.found is None else decoded.found.codec.type_name
+    return (name,) if name else ()
+
+
+def _error(decoded: Decoded) -> Values:
+    return () if decoded.error is None else (decoded.error.reason,)
+
+
+_OF_SCHEMAS: Final[dict[str, Callable[[Decoded], Iterable[Any]]]] = {
+    "schema.id": _ids,
+    "schema.subject": _subject,
+    "schema.type": _type,
+    "schema.error": _error,
+}
+
+
+def _records(exchange: Exchange, names: TopicNames) -> Iterator[tuple[str | None, Record]]:
+    """Yield the records of an exchange with their topic, as far as they can be read. Internal
+    topics have formats of their own."""
+    from kafkascope.analyzer.exchanges.records import fields_of
+    from kafkascope.dissectors.embedded.internal import is_internal
+    from kafkascope.dissectors.records.records import Partial, open_batch
+
+    for field in fields_of(exchange, names):
+        if is_internal(field.topic, field.topic_id):
+            continue
+        try:
+            for batch in field.batches():
+                if isinstance(batch, Partial) or batch.control:
+                    continue
+                try:
+                    records = open_batch(field.data, batch).records
+                except DissectError:
+                    continue
+                yield from ((field.topic, record) for record in records)
+        except DissectError:
+            continue  # Nothing can be found after the damage.
+
+
+def _size(record: Record) -> int:
+    size = len(record.key or b"") + len(record.value or b"")
+    return size + sum(len(name) + len(value or b"") for name, value in record.headers)
+
+
+def spelled(step: str) -> str:
+    """Return the name of a field as a path has it: in quotes where it needs them."""
+    if BARE.match(step):
+        return step
+    return '"' + step.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _paths(value: Any, front: str, depth: int) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value[:LOOKED_AT]:
+            yield from _paths(each, front, depth)
+    elif isinstance(value, dict) and depth < DEEPEST:
+        for name, inner in value.items():
+            path = f"{front}.{spelled(name)}" if front else spelled(name)
+            yield path
+            yield from _paths(inner, path, depth + 1)

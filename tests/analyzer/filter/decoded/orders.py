@@ -1,0 +1,144 @@
+"""Orders in Avro with users in JSON as their keys: what tests of filters decode by schema."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
+from tests.analyzer.capture_files import capture_file
+from tests.analyzer.wire import Wire, request, response, told
+
+ORDER = {
+    "type": "record",
+    "name": "shop.Order",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "count", "type": "long"},
+        {"name": "paid", "type": "boolean"},
+        {"name": "weight", "type": "double"},
+        {
+            "name": "amount",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 2},
+        },
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "seal", "type": "bytes"},
+        {
+            "name": "items",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "Item",
+                    "fields": [{"name": "sku", "type": "string"}, {"name": "n", "type": "int"}],
+                },
+            },
+        },
+    ],
+}
+USER = {"title": "user", "type": "object", "required": ["user-id"]}
+VALUE = {
+    "id": "17",
+    "count": 9_007_199_254_740_993,
+    "paid": True,
+    "weight": 1.1,
+    "amount": "1234567890123456789.10",
+    "at": "2026-03-01T12:00:00.500Z",
+    "note": None,
+    "seal": {"base64": "Cv8="},
+    "items": [{"sku": "A-1", "n": 1}, {"sku": "B-2", "n": 5}],
+}
+
+
+def avro(value: dict[str, Any] = VALUE) -> bytes:
+    codec = compile_avro(orjson.dumps(ORDER).decode(), {}, lambda _: None).codec()
+    return b"\0" + struct.pack(">i", 7) + codec.encode(value)
+
+
+def user(text: str, number: int = 8) -> bytes:
+    return b"\0" + struct.pack(">i", number) + text.encode()
+
+
+def payloads() -> Payloads:
+    orders = Schema(
+        "avro",
+        orjson.dumps(ORDER).decode(),
+        (SchemaKey("id", 7),),
+        (("t-value", 1), ("other", 2)),
+    )
+    users = Schema("json", orjson.dumps(USER).decode(), (SchemaKey("id", 8),), (("t-key", 1),))
+    return Payloads(KnownSchemas([orders, users]))
+
+
+def frames(
+    *pairs: tuple[bytes | None, bytes | None], topic: str = "t", number: int = 1
+) -> tuple[bytes, bytes]:
+    """A Produce of records and its response."""
+    rows = [Record(i, 1_700_000_000_000, key, value, ()) for i, (key, value) in enumerate(pairs)]
+    partition = {"index": 3, "records": encode_batch(rows)}
+    topics = [{"name": topic, "partition_data": [partition]}]
+    given = {"index": 3, "error_code": 0, "base_offset": 5}
+    given |= {"log_append_time_ms": -1, "log_start_offset": 0}
+    answer = [{"name": topic, "partition_responses": [given]}]
+    asked = request("Produce", 7, number, acks=-1, topic_data=topics)
+    return asked, response("Produce", 7, number, responses=answer)
+
+
+def produced(*pairs: tuple[bytes | None, bytes | None], topic: str = "t") -> Exchange:
+    """An exchange of such frames."""
+    asked, answered = frames(*pairs, topic=topic)
+    (found,) = told(Wire().client(asked).broker(answered).events, Context())
+    return found
+
+
+def schema_folder(path: Path) -> Path:
+    """A folder with both schemas."""
+    path.mkdir()
+    (path / "order.avsc").write_bytes(orjson.dumps(ORDER))
+    (path / "user.json").write_bytes(orjson.dumps(USER))
+    index = [
+        {
+            "id": 7,
+            "type": "AVRO",
+            "file": "order.avsc",
+            "subjects": [{"subject": "t-value", "version": 1}],
+        },
+        {
+            "id": 8,
+            "type": "JSON",
+            "file": "user.json",
+            "subjects": [{"subject": "t-key", "version": 1}],
+        },
+    ]
+    (path / "index.json").write_bytes(orjson.dumps(index))
+    return path
+
+
+def capture_of_orders(path: Path) -> Path:
+    """A capture of three Produces: an order, one with an unknown schema, one without any."""
+    every = (
+        frames(
+            (user('{"user-id":5,"a b":{"c":[1,"x"]}}'), avro()),
+            (None, avro(VALUE | {"id": "18", "amount": "5.00"})),
+            number=1,
+        ),
+        frames((None, user("{}", 9)), number=2),
+        frames((b"k", b"text"), number=3),
+    )
+    sides = [
+        (side, data)
+        for pair in every
+        for side, data in zip(("client", "broker"), pair, strict=True)
+    ]
+    return capture_file(path, sides)
