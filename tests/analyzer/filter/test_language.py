@@ -518,7 +518,7 @@ def documented() -> list[str]:
 
 @pytest.mark.parametrize("text", [*EXAMPLES, *documented()])
 def test_examples_are_filters(text: str) -> None:
-    assert compile_filter(text)(PLAIN) in (True, False)
+    assert compile_filter(text, DECODING)(PLAIN) in (True, False)
 
 
 def test_versions_that_a_release_dropped() -> None:
