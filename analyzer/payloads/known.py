@@ -75,6 +75,8 @@ class KnownSchemas:
         self._registry = registry
         self._complete = complete
         self._by_key: defaultdict[SchemaKey, list[Schema]] = defaultdict(list)
+        self._keyless: list[Schema] = []
+        """They serve what refers to them."""
         self._by_subject: dict[tuple[str, int], Schema] = {}
         self._by_name: dict[Format, dict[str, str]] | None = None
         self._compiled: dict[tuple[Format, str], Compiled | PayloadError] = {}
@@ -96,13 +98,14 @@ class KnownSchemas:
         return len(self._by_key)
 
     def __iter__(self) -> Iterator[Schema]:
-        """Yield the schemas, each once, in the order of their ids."""
+        """Yield the schemas, each once, in the order of their ids; those without one are last."""
         seen: set[int] = set()
         for _, schemas in sorted(self._by_key.items(), key=lambda item: _order(item[0])):
             for each in schemas:
                 if id(each) not in seen:
                     seen.add(id(each))
                     yield each
+        yield from self._keyless
 
     def add(self, schema: Schema) -> None:
         """Take a schema; one that is known from there already gets new ids and subjects."""
@@ -116,7 +119,7 @@ class KnownSchemas:
             )
             if merged == twin:
                 return
-            for key in twin.keys:
+            for key in self._keys_of(twin):
                 self._by_key[key].remove(twin)
             schema = merged
         else:
@@ -126,9 +129,9 @@ class KnownSchemas:
                 self.left_out += 1
                 return
         rank = RANK[schema.source]
-        keys = list(schema.keys)
-        if schema.format == "avro" and schema.source != "capture":
-            keys += self._fingerprint(schema)
+        keys = self._keys_of(schema)
+        if not keys:
+            self._keyless.append(schema)
         for key in keys:
             found = self._by_key[key]
             found.append(schema)
@@ -148,6 +151,11 @@ class KnownSchemas:
                 if each.text == schema.text and each.source == schema.source:
                     return each
         return None
+
+    def _keys_of(self, schema: Schema) -> list[SchemaKey]:
+        if schema.format != "avro" or schema.source == "capture":
+            return list(schema.keys)
+        return [*schema.keys, *self._fingerprint(schema)]
 
     def _fingerprint(self, schema: Schema) -> list[SchemaKey]:
         try:

@@ -4,6 +4,7 @@ Apicurio (/apis/ccompat/v7) speak, or Apicurio's own (/apis/registry/v2, v3)."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -43,10 +44,11 @@ class Registry:
         ca_file: str | None = None,
         cache: RegistryCache | None = None,
         asking: Asking | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         """`ValueError` where the URL is none or holds a password, `OSError` where `ca_file` cannot
         be read. User, password and token come from the environment. `cache`: in place of the
-        user's. `asking`: in place of the network."""
+        user's. `asking`: in place of the network. `tell`: called with each problem."""
         address = address_of(url)
         self.url: Final = str(address)
         authorization = credentials()
@@ -64,6 +66,7 @@ class Registry:
         self._failures = 0
         self._missing = 0
         self._given_up = False
+        self._tell: Final = tell
         self.problems: list[str] = []
         """Sentences for the user."""
         if authorization and address.scheme == "http" and address.host not in _LOOPBACK:
@@ -193,6 +196,8 @@ class Registry:
 
     def _problem(self, text: str) -> None:
         self.problems.append(f"registry {self.url}: {text}")
+        if self._tell is not None:
+            self._tell(self.problems[-1])
 
 
 def _told(answer: Answer) -> list[SaidIn]:

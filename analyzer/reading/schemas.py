@@ -15,7 +15,7 @@ from kafkascope.captures.inputs.opening import is_live
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
-    from kafkascope.analyzer.payloads.model import Schema
+    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 
 
@@ -66,7 +66,34 @@ def known_of(
         assigned = dict(map(assigned_of, wanted.assigned))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--schema") from None
-    return KnownSchemas(given, assigned=assigned, complete=complete)
+    ask = None if wanted.registry is None else _registry(wanted, quiet=quiet)
+
+    def registry(key: SchemaKey) -> Schema | None:
+        found = [] if ask is None else ask(key)
+        for each in found[1:]:
+            known.add(each)
+        return found[0] if found else None
+
+    known = KnownSchemas(
+        given, assigned=assigned, complete=complete, registry=None if ask is None else registry
+    )
+    return known
+
+
+def _registry(wanted: SchemaOptions, *, quiet: bool) -> Callable[[SchemaKey], list[Schema]]:
+    """Return the function that asks the registry: for a schema, and all that it refers to."""
+    from kafkascope.analyzer.payloads.registry import Registry
+
+    def tell(problem: str) -> None:
+        _tell((problem,), quiet=quiet)
+
+    try:
+        return Registry(wanted.registry or "", ca_file=wanted.ca, tell=tell).with_references
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--registry") from None
+    except OSError as error:
+        why = f'"{wanted.ca}": {error.strerror or "no certificates in it"}'
+        raise click.BadParameter(why, param_hint="--registry-ca") from None
 
 
 def _listen(known: KnownSchemas, capture: Capture) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.payloads import folder
 from kafkascope.analyzer.payloads.folder import read_folder, write_folder
+from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
 from tests.analyzer.schema_samples import SAMPLES
 
@@ -99,3 +100,23 @@ def test_a_written_folder_reads_back(schemas: list[Schema]) -> None:
                 wanted.append((schema.format, schema.text, frozenset(keys)))
         found = [(s.format, s.text, frozenset(s.keys)) for s in back.schemas]
         assert sorted(found, key=repr) == sorted(wanted, key=repr)
+
+
+def test_files_without_a_number_are_imported_by_their_paths(tmp_path: Path) -> None:
+    texts = SAMPLES / "schemas" / "protobuf-json-schemas-topic"
+    (tmp_path / "common").mkdir()
+    (tmp_path / "42.proto").write_text((texts / "42.proto").read_text())
+    (tmp_path / "common" / "money.proto").write_text((texts / "41.proto").read_text())
+    known = KnownSchemas(read_folder(tmp_path).schemas)
+    assert len(list(known)) == 2
+    (schema,) = known.find(SchemaKey("id", 42))
+    assert known.compiled(schema).codec("shop.Order").type_name == "shop.Order"
+
+
+def test_a_schema_that_gets_more_ids_is_there_once() -> None:
+    known = KnownSchemas([Schema("avro", '"int"', (SchemaKey("id", n),)) for n in (1, 1, 2)])
+    known.add(Schema("avro", '"int"', (SchemaKey("id", 1), SchemaKey("id", 3))))
+    found = known.find(SchemaKey("id", 1))
+    assert [each.keys for each in found] == [(SchemaKey("id", 1), SchemaKey("id", 3))]
+    assert known.find(SchemaKey("id", 3)) == found
+    assert len(list(known)) == 2
