@@ -172,26 +172,18 @@ def fetch(correlation: int, records: bytes) -> tuple[bytes, bytes]:
 TEXT = b""
 
 
-def main() -> None:
+def write(path: Path, options: argparse.Namespace, kind: type[Tcp] = Tcp) -> Truth:
+    """Write a capture; `kind` makes its connections."""
     global TEXT
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--megabytes", type=float, default=100)
-    parser.add_argument("--mss", type=int, default=1448, help="65000 for loopback-like segments")
-    parser.add_argument("--connections", type=int, default=1)
-    parser.add_argument("--first", type=float, default=0, help="the first one's share of all")
-    parser.add_argument("--most", type=int, default=160, help="records of a batch")
-    parser.add_argument("--seed", type=int, default=7)
-    options = parser.parse_args()
     random_, truth = random.Random(options.seed), Truth()
     words = [
         bytes(random_.choices(b"abcdefghijklmnopqrstuvwxyz0123456789", k=7)) for _ in range(97)
     ]
     TEXT = b'","'.join(random_.choices(words, k=500))
     now, turn = START_NS, 0
-    with options.out.open("wb") as out:
+    with path.open("wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
-        connections = [Tcp(out, n, options.mss, truth) for n in range(options.connections)]
+        connections = [kind(out, n, options.mss, truth) for n in range(options.connections)]
         for connection in connections:
             connection.open(now)
             now += 10_000
@@ -205,6 +197,24 @@ def main() -> None:
             now = connection.send(1, answer, now) + 50_000
             truth.exchanges += 1
             turn += 1
+    return truth
+
+
+def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--megabytes", type=float, default=100)
+    parser.add_argument("--mss", type=int, default=1448, help="65000 for loopback-like segments")
+    parser.add_argument("--connections", type=int, default=1)
+    parser.add_argument("--first", type=float, default=0, help="the first one's share of all")
+    parser.add_argument("--most", type=int, default=160, help="records of a batch")
+    parser.add_argument("--seed", type=int, default=7)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    options = options_of()
+    truth = write(options.out, options)
     print(json.dumps({**vars(truth), "bytes": options.out.stat().st_size}))
 
 
