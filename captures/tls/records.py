@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kafkascope.captures.model import Piece
@@ -25,6 +27,9 @@ LEAST_SEALED: Final = 17
 """Bytes of the smallest encrypted record: its type, and a tag of 16."""
 PIECE_BYTES: Final = 200
 """Memory of a piece."""
+
+
+_start = attrgetter("start")
 
 
 class TlsRecord(NamedTuple):
@@ -67,6 +72,11 @@ class RecordBuffer(Resumable):
     def held(self) -> int:
         """Memory that the record takes which is not complete."""
         return self._kept + len(self._pieces) * PIECE_BYTES
+
+    @property
+    def empty(self) -> bool:
+        """Whether the next byte begins a record."""
+        return not (self._kept or self._passed or self.lost)
 
     @property
     def application(self) -> bool:
@@ -154,18 +164,19 @@ def shifted(pieces: list[Piece], by: int) -> list[Piece]:
     """Return pieces that start `by` bytes later."""
     if not by:
         return pieces
-    return [piece._replace(start=piece.start + by) for piece in pieces]
+    # By position: `_replace` takes four times as long.
+    return [
+        Piece(start + by, time_ns, packet, file, at) for start, time_ns, packet, file, at in pieces
+    ]
 
 
 def beginning(pieces: list[Piece], at: int) -> list[Piece]:
     """Return the pieces from an offset on, as if bytes began there."""
     if not at:
         return pieces
-    out: list[Piece] = []
-    for number, piece in enumerate(pieces):
-        last = number + 1 == len(pieces)
-        if not last and pieces[number + 1].start <= at:
-            continue
-        cut = max(0, at - piece.start)
-        out.append(piece._replace(start=piece.start + cut - at, at=piece.at + cut))
-    return out
+    first = bisect_right(pieces, at, key=_start) - 1
+    if first < 0:
+        return shifted(pieces, -at)
+    begin, time_ns, packet, file, where = pieces[first]
+    head = Piece(0, time_ns, packet, file, where + at - begin)
+    return [head, *shifted(pieces[first + 1 :], -at)]

@@ -31,6 +31,7 @@ from kafkascope.captures.tls.records import (
     CHANGE_CIPHER_SPEC,
     HANDSHAKE,
     HEADER,
+    MOST_RECORD,
     RecordBuffer,
     TlsRecord,
 )
@@ -242,6 +243,10 @@ class TlsStream(Resumable):
 
     def _chunk(self, chunk: Chunk) -> list[StreamEvent]:
         side = self._sides[chunk.direction]
+        if self._data and len(chunk.pieces) == 1 and side.buffer.empty:
+            found = self._single(side, chunk)
+            if found is not None:
+                return found
         plain = _Plain(self.connection, chunk.direction, side.offset)
         if side.search is not None:
             if not side.readable:
@@ -252,6 +257,41 @@ class TlsStream(Resumable):
             if side.buffer.lost and side.stage is Stage.PLAIN and chunk.direction == self.client:
                 self._bare_alert(chunk)
         return self._read(side, plain, chunk.direction)
+
+    def _single(self, side: Side, chunk: Chunk) -> list[StreamEvent] | None:
+        """Return what a chunk holds that is one record of application data, as small messages are;
+        None for any other, of which nothing is taken: the long way gives the same."""
+        opener, data = side.opener, chunk.data
+        if (
+            opener is None
+            or not HEADER <= len(data) <= HEADER + MOST_RECORD
+            or data[0] != APPLICATION_DATA
+            or side.stage is not Stage.TRAFFIC
+            or side.search is not None
+            or len(data) - HEADER != data[3] << 8 | data[4]
+            or data[1] != 3
+            or not side.readable
+        ):
+            return None
+        try:
+            kind, text = opener.protection.open(
+                side.sequence, APPLICATION_DATA, 0x300 | data[2], data[HEADER:]
+            )
+        except BadRecord:
+            return None
+        if kind != APPLICATION_DATA or not text:
+            return None
+        side.records += 1
+        side.sequence += 1
+        side.opened += 1
+        side.bad = 0
+        connection, direction, offset = self.connection, chunk.direction, side.offset
+        _, time_ns, packet, file, at = chunk.pieces[0]
+        piece = Piece(0, time_ns, packet, file, at + HEADER + opener.protection.start)
+        side.offset = end = offset + len(text)
+        read = self.tls.decrypted
+        self.tls.decrypted = (read[0], end) if direction else (end, read[1])
+        return [Chunk(connection, direction, offset, text, [piece])]
 
     def _bare_alert(self, chunk: Chunk) -> None:
         """Take an alert that is alone in its packet, though it follows bytes that are no record:
@@ -791,8 +831,9 @@ class _Plain:
                 return
             index = bisect_right(pieces, begin, key=_start) - 1
         while True:
-            piece = pieces[index]
-            out.append(piece._replace(start=at, at=piece.at + begin - piece.start))
+            # By position: `_replace` takes four times as long, and there are many.
+            start, time_ns, packet, file, where = pieces[index]
+            out.append(Piece(at, time_ns, packet, file, where + begin - start))
             if index == stop:
                 return
             following = pieces[index + 1].start
