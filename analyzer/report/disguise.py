@@ -120,14 +120,18 @@ class Disguise:
             tls,
             server_name=self._host(tls.server_name),
             client=self._name(tls.client, "principal") or "",
-            certificate=tls.certificate and self._certificate(tls.certificate),
+            certificate=tls.certificate and self._certificate(tls.certificate, tls.server_name),
         )
 
-    def _certificate(self, certificate: Certificate) -> Certificate:
+    def _certificate(self, certificate: Certificate, host: str) -> Certificate:
+        """`host`: where a name with `*` is of this host, the new one has to be, too."""
+        from kafkascope.captures.tls.certificates import matches
+
+        names = (host if matches(each, host) else each for each in certificate.names)
         return certificate._replace(
             owner=self._name(certificate.owner, "principal") or "",
             issuer=self._name(certificate.issuer, "principal") or "",
-            names=tuple(map(self._host, certificate.names)),
+            names=tuple(map(self._host, names)),
         )
 
     def _host(self, host: str) -> str:

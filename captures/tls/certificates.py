@@ -55,12 +55,14 @@ def trouble_with(certificate: Certificate, time_ns: int | None, host: str) -> st
         return f"it expired on {_day(certificate.end_ns)}"
     if time_ns is not None and time_ns < certificate.begin_ns:
         return f"it is not good before {_day(certificate.begin_ns)}"
-    if host and certificate.names and not any(_matches(name, host) for name in certificate.names):
+    if host and certificate.names and not any(matches(name, host) for name in certificate.names):
         return f"it is not for {host}"
     return ""
 
 
-def _matches(name: str, host: str) -> bool:
+def matches(name: str, host: str) -> bool:
+    """Return whether a name in a certificate, which may have a `*` for its first part, is of a
+    host."""
     name, host = name.lower().rstrip("."), host.lower().rstrip(".")
     if name.startswith("*."):
         return name[1:] == host[host.find(".") :] and "." in host

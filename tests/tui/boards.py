@@ -31,8 +31,8 @@ Steps = Callable[["Stage", Any], Awaitable[None]]
 class ReadScene:
     """A capture and all statistics of it; what a board asks for is noted."""
 
-    def __init__(self, path: Path) -> None:
-        capture = open_capture([path])
+    def __init__(self, path: Path, *logs: Path) -> None:
+        capture = open_capture([path], keylog=logs)
         self.store = Store(capture.source.read, capture.context)
         self.statistics: dict[str, Any] = {**accumulators()}
         watchers = [each.saw for each in self.statistics.values() if hasattr(each, "saw")]

@@ -11,7 +11,7 @@ from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.connections import API_VERSIONS, SASL
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.text import padded
+from kafkascope.analyzer.text import padded, plural, spelled
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.sheet import Spans, TextLine
 
@@ -64,6 +64,8 @@ def _lines(store: Store, indexes: Sequence[int], line: Line, times: Times) -> It
             "its beginning is not in the capture" if took is None else f"handshake {duration(took)}"
         )
         yield TextLine(_event(times.text(opened), "tcp", text, "dim"))
+    for text, role in _tls(line):
+        yield TextLine(_event("", "tls", text, role))
     busy = opened
     ends: list[int] = []
     before = ""
@@ -98,6 +100,38 @@ def _lines(store: Store, indexes: Sequence[int], line: Line, times: Times) -> It
         last = opened + line["life"] if opened is not None and line["life"] is not None else None
         clock = "" if last is None else times.text(last)
         yield TextLine(_event(clock, "end", ", ".join(words), "?" if line["unanswered"] else "dim"))
+
+
+def _tls(line: Line) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a connection's TLS, with the role of each text."""
+    if line.get("resumed") is None:
+        return
+    asked = [
+        *line["tls_offered"],
+        *([plural(line["tls_suites"], "suite")] if line["tls_suites"] else []),
+    ]
+    if line["sni"]:
+        asked.append(f"for {spelled(line['sni'])}")
+    if asked:
+        yield f"the client offers {', '.join(asked)}", "dim"
+    chosen = [line["tls"]] if line["tls"] else []
+    chosen += ["resumed"] if line["resumed"] else []
+    chosen += ["with early data"] if line["tls_early"] else []
+    chosen += [f"ALPN {spelled(line['alpn'])}"] if line["alpn"] else []
+    if chosen:
+        yield ", ".join(chosen), ""
+    if line["tls_client"]:
+        yield f"the client's certificate: {spelled(line['tls_client'])}", ""
+    if line["tls_certificate"]:
+        yield f"the broker's certificate: {spelled(line['tls_certificate'])}", "?"
+    for alert in line["tls_alerts"]:
+        yield f"alert of the {alert}", "!"
+    if line["tls_updates"]:
+        yield plural(line["tls_updates"], "KeyUpdate"), "dim"
+    if line["inside"]:
+        yield f"inside: {line['inside']}, no Kafka", "~"
+    if line["tls_error"]:
+        yield f"not readable ({line['tls_error']}): {line['tls_note']}", "~"
 
 
 def phase_of(store: Store, index: int) -> str:

@@ -230,6 +230,18 @@ def test_all_names_can_be_hidden(tmp_path: Path) -> None:
         assert "client-1" in text.replace("\\-", "-")
 
 
+def test_names_of_handshakes_are_hidden(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "captures" / "tls"
+    for name, word in (("tls13-mutual", "CN=client"), ("failed13-name", "CN=other")):
+        log = ("--keylog", str(folder / f"{name}.keys"))
+        text = made(tmp_path, folder / f"{name}.pcap.gz", *log, name="r.md").replace("\\", "")
+        assert word in text, "it is there to be hidden"
+        options = (*log, "--redact", "all")
+        text = made(tmp_path, folder / f"{name}.pcap.gz", *options, name="r.md").replace("\\", "")
+        for each in (word, "CN=tests", "192.0.2.1"):
+            assert each not in text, each
+
+
 def counted(path: Path, *, hides: bool) -> ReportFacts:
     given: list[ReadOptions] = []
 

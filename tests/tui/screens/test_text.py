@@ -9,6 +9,7 @@ import pytest
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Rebalance, Story
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.audit import lag_line
 from kafkascope.tui.screens.ladder import indexes_of, ladder
@@ -50,6 +51,52 @@ def test_a_ladder_goes_through_the_phases_of_its_connection(sasl: ReadScene) -> 
     assert "handshake" in told[0]
     assert "──▶" in told[1]
     assert "closed: client fin" in told[-1]
+
+
+TLS = Path(__file__).parents[2] / "analyzer" / "captures" / "tls"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "tls13-mutual",
+            [
+                "the client offers TLS 1.3, TLS 1.2, 59 suites",
+                "TLS 1.3 TLS_AES_256_GCM_SHA384",
+                "the client's certificate: CN=client",
+            ],
+        ),
+        (
+            "failed13-expired",
+            [
+                "the broker's certificate: CN=expired for 127.0.0.1, issued by CN=tests, "
+                "good from 2026-11-14 to 2026-11-21",
+                "alert of the client: certificate_unknown",
+            ],
+        ),
+        ("tls13-keyupdate-client", ["2 KeyUpdates", "18 KeyUpdates"]),
+        ("tls13-https", ["inside: HTTP, no Kafka"]),
+    ],
+)
+def test_a_ladder_shows_the_tls_of_its_connection(name: str, told: list[str]) -> None:
+    scene = ReadScene(TLS / f"{name}.pcap.gz", TLS / f"{name}.keys")
+    lines = scene.statistics["connections"].rows()
+    found = [text[24:] for line in lines for text in _ladder(scene, line) if text[14:17] == "tls"]
+    assert set(told) <= {*found}
+
+
+def _ladder(scene: ReadScene, line: Line) -> list[str]:
+    found = ladder(scene.store, line, Times("u"))
+    return ["".join(text for text, _ in each.spans) for each in found]
+
+
+def test_a_ladder_says_why_tls_cannot_be_read() -> None:
+    scene = ReadScene(TLS / "tls13-mutual.pcap.gz")
+    told = _ladder(scene, scene.statistics["connections"].rows()[0])
+    assert any(
+        "not readable (no-key-log): no key log was given (--keylog)" in each for each in told
+    )
 
 
 def test_lines_of_a_ladder_know_their_exchanges(sasl: ReadScene) -> None:

@@ -1,0 +1,64 @@
+"""What certificates say, and what is wrong with them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kafkascope.captures.tls.certificates import (
+    SECOND,
+    certificate_of,
+    described,
+    matches,
+    subject_of,
+    trouble_with,
+)
+from tests.captures.tls.writer import certificate
+
+
+def at(day: str) -> int:
+    return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * SECOND
+
+
+def test_dates_and_owners_are_told() -> None:
+    found = certificate_of(certificate("broker", "ours"))
+    assert found is not None
+    text = "CN=broker, issued by CN=ours, good from 2026-01-01 to 2026-01-31"
+    assert described(found) == text
+    assert trouble_with(found, at("2026-01-15"), "anything") == ""
+    assert trouble_with(found, at("2026-02-01"), "") == "it expired on 2026-01-31"
+    assert trouble_with(found, at("2025-12-31"), "") == "it is not good before 2026-01-01"
+    assert trouble_with(found, None, "") == ""
+    named = found._replace(names=("*.example",), begin_ns=0, end_ns=1 << 62)
+    assert trouble_with(named, at("2026-01-15"), "a.example") == ""
+    assert trouble_with(named, at("2026-01-15"), "a.b.example") == "it is not for a.b.example"
+    own = certificate_of(certificate("own"))
+    assert own is not None
+    assert "signed by itself" in described(own)
+    assert "?" in described(own._replace(end_ns=1 << 100))
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "good"),
+    [
+        ("a.example", "A.example", True),
+        ("a.example.", "a.example", True),
+        ("*.example", "a.example", True),
+        ("*.example", "example", False),
+        ("*.example", ".example", True),
+        ("*.example", "a.b.example", False),
+        ("*.example", "aexample", False),
+        ("10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.10", False),
+        ("", "a", False),
+    ],
+)
+def test_names_match_hosts(name: str, host: str, good: bool) -> None:
+    assert matches(name, host) == good
+
+
+@pytest.mark.parametrize("der", [b"", b"\x30", b"\x30\x82\xff\xff", bytes(1000)])
+def test_what_is_no_certificate_says_nothing(der: bytes) -> None:
+    assert certificate_of(der) is None
+    assert subject_of(der) == ""
