@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
@@ -15,7 +16,7 @@ from kafkascope.analyzer.conversation.detect import (
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
-from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls.begin import looks_like_tls
 
@@ -37,6 +38,9 @@ DESCRIBED: Final = 16
 """Of the first bytes, as many as `describe` looks at."""
 LOOKED_AT: Final = WHOLE_FIRST + 4
 """Of the first bytes, as many as `look` wants at most before it decides."""
+
+SHOWN: Final = 64
+"""Of the first bytes, as many as a row shows."""
 
 NOT_KAFKA: Final = "not Kafka"
 EMPTY: Final = "no bytes in it"
@@ -118,12 +122,16 @@ class Undecided(Resumable):
         return self._bytes * BYTES_TWICE + self._happened * EVENT_BYTES
 
     def keep_first(self) -> None:
-        """Forget all events but those that `row` shows: the first bytes of each direction."""
+        """Forget all but what `row` shows: of the first packet of each direction, size and first
+        bytes."""
         kept: dict[int, StreamEvent] = {}
         for event in self.events:
-            if isinstance(event, Chunk):
-                kept.setdefault(event.direction, event)
+            if isinstance(event, Chunk) and event.direction not in kept:
+                kept[event.direction] = replace(
+                    event, data=event.data[:SHOWN], pieces=_first_piece(event)
+                )
         self.events = list(kept.values())
+        self._bytes = self._happened = 0
 
     def give_up(self) -> Conversation | str:
         """Decide when others need the memory."""
@@ -249,9 +257,9 @@ class Undecided(Resumable):
         first = chunks[0] if chunks else first
         piece = first.pieces[0]
         # Of the first packet only: how many come at once is a matter of reading.
-        size = first.pieces[1].start if len(first.pieces) > 1 else len(first.data)
+        size = _first_piece(first)[1].start
         frame = Frame(
-            first.data[: min(size, 64)],
+            first.data[: min(size, SHOWN)],
             first.offset,
             size - 4,
             piece.time_ns,
@@ -280,6 +288,12 @@ class Undecided(Resumable):
                 tls=None if tls is None else tls.summary,
             )
         ]
+
+
+def _first_piece(chunk: Chunk) -> list[Piece]:
+    """Return the first piece, and one that begins where it ends."""
+    pieces = chunk.pieces[:2]
+    return pieces if len(pieces) > 1 else [*pieces, pieces[0]._replace(start=len(chunk.data))]
 
 
 def loaded(kind: str, state: Dump, context: Context) -> Conversation | Undecided:

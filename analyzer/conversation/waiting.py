@@ -6,6 +6,7 @@ bounded in memory and in time. State without I/O: time arrives with `Conversatio
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
@@ -45,7 +46,7 @@ class Waiters:
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
-        self._waits: dict[int, _Waits] = {}
+        self._waits: OrderedDict[int, _Waits] = OrderedDict()
         self._bytes = 0
         self._seen = [0, 0]
         """Changes of the key log at the last look for those with a handshake, and without."""

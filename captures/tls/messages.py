@@ -37,6 +37,8 @@ HEAD: Final = 4
 MOST_MESSAGE: Final = 1 << 18
 """Bytes of a message; chains of certificates have some thousand."""
 MOST_EXTENSIONS: Final = 200
+MOST_NAME: Final = 255
+"""Characters of a host name (RFC 1035, 2.3.4); a longer one names no host."""
 
 
 class Malformed(ValueError):
@@ -50,10 +52,9 @@ class ClientHello(NamedTuple):
     session_id: bytes
     versions: tuple[int, ...]
     """In the order of preference."""
-    suites: tuple[int, ...]
+    suites: int
+    """How many."""
     server_name: str
-    protocols: tuple[str, ...]
-    """Names of ALPN."""
     ticket: bytes
     """TLS 1.2: the one that it would like to resume with."""
     psk: bool
@@ -177,7 +178,7 @@ def _server_name(data: bytes | None) -> str:
     while names.left:
         kind, name = names.number(1), names.vector(2)
         if not kind:
-            return name.decode("ascii") if name.isascii() else ""
+            return name.decode("ascii") if name.isascii() and len(name) <= MOST_NAME else ""
     return ""
 
 
@@ -194,9 +195,8 @@ def client_hello(message: bytes) -> ClientHello:
         random,
         session_id,
         tuple(each for each in versions if not _greased(each)),
-        tuple(each for each in suites if not _greased(each)),
+        sum(not _greased(each) for each in suites),
         _server_name(more.get(SERVER_NAME)),
-        tuple(_protocols(more.get(ALPN))),
         more.get(SESSION_TICKET, b""),
         PRE_SHARED_KEY in more,
         EARLY_DATA in more,

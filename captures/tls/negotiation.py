@@ -18,6 +18,8 @@ from kafkascope.captures.tls.suites import suite_of, version_name
 HELLO_REQUEST: Final = 0
 """No part of what is hashed (RFC 5246, 7.4.1.1)."""
 MOST_TRANSCRIPT: Final = 1 << 18
+MOST_CERTIFICATE: Final = 1 << 14
+"""Bytes of a certificate that is kept to be described; usual ones have one or two thousand."""
 
 
 class Negotiation(Resumable):
@@ -38,13 +40,26 @@ class Negotiation(Resumable):
         """It is the connection's first handshake."""
         self._epoch: Epoch | None = None
         """What the ServerHello chose, as far as it is known by now."""
-        self._transcript: bytes | None = b""
+        self._transcript: bytearray | None = bytearray()
         """TLS 1.2 with RSA key exchange: all messages, for the extended master secret; None when
         nobody needs them."""
         self._ticket = b""
         """The one that the server gave out."""
         self._certificate = b""
         """The server's, as DER, as long as the handshake lasts."""
+
+    @property
+    def held(self) -> int:
+        """Memory of what the other side may still ask for."""
+        hello = b"" if self.client_hello is None else self.client_hello.ticket
+        held = len(self._transcript or b"") + len(self._certificate)
+        return held + len(self._ticket) + len(hello)
+
+    def relieve(self) -> None:
+        """Forget what is of use for few connections only."""
+        self._transcript, self._certificate, self._ticket = None, b"", b""
+        if self.client_hello is not None:
+            self.client_hello = self.client_hello._replace(ticket=b"")
 
     def message(self, message: bytes, *, client: bool, keys: SharedKeys, tls: Tls) -> Epoch | None:
         """Take a message of a handshake that is not TLS 1.3, or not yet; return what a ServerHello
@@ -55,7 +70,10 @@ class Negotiation(Resumable):
                 self._client_hello(message, keys, tls)
             if self._transcript is not None and kind != HELLO_REQUEST:
                 whole = len(self._transcript) + len(message) <= MOST_TRANSCRIPT
-                self._transcript = self._transcript + message if whole else None
+                if whole:
+                    self._transcript += message
+                else:
+                    self._transcript = None
             if kind == SERVER_HELLO and not client:
                 return self._server_hello(message, tls)
             if kind == m.CERTIFICATE:
@@ -74,13 +92,13 @@ class Negotiation(Resumable):
         if again is not None and again.random == hello.random and self._epoch is None:
             return  # behind a HelloRetryRequest
         keys.claim(hello.random)
-        self._transcript, self._ticket, self._epoch = b"", b"", None
+        self._transcript, self._ticket, self._epoch = bytearray(), b"", None
         self.first = again is None
         if self.first:
             tls.random = hello.random
             tls.server_name = hello.server_name
             tls.offered = tuple(map(version_name, hello.versions))
-            tls.suites = len(hello.suites)
+            tls.suites = hello.suites
             tls.early_data = hello.early_data
 
     def _server_hello(self, message: bytes, tls: Tls) -> Epoch | None:
@@ -123,6 +141,8 @@ class Negotiation(Resumable):
     def _chain(self, message: bytes, *, client: bool, modern: bool, tls: Tls) -> None:
         chain = m.certificates(message, modern=modern)
         if not chain:
+            return
+        if len(chain[0]) > MOST_CERTIFICATE:
             return
         if not client:
             self._certificate = chain[0]

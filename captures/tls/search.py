@@ -81,7 +81,7 @@ class Search(Resumable):
 
     def add(self, data: bytes, pieces: list[Piece]) -> None:
         """Add the next bytes."""
-        self._pieces = [*self._pieces, *shifted(pieces, len(self._blocks))]
+        self._pieces += shifted(pieces, len(self._blocks))
         self._blocks += data
         self._span = min(self._span + len(data) // LEAST_RECORD, MOST_SEQUENCES)
 
@@ -131,9 +131,11 @@ class Search(Resumable):
         return range(self._first, self._first + count)
 
     def _drop(self, size: int) -> None:
-        if size > 0:
-            self._pieces = beginning(self._pieces, size) if size < len(self._blocks) else []
-            self._blocks = self._blocks[size:]
+        self._at = size
+        if 2 * size < len(self._blocks):
+            return  # what is left would be copied again and again
+        self._pieces = beginning(self._pieces, size) if size < len(self._blocks) else []
+        self._blocks = self._blocks[size:]
         self._at = 0
 
 

@@ -7,6 +7,7 @@ ticket (RFC 5077); key logs have a line of its own for some clients only.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -54,7 +55,7 @@ class Sessions(Resumable):
     STATE = ("_origins",)
 
     def __init__(self) -> None:
-        self._origins: dict[bytes, tuple[Origin, ...]] = {}
+        self._origins: OrderedDict[bytes, tuple[Origin, ...]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._origins)
@@ -67,7 +68,7 @@ class Sessions(Resumable):
         self._origins.pop(key, None)
         self._origins[key] = origins[:MOST_ORIGINS]
         if len(self._origins) > MOST_SESSIONS:
-            del self._origins[next(iter(self._origins))]
+            self._origins.popitem(last=False)
 
     def of(self, name: bytes) -> tuple[Origin, ...]:
         """Return the handshakes behind a ticket or session id."""

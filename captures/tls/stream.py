@@ -202,12 +202,17 @@ class TlsStream(Resumable):
     @property
     def held(self) -> int:
         """Memory of what waits for more bytes."""
+        return self._incomplete + self._negotiation.held
+
+    @property
+    def _incomplete(self) -> int:
         records = self._early if self.waiting is None else [*self._early, *self.waiting.records]
         return sum(side.held for side in self._sides) + sum(len(each.body) for each in records)
 
     def relieve(self) -> None:
         """Give up what waits for more bytes."""
-        if self.held:
+        self._negotiation.relieve()
+        if self._incomplete:
             self._fail("damaged", "given up: too many connections at once wait for more bytes")
             for side in self._sides:
                 side.buffer.lost = True

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.explosion import bodies, many, packets, records
+from tests.explosion import bodies, encrypted, many, packets, records
+from tests.explosion.encrypted import write_encrypted
 from tests.explosion.packets import write_blocks, write_packets
 from tests.explosion.turns import Turn, write_capture
 
@@ -98,6 +99,27 @@ ATTACKS: Final[dict[str, Attack]] = {
     "comments": Attack(packets.comments, 200_000, write_blocks),
     "options": Attack(packets.options, 200_000, write_blocks),
     "names": Attack(packets.resolved_names, 100_000, write_blocks),
+    "TLS tiny records": Attack(encrypted.tiny_records, 100_000, write_encrypted),
+    "TLS empty records": Attack(encrypted.empty_records, 200_000, write_encrypted),
+    "TLS empty messages": Attack(encrypted.bare_headers(22), 400_000, write_encrypted),
+    "TLS empty data": Attack(encrypted.bare_headers(23), 400_000, write_encrypted),
+    "TLS new keys": Attack(encrypted.updates, 50_000, write_encrypted),
+    "TLS padding": Attack(encrypted.padded, 4_000, write_encrypted),
+    "TLS bad records": Attack(encrypted.bad_records, 20_000, write_encrypted),
+    "TLS headers": Attack(encrypted.signs, 200_000, write_encrypted),
+    "TLS headers in bytes": Attack(encrypted.signs_in_bytes, 80_000, write_encrypted),
+    "TLS in bytes": Attack(encrypted.in_bytes, 100_000, write_encrypted),
+    "TLS tickets": Attack(encrypted.old_tickets, 10_000, write_encrypted),
+    "TLS renegotiations": Attack(encrypted.renegotiations, 3_000, write_encrypted),
+    "TLS large hellos": Attack(encrypted.large_hellos, 200, write_encrypted),
+    "TLS long names": Attack(encrypted.long_names, 1_000, write_encrypted),
+    "TLS large certificates": Attack(encrypted.large_certificates, 500, write_encrypted),
+    "TLS certificates of many names": Attack(encrypted.many_names, 200, write_encrypted),
+    "TLS tiny messages": Attack(encrypted.tiny_messages, 20, write_encrypted),
+    "TLS early data": Attack(encrypted.early, 200, write_encrypted),
+    "TLS secrets blocks": Attack(encrypted.secrets_blocks, 100, write_encrypted),
+    "TLS found secrets": Attack(encrypted.found_secrets, 100, write_encrypted),
+    "TLS other labels": Attack(encrypted.odd_blocks, 200_000, write_encrypted),
 }
 
 

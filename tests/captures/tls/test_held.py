@@ -1,0 +1,105 @@
+"""What is kept of a TLS connection is little, whatever its two sides send."""
+
+from __future__ import annotations
+
+from time import process_time
+
+import pytest
+
+from kafkascope.captures.model import Connection, Endpoint, Piece, Tls
+from kafkascope.captures.tls import messages, search
+from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.negotiation import MOST_CERTIFICATE, Negotiation
+from kafkascope.captures.tls.search import Search
+from kafkascope.captures.tls.sessions import MOST_SESSIONS, Origin, Sessions
+from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.stream import TlsStream
+from tests.captures.tls.writer import CLIENT, SERVER, Talk, extension, message, vector
+
+RANDOM = bytes(range(32))
+
+
+def hello(name: bytes = b"broker", suites: int = 2, ticket: bytes = b"") -> bytes:
+    asked = extension(0, vector(2, b"\0" + vector(2, name))) + extension(35, ticket)
+    offered = vector(2, b"\xc0\x2f" * suites)
+    return message(1, b"\3\3" + RANDOM + b"\0" + offered + b"\1\0" + vector(2, asked))
+
+
+def certificate(size: int) -> bytes:
+    return message(11, vector(3, vector(3, bytes(size))))
+
+
+def test_of_suites_only_their_number_is_kept() -> None:
+    # 64 KB were more than a megabyte.
+    assert messages.client_hello(hello(suites=30_000)).suites == 30_000
+
+
+@pytest.mark.parametrize(("size", "kept"), [(255, 255), (256, 0), (60_000, 0)])
+def test_a_name_that_no_host_can_have_is_none(size: int, kept: int) -> None:
+    assert messages.client_hello(hello(b"n" * size)).server_name == "n" * kept
+    record = b"\x16\3\1" + vector(2, hello(b"n" * size))
+    assert messages.server_name(record) == "n" * kept
+
+
+@pytest.mark.parametrize(
+    ("size", "kept"), [(MOST_CERTIFICATE, True), (MOST_CERTIFICATE + 1, False)]
+)
+def test_a_certificate_larger_than_any_is_not_kept(size: int, kept: bool) -> None:
+    negotiation = Negotiation()
+    keys = KeySources(KeyLog())
+    negotiation.relieve()
+    negotiation.message(certificate(size), client=False, keys=keys, tls=Tls())
+    assert (negotiation.held > 0) is kept
+
+
+def test_what_is_kept_of_a_handshake_counts_as_held_and_is_given_up() -> None:
+    connection = Connection(0, Endpoint("a", 1), Endpoint("b", 2), 0)
+    stream = TlsStream(connection, CLIENT, KeySources(KeyLog()))
+    stream.begin()
+    talk = Talk(0xC02F)
+    from kafkascope.captures.model import Chunk
+
+    records = [
+        (CLIENT, b"\x16\3\1" + vector(2, hello(ticket=b"t" * 10_000))),
+        (SERVER, talk.pairs()[1][1]),
+    ]
+    for side, data in records:
+        stream.feed(Chunk(connection, side, 0, data, [Piece(0, 0, 0, 0, 0)]))
+    assert stream.held > 10_000
+    stream.relieve()
+    assert stream.held == 0
+    assert stream.tls.error != "damaged"
+
+
+def test_sessions_forget_the_oldest_as_fast_as_they_learn() -> None:
+    # 60 times as long as before the first one went.
+    sessions, origins = Sessions(), (Origin(1, RANDOM, RANDOM),)
+    took = []
+    for part in range(3):
+        start = process_time()
+        for number in range(MOST_SESSIONS):
+            sessions.remember(b"%d of %d" % (number, part), origins)
+        took.append(process_time() - start)
+    assert len(sessions) == MOST_SESSIONS
+    assert max(took[1:]) < 10 * took[0]
+
+
+def test_a_search_moves_what_waits_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each byte that came moved 16 000 pieces.
+    moved = 0
+    begin = search.beginning
+
+    def counted(pieces: list[Piece], at: int) -> list[Piece]:
+        nonlocal moved
+        moved += len(pieces)
+        return begin(pieces, at)
+
+    monkeypatch.setattr(search, "beginning", counted)
+    looking = Search.behind(0, 0)
+    data = b"\x17\3\3\x40\0" * 10_000
+    for at in range(len(data)):
+        looking.add(data[at : at + 1], [Piece(0, 0, 0, at, at)])
+        while looking.candidate() is not None:
+            looking.reject()
+    assert moved < 4 * len(data)
+    assert looking.held < 400 * 17_000
