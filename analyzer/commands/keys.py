@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
@@ -14,12 +14,20 @@ from kafkascope.analyzer.commands.key_logs import WAYS, Way
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.model import Closed, Opened, Tls
-from kafkascope.captures.tls.keylog import MOST_LINE, KeyLog, LogLines
+from kafkascope.captures.tls.keylog import LABELS, MOST_LINE, KeyLog, LogLines
 
 WIDTH: Final = 100
 PIECE: Final = 1 << 20
 OPENED: Final = "opened"
 FAILED: Final = "handshake that failed"
+SPARE: Final = frozenset(
+    {b"EXPORTER_SECRET", b"EARLY_EXPORTER_SECRET", b"ECH_SECRET", b"ECH_CONFIG", b"RSA", *LABELS}
+)
+"""Labels that are shown as they are. Of a damaged line anything may stand in their place, secrets
+too."""
+OTHER: Final = "another label"
+MOST_ENDED: Final = 10_000
+"""Connections that are over, of which late packets may still come."""
 SHOW: Final = "show"
 """The command that a kind of client is given to; users leave it out."""
 
@@ -102,17 +110,39 @@ def _opened(captures: tuple[str, ...], path: str) -> Counter[str]:
     """The TLS connections of captures, by whether a key log opens them."""
     from kafkascope.analyzer.exchanges.offline import open_capture
 
-    found: dict[int, Tls] = {}
-
-    def saw(event: Opened | Closed) -> None:
-        if event.connection.tls is not None:
-            found[event.connection.number] = event.connection.tls
-
+    counts = _States()
     with open_capture(captures, keylog=[path]) as capture:
-        capture.watch = saw
+        capture.watch = counts.saw
         for _ in capture.exchanges():
             pass
-    return Counter(map(_state, found.values()))
+    return counts.finish()
+
+
+class _States:
+    """Counts connections when nothing more is learned of them: there may be millions."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[str]()
+        self._half: dict[int, Tls] = {}
+        """Those of which one direction ended."""
+        self._ended: OrderedDict[int, Tls] = OrderedDict()
+
+    def saw(self, event: Opened | Closed) -> None:
+        tls, number = event.connection.tls, event.connection.number
+        if tls is None or isinstance(event, Opened) or number in self._ended:
+            return
+        first = self._half.pop(number, None)
+        if first is None and event.direction is not None and event.how != "rst":
+            self._half[number] = tls
+            return
+        self._ended[number] = tls
+        if len(self._ended) > MOST_ENDED:
+            self._counts[_state(self._ended.popitem(last=False)[1])] += 1
+
+    def finish(self) -> Counter[str]:
+        for tls in (*self._half.values(), *self._ended.values()):
+            self._counts[_state(tls)] += 1
+        return self._counts
 
 
 def _state(tls: Tls) -> str:
@@ -133,5 +163,5 @@ def _count(lines: list[bytes], log: KeyLog, kinds: Counter[str]) -> None:
         elif log.unusable > bad:
             kinds["not usable: cut, damaged, or no line of a key log"] += 1
         else:
-            session = b" Session-ID" * words[1].startswith(b"Session-ID:")
-            kinds[(words[0] + session).decode()] += 1
+            session = " Session-ID" * words[1].startswith(b"Session-ID:")
+            kinds[words[0].decode() + session if words[0] in SPARE else OTHER] += 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
-from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls.derive import extended_master_secret, master_secret
 from kafkascope.captures.tls.keylog import KeyLog
 from kafkascope.captures.tls.suites import suite_of
@@ -52,13 +52,20 @@ class Origin(NamedTuple):
 class Sessions(Resumable):
     """Which handshakes gave out the tickets and session ids seen so far."""
 
-    STATE = ("_origins",)
-
     def __init__(self) -> None:
         self._origins: OrderedDict[bytes, tuple[Origin, ...]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._origins)
+
+    def dump(self) -> Dump:
+        """Return the state, the oldest first."""
+        return {"_origins": dict(self._origins)}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        self._origins = OrderedDict(state["_origins"])
+        return self
 
     def remember(self, name: bytes, origins: tuple[Origin, ...]) -> None:
         """Remember the handshakes behind a ticket or session id."""

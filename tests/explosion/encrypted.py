@@ -34,6 +34,7 @@ class Talked(NamedTuple):
     begun: bool = False
     """It was there before the capture."""
     mss: int = MAX_MSS
+    closed: bool = False
 
 
 def write_encrypted(path: Path, conversations: Iterable[Talked]) -> None:
@@ -50,6 +51,8 @@ def write_encrypted(path: Path, conversations: Iterable[Talked]) -> None:
             packets = [] if talked.begun else composer.open()
             for direction, said in talked.turns:
                 packets += composer.send(direction, said, ack=False)
+            if talked.closed:
+                packets += composer.close(1)
             for packet in packets:
                 time += 1_000
                 pcapng.packet(packet, time)

@@ -10,8 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from docs.print_tls import TARGET, document
+from kafkascope.analyzer.commands import keys
 from kafkascope.analyzer.commands.key_logs import WAYS
 from kafkascope.tui.cli import main
+from tests.captures.tls.writer import Talk
+from tests.explosion.encrypted import Talked, write_encrypted
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 
@@ -102,3 +105,27 @@ def test_connections_that_a_key_log_opens_are_counted(
     done = run("check", str(CAPTURES / f"{log}.keys"), str(CAPTURES / f"{name}.pcap.gz"), "--json")
     assert counts(done, "connections") == expected
     assert done.exit_code == code
+
+
+def test_what_a_damaged_line_begins_with_is_not_shown(tmp_path: Path) -> None:
+    # A label for each line, in memory and in the table; and a secret may stand in its place.
+    path = tmp_path / "keys.log"
+    secret = "AB" * 48
+    lines = [f"LABEL_{number} {number:064x} {number:064x}\n" for number in range(1000)]
+    path.write_text("".join(lines) + f"{secret} {'1' * 64} {'2' * 64}\n")
+    done = run("check", str(path), "--json")
+    assert counts(done, "lines") == {"another label": 1001}
+    assert secret not in done.output
+
+
+def test_connections_are_counted_once_however_many_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "MOST_ENDED", 10)
+    path = tmp_path / "in.pcapng"
+    refused = Talked([*Talk(0x1301).pairs()[:1], (1, b"\x15\3\3\0\2\2\x28")], closed=True)
+    whole = Talked(Talk(0x1301).client(b"a" * 99).server(b"b" * 99).pairs(), closed=True)
+    write_encrypted(path, [refused, whole] * 50)
+    log = CAPTURES / "tls12-tickets.keys"
+    done = run("check", str(log), str(path), "--json")
+    assert counts(done, "connections") == {"handshake that failed": 50, "no-secret": 50}
