@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 
+from kafkascope.analyzer.commands.inputs import MOST_JSON, too_much
 from kafkascope.analyzer.text import json_safe
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, plain
 from kafkascope.dissectors.codec.reader import REFUSALS, reader
@@ -38,15 +39,19 @@ def serve(response: Answer, source: int, sink: int) -> None:
 
 
 def _waiting_lines(source: int) -> Iterator[list[bytes]]:
-    """All whole lines that a read brought; at the end of input what is left counts as one."""
+    """All whole lines that a read brought; at the end of input what is left counts as one. Of a
+    line that is too long a bit more is kept than is allowed."""
     rest: list[bytes] = []
+    held = 0
     while data := os.read(source, READ):
         if b"\n" not in data:
-            rest.append(data)
+            if held <= MOST_JSON:
+                rest.append(data)
+                held += len(data)
             continue
         rest.append(data)
         *lines, last = b"".join(rest).split(b"\n")
-        rest = [last]
+        rest, held = [last], len(last)
         yield lines
     yield [b"".join(rest)]
 
@@ -59,6 +64,8 @@ def _write(sink: int, data: bytes) -> None:
 
 def decode_line(line: bytes) -> bytes:
     """`{"message", "version", "hex"}` -> `{"ok": true, "body"}`, or why not."""
+    if reason := too_much(line):
+        return _refusal(reason, 0, "")
     try:
         asked = orjson.loads(line)
         layout = _layout(asked)
@@ -82,6 +89,8 @@ def decode_line(line: bytes) -> bytes:
 
 def encode_line(line: bytes) -> bytes:
     """`{"message", "version", "body"}` -> `{"ok": true, "hex"}`, or why not."""
+    if reason := too_much(line):
+        return _refusal(reason, 0, "")
     try:
         asked = _loads(line)
         layout = _layout(asked)

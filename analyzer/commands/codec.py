@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from kafkascope.analyzer.commands.inputs import octets, read_input
+from kafkascope.analyzer.commands.inputs import MOST_JSON, octets, read_input, too_much
 from kafkascope.analyzer.exchanges.standalone import Whole
 from kafkascope.analyzer.terminal import document, json_out, out, say, stdout_bytes
 
@@ -168,8 +168,11 @@ def encode(
     import json
 
     message = full_name(name, side)
+    text = read_input(json_text, "JSON", MOST_JSON)
+    if reason := too_much(text):
+        raise click.UsageError(reason)
     try:
-        value = json.loads(read_input(json_text, "JSON"))
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"no JSON: {error}") from None
     from kafkascope.analyzer.exchanges.standalone import write_body, write_frame

@@ -12,6 +12,12 @@ from typing import Final
 
 import click
 
+MOST_BYTES: Final = 150_000_000
+"""Of input: hexadecimal text of a message as large as Kafka's are by default, several times."""
+MOST_JSON: Final = 32_000_000
+MOST_VALUES: Final = 1_000_000
+"""Of JSON, counted by what is before them: one takes up to 300 bytes of memory, its text two."""
+
 _HEX_NOISE: Final = re.compile(r"0x|\\x|[\s:,]", re.IGNORECASE)
 _NUMBERS: Final = re.compile(r"(<<|\[|\{)[\d,\s-]+(>>|\]|\})")
 _DUMP_START: Final = re.compile(r"\s*(0x)?0000[0-9a-f]{0,4}:?(\s|$)", re.IGNORECASE)
@@ -19,19 +25,36 @@ _OFFSET: Final = re.compile(r"\s*(?:0x)?([0-9a-f]{4,8}):?(?=\s|$)", re.IGNORECAS
 _OCTETS: Final = re.compile(r"(?:[0-9a-f]{2})+", re.IGNORECASE)
 
 
-def read_input(text: str | None, wanted: str) -> bytes:
+def read_input(text: str | None, wanted: str, most: int = MOST_BYTES) -> bytes:
     """The argument itself, the content of the file that it names, or stdin (`-`, or nothing)."""
+    data = _read(text, wanted, most + 1)
+    if len(data) > most:
+        raise click.UsageError(f"{wanted} has more than {most:,} bytes, which is too much")
+    return data
+
+
+def too_much(data: bytes) -> str:
+    """Why JSON is too large to be read; empty where it is not."""
+    if len(data) > MOST_JSON:
+        return f"more than {MOST_JSON:,} bytes of JSON are too much"
+    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        return f"JSON with more than {MOST_VALUES:,} commas and brackets is too much"
+    return ""
+
+
+def _read(text: str | None, wanted: str, most: int) -> bytes:
     if text is None or text == "-":
         if text is None and sys.stdin.isatty():
             raise click.UsageError(f"{wanted} is missing: as an argument, a file, or on stdin")
-        return sys.stdin.buffer.read()
+        return sys.stdin.buffer.read(most)
     try:
         path = Path(text)
         named = path.is_file() or path.is_dir()
     except (OSError, ValueError):
         named = False  # too long for a path: it is the content
     if named:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(most)
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -1,0 +1,76 @@
+"""What `decode` and `encode` read has a bound, and a sentence beyond it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkascope.analyzer.commands import batch, codec, inputs
+from kafkascope.tui.cli import main
+
+
+def run(*args: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(main, args, input=stdin)
+
+
+@pytest.mark.parametrize("way", ["file", "stdin"])
+def test_more_input_than_a_message_can_have_is_refused(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codec.read_input, "__defaults__", (99,))
+    path = tmp_path / "frame.hex"
+    path.write_bytes(b"00" * 50)
+    given = [str(path)] if way == "file" else []
+    done = run("decode", "Metadata", "0", "--request", *given, stdin=path.read_bytes())
+    assert done.exit_code == 2
+    assert "DATA has more than 99 bytes" in done.output
+
+
+def test_more_json_than_is_read_is_refused() -> None:
+    done = run("encode", "Metadata", "12", "--request", stdin=bytes(inputs.MOST_JSON + 100))
+    assert done.exit_code == 2
+    assert "JSON has more than 32,000,000 bytes" in done.output
+
+
+def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
+    # A megabyte of text took 80 MB.
+    body = b'{"topics":[' + b"{}," * inputs.MOST_VALUES + b"{}]}"
+    done = run("encode", "Metadata", "1", "--request", stdin=body)
+    assert done.exit_code == 2
+    assert "JSON with more than 1,000,000 commas" in done.output
+
+
+@pytest.mark.parametrize("answer", [batch.encode_line, batch.decode_line])
+def test_a_line_of_too_many_values_is_refused(
+    answer: batch.Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "MOST_VALUES", 5)
+    told = json.loads(answer(b'{"message":"MetadataRequest","version":1,"body":[1,2,3,4]}'))
+    assert told["ok"] is False
+    assert "commas and brackets is too much" in told["error"]
+
+
+def test_a_line_without_end_is_refused_and_the_next_one_answered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module in (batch, inputs):
+        monkeypatch.setattr(module, "MOST_JSON", 100)
+    monkeypatch.setattr(batch, "READ", 10)
+    good = b'{"message":"MetadataRequest","version":0,"body":{"topics":[]}}'
+    path, out = tmp_path / "in", tmp_path / "out"
+    path.write_bytes(b" " * 100_000 + b"x\n" + good)
+    held = 0
+    lines = batch._waiting_lines
+
+    with path.open("rb") as source, out.open("wb") as sink:
+        for some in lines(source.fileno()):
+            held = max([held, *map(len, some)])
+        source.seek(0)
+        batch.serve(batch.encode_line, source.fileno(), sink.fileno())
+    first, second = map(json.loads, out.read_text().splitlines())
+    assert held < 200
+    assert "more than 100 bytes of JSON" in first["error"]
+    assert second == {"ok": True, "hex": "00000000"}
