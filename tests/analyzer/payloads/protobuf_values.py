@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.payloads.proto import forms
-from kafkascope.analyzer.payloads.proto.types import WRAPPERS, Field, MessageType
+from kafkascope.analyzer.payloads.proto.types import WRAPPERS, MessageField, MessageType
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 JSON = st.recursive(
@@ -78,14 +78,14 @@ def fields(draw: st.DrawFn, message: MessageType, depth: int) -> dict[str, Any]:
     return out
 
 
-def is_default(field: Field, value: Any) -> bool:
+def is_default(field: MessageField, value: Any) -> bool:
     if isinstance(value, float):
         return struct.pack("<d", value) == bytes(8)
     first = field.values.get(0, 0)
     return value in (0, "", False, {"base64": ""}) or (field.kind == "enum" and value == first)
 
 
-def values(field: Field, depth: int) -> st.SearchStrategy[Any]:
+def values(field: MessageField, depth: int) -> st.SearchStrategy[Any]:
     if field.map:
         assert field.message is not None
         key, value = (field.message.fields[number] for number in (1, 2))
@@ -95,7 +95,7 @@ def values(field: Field, depth: int) -> st.SearchStrategy[Any]:
     return st.lists(one, max_size=3) if field.repeated else one
 
 
-def scalars(field: Field) -> st.SearchStrategy[Any]:
+def scalars(field: MessageField) -> st.SearchStrategy[Any]:
     match field.kind:
         case "bool":
             return st.booleans()
@@ -136,11 +136,11 @@ def mapped(message: MessageType, value: Any) -> Any:
     return out
 
 
-def mapped_one(field: Field, value: Any) -> Any:
+def mapped_one(field: MessageField, value: Any) -> Any:
     return mapped(field.message, value) if field.message else mapped_scalar(field, value)
 
 
-def mapped_scalar(field: Field, value: Any) -> Any:
+def mapped_scalar(field: MessageField, value: Any) -> Any:
     if field.kind in LONG:
         return str(value)
     return value["base64"] if field.kind == "bytes" else value
