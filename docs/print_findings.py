@@ -107,13 +107,15 @@ def lines() -> Iterator[str]:
 
 
 def _proof(rule: str) -> str:
-    """The capture of real traffic that shows it, of those that tests hold us to."""
+    """The capture that shows it, of those that tests hold us to."""
+    from tests.analyzer.findings.sides_schemas import OF_SCHEMAS
     from tests.analyzer.findings.test_captures import TROUBLE
     from tests.analyzer.findings.test_rules import SAMPLED
 
     shown = [capture for capture, rules in TROUBLE.items() if rule in rules]
     shown += [SAMPLED[rule]] if rule in SAMPLED else []
-    return f"`{shown[0]}`"
+    shown += [OF_SCHEMAS[rule]] if OF_SCHEMAS.get(rule) else []
+    return f"`{shown[0]}`" if shown else "made by hand"
 
 
 def _effects(rule: str) -> list[str]:

@@ -106,8 +106,12 @@ def check(
       kafkascope check prod.pcapng --json | jq -r 'select(.severity=="error") | .text'
     """
     with Reading(options) as reading:
-        findings = Findings(only or None, ignore, release=release or "")
-        whole = Findings(only or None, ignore, release=release or "") if reading.is_piece else None
+        payloads = None if reading.stored is not None else reading.payloads
+
+        def empty() -> Findings:
+            return Findings(only or None, ignore, release=release or "", payloads=payloads)
+
+        findings, whole = empty(), empty() if reading.is_piece else None
         count(reading, findings, watch=not options.filter_text, hosts=hosts, whole=whole)
         times = reading.times()
         causes = findings.causes(reading.capture.context.names, whole)

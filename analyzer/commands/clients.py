@@ -54,7 +54,8 @@ def clients(
         raise click.UsageError("--apis and --for are two tables: choose one")
     with Reading(options) as reading:
         chosen = "" if reading.stored is None else reading.stored.filter
-        findings = None if apis or options.count or chosen else Findings()
+        payloads = None if reading.stored is not None else reading.payloads
+        findings = None if apis or options.count or chosen else Findings(payloads=payloads)
         selects = bool(options.filter_text or options.begin or options.end)
         if findings is None or selects:
             found = Clients()

@@ -17,6 +17,8 @@ from kafkascope.captures.tls.sources import can_decrypt
 
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
 MAX_PORTS: Final = 65_536
+SCHEMAS: Final = ("schema_folders", "assigned", "registry", "registry_ca", "no_schemas")
+"""The options of `SchemaOptions`, in its order."""
 
 
 def known_release(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -45,6 +47,18 @@ def reading_options(
     `without`: those that it has none for, or one of the same name that means something else."""
     chosen = frozenset(_OPTIONS) - _SHOWING - {*without} | {*more}
     return lambda function: _with(function, chosen)
+
+
+def schema_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Where schemas come from, given to the command as `schemas`."""
+
+    @functools.wraps(function)
+    def command(**given: Any) -> int:
+        return function(schemas=SchemaOptions(*(given.pop(name) for name in SCHEMAS)), **given)
+
+    for name in reversed(SCHEMAS):
+        command = _OPTIONS[name](command)
+    return command
 
 
 def _with(function: Callable[..., int], chosen: frozenset[str]) -> Callable[..., int]:

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.options import key_logs, ports_of, spelled
+from kafkascope.analyzer.commands.options import key_logs, ports_of, schema_options, spelled
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.offline import Legs
+    from kafkascope.analyzer.payloads.known import KnownSchemas
+    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.analyzer.pipeline.runner import Result
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+    from kafkascope.analyzer.reading.options import SchemaOptions
     from kafkascope.captures.tls.keylog import KeyLog
 
 PARTIAL: Final = 4
@@ -81,6 +86,7 @@ LEAN_POOL: Final = "jemalloc" if sys.platform == "linux" else "system"
 @click.option(
     "--settle", metavar="TIME", default="30s", help="A file not written to for so long is closed."
 )
+@schema_options
 @click.option("--strict", is_flag=True, help="Damaged input is an error (exit code 1).")
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr.")
 def spark(
@@ -101,6 +107,7 @@ def spark(
     available_now: bool,
     last_file_complete: bool,
     settle: str,
+    schemas: SchemaOptions,
     **spark_options: Any,
 ) -> int:
     """Turn captures into Parquet tables and states of statistics.
@@ -143,14 +150,17 @@ def spark(
         raise click.UsageError("--spread is for tables of all exchanges, not for -Y")
     split_bytes = _bytes(split_size)
     logs = key_logs(keylog)
+    known = functools.partial(_schemas, inputs, schemas, options, logs, quiet=quiet)
     told = functools.partial(_told, output=output, strict=strict, quiet=quiet)
     run: Callable[[Any], int]
     if follow:
         how = _How(_seconds(settle), available_now, last_file_complete)
-        run = functools.partial(_follow, inputs, output, options, split_bytes, logs, how, told)
+        run = functools.partial(
+            _follow, inputs, output, options, split_bytes, logs, known, how, told
+        )
     else:
         keys = read_key_logs(logs)
-        run = functools.partial(_run, inputs, output, options, split_bytes, keys, told)
+        run = functools.partial(_run, inputs, output, options, split_bytes, keys, known, told)
     chosen, why = _chosen(engine, inputs, follow)
     if engine == "auto" and not quiet:
         say(f"engine {chosen}: {why}")
@@ -174,6 +184,7 @@ def _follow(
     options: Any,
     split_bytes: int,
     logs: tuple[str, ...],
+    known: Callable[[], KnownSchemas | None],
     how: _How,
     told: Callable[[Result], int],
     engine: Any,
@@ -193,6 +204,7 @@ def _follow(
             split_bytes=split_bytes,
             # Read again for each look: what was opened since has lines that are new.
             keys=read_key_logs(logs),
+            schemas=known(),
         )
 
     code = 0
@@ -214,6 +226,7 @@ def _run(
     options: Any,
     split_bytes: int,
     keys: KeyLog | None,
+    known: Callable[[], KnownSchemas | None],
     told: Callable[[Result], int],
     engine: Any,
 ) -> int:
@@ -221,8 +234,46 @@ def _run(
 
     engine = engine or runner.PLAIN
     return told(
-        runner.run(inputs, output, options, engine=engine, split_bytes=split_bytes, keys=keys)
+        runner.run(
+            inputs,
+            output,
+            options,
+            engine=engine,
+            split_bytes=split_bytes,
+            keys=keys,
+            schemas=known(),
+        )
     )
+
+
+def _schemas(
+    inputs: tuple[str, ...],
+    wanted: SchemaOptions,
+    options: TableOptions,
+    logs: tuple[str, ...],
+    *,
+    quiet: bool,
+) -> KnownSchemas | None:
+    """Return what keys and values are decoded with; None where no table shows them, or the user
+    wants none of it."""
+    given = wanted.folders or wanted.assigned or wanted.registry
+    if wanted.off or not (options.records or options.full or given):
+        return None
+    from kafkascope.analyzer.pipeline.places import is_remote, listed
+    from kafkascope.analyzer.reading.schemas import known_of
+
+    def seen() -> list[Schema]:
+        from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+
+        files = listed(inputs)
+        if any(map(is_remote, files)):
+            if not quiet:
+                say("schemas inside the captures are read of local files only: give --schemas")
+            return []
+        legs: Legs = "both" if options.both_legs else "client"
+        return schemas_in(files, keylog=logs, decode_as=options.decode_as, legs=legs)
+
+    return known_of(wanted, complete=seen, quiet=quiet)
 
 
 def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, str]:

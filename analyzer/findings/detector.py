@@ -25,6 +25,7 @@ from kafkascope.captures.model import Closed, Opened
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.view import View
+    from kafkascope.analyzer.payloads.decoding import Payloads
 
 __all__ = [
     "Detector",
@@ -104,6 +105,9 @@ class Detector(Compound):
     """Whether rules of our own proxy can bring about what it finds: see `tampered`."""
     WATCHES: ClassVar[bool] = False
     """Whether it wants beginnings and ends of connections."""
+
+    payloads: Payloads | None = None
+    """What decodes keys and values, where that is wanted; no part of the state."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""

@@ -25,6 +25,7 @@ from kafkascope.analyzer.findings.outages import Outages
 from kafkascope.analyzer.findings.rebalances import Rebalances
 from kafkascope.analyzer.findings.resets import Resets
 from kafkascope.analyzer.findings.retries import Retries
+from kafkascope.analyzer.findings.schemas import Schemas
 from kafkascope.analyzer.findings.security import Security
 from kafkascope.analyzer.findings.sequences import Sequences
 from kafkascope.analyzer.findings.sessions import Sessions
@@ -72,6 +73,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Transactions,
     Batches,
     Codecs,
+    Schemas,
     Retries,
     Skew,
     Framing,

@@ -239,6 +239,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         after_ns=PATIENT,
     ),
     Explanation(
+        ("schema-misfit", "schema-unknown", "schema-mixed", "schema-of-key"),
+        ("reader-stuck", "redelivered", "commits-lost", "lag"),
+        ("topic",),
+        "a reader that fails on a record comes back to it",
+        after_ns=PATIENT,
+    ),
+    Explanation(
         ("reader-stuck",),
         ("commits-lost", "consumer-silent", "lag", *GROUP),
         ("group",),

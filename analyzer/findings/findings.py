@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.findings.causes import Cause, folded, linked, unfolded
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, is_odd
@@ -24,6 +24,9 @@ from kafkascope.analyzer.statistics.model import (
 )
 from kafkascope.captures.model import Closed, Opened, Resolved
 
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+
 RULES: Final[dict[str, Rule]] = {rule.name: rule for kind in DETECTORS for rule in kind.RULES}
 
 Add = Callable[["Row", "Exchange"], None]
@@ -38,11 +41,11 @@ class Span(Measures):
     last_ns: int | None = most()
 
 
-def accumulators() -> dict[str, Statistic]:
+def accumulators(payloads: Payloads | None = None) -> dict[str, Statistic]:
     """Return all statistics, and the findings beside them: each exchange is counted once by
-    each."""
+    each. `payloads`: see `Findings`."""
     counted: dict[str, Statistic] = {name: kind() for name, kind in STATISTICS.items()}
-    counted[Findings.NAME] = Findings(beside=counted)
+    counted[Findings.NAME] = Findings(beside=counted, payloads=payloads)
     return counted
 
 
@@ -50,7 +53,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 13
+    VERSION: ClassVar[int] = 14
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(
@@ -59,10 +62,12 @@ class Findings:
         ignore: Collection[str] = (),
         beside: Mapping[str, Statistic] | None = None,
         release: str = "",
+        payloads: Payloads | None = None,
     ) -> None:
         """`only` and `ignore`: names of rules; unknown ones are a `KeyError`. `beside`: statistics
         that somebody else counts, merges and keeps; without them it counts its own. `release`: a
-        Kafka release that clients have to work with."""
+        Kafka release that clients have to work with. `payloads`: decodes keys and values, where
+        these are to be judged."""
         self.release = release
         for name in (*(only or ()), *ignore):
             RULES[name]
@@ -73,6 +78,8 @@ class Findings:
         self.base = Base(*(found[name] for name in Base._fields))  # type: ignore[arg-type]
         own = () if self.beside else self.base
         self.detectors: list[Detector] = [kind() for kind in DETECTORS]
+        for detector in self.detectors:
+            detector.payloads = payloads
         self._always: list[Add] = [each.add for each in own]
         self._always += [each.add for each in self.detectors if each.KEYS is None]
         self._by_key: dict[int, list[Add]] = {}

@@ -193,6 +193,9 @@ LIMITS: Final[dict[str, Limit]] = {
     "codec.slow": Limit(
         10 * SECOND, "ns", "others may know the codec, and take so long with what they got"
     ),
+    "schemas.share": Limit(
+        50, "percent", "of a topic's records with a schema: fewer may be numbers that look like ids"
+    ),
     "share.deliveries": Limit(5, "count", "group.share.delivery.count.limit of brokers"),
     "share.again": Limit(
         10, "percent", "of what a share group gets; a few records fail now and then"

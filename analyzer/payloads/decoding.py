@@ -23,7 +23,7 @@ from kafkascope.analyzer.payloads.model import (
     SchemaKey,
     Selector,
 )
-from kafkascope.dissectors.codec.jsonform import dumps
+from kafkascope.dissectors.codec.jsonform import dumps, loads
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
@@ -73,8 +73,11 @@ class Decoded(NamedTuple):
 class Payloads:
     """Decodes keys and values with the schemas that are known."""
 
-    def __init__(self, known: KnownSchemas) -> None:
+    def __init__(self, known: KnownSchemas, *, late_names: bool = False) -> None:
+        """`late_names`: of a topic without a name all subjects are told that its name could decide
+        between, see `with_subject`."""
         self.known = known
+        self._late_names = late_names
         self._prefixes: dict[tuple[str | None, Side, bytes], tuple[Schema, SchemaKey, Codec, str]]
         self._prefixes = {}
 
@@ -207,7 +210,10 @@ class Payloads:
                 continue
             shown: dict[str, Any] = {}
             if decoded.found is not None:
-                shown[f"{side}_schema"] = decoded.found.as_json()
+                told = shown[f"{side}_schema"] = decoded.found.as_json()
+                if topic is None and self._late_names:
+                    names = [name for name, _ in decoded.found.schema.subjects]
+                    told["subject"] = names if len(names) > 1 else told["subject"]
             if decoded.error is None:
                 shown[f"{side}_decoded"] = decoded.value
             else:
@@ -241,6 +247,22 @@ def _type_of(each: Candidate) -> tuple[Selector, int]:
 
 def _subject(schema: Schema, topic: str | None, side: Side) -> str:
     """Return the subject that a topic's key or value has by the usual rule, else the first."""
+    return _usual([name for name, _ in schema.subjects], topic, side)
+
+
+def _usual(names: Sequence[str], topic: str | None, side: Side) -> str:
     usual = f"{topic}-{side}"
-    names = [name for name, _ in schema.subjects]
     return usual if usual in names else names[0] if names else ""
+
+
+OPEN_SUBJECT: Final = '"subject":['
+"""In the text of a schema whose subject depends on a name that was not known."""
+
+
+def with_subject(text: str, topic: str | None, side: Side) -> str:
+    """Return the text of `key_schema` or `value_schema` with one subject, now that all names of
+    topics are known that ever will be."""
+    told = loads(text)
+    if isinstance(told["subject"], list):
+        told["subject"] = _usual(told["subject"], topic, side)
+    return dumps(told).decode()

@@ -17,6 +17,7 @@ from kafkascope.analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sens
 from kafkascope.analyzer.pipeline.job import Job, Keep
 from kafkascope.analyzer.pipeline.keys import Agreed, TaskKeys
 from kafkascope.analyzer.pipeline.runs import Runs
+from kafkascope.analyzer.pipeline.schemas import SentSchemas, sent
 from kafkascope.analyzer.pipeline.segments import (
     NAMES,
     STATE,
@@ -70,9 +71,11 @@ class Setting:
     spread: bool = False
     """Whether bodies are decoded by other tasks: see `spread`."""
     topics: Mapping[bytes, str] = field(default_factory=dict)
-    """Names that are known in advance, for filters."""
+    """Names that are known in advance, for filters and for schemas of topics."""
     keys: Agreed | None = None
     """What TLS is decrypted with."""
+    schemas: SentSchemas | None = None
+    """What keys and values are decoded with."""
 
     def comment(self, file: int, interface: int) -> str:
         """Return the comment of an interface; empty without one."""
@@ -84,6 +87,7 @@ def setting_of(
 ) -> Setting:
     """Return the setting of a job, with the facts of an earlier round."""
     earlier = earlier or Facts(job.before.topics)
+    schemas = None if job.schemas is None else sent(job.schemas)
     comments = {
         (file.id, each.number): each.comment
         for file in job.files
@@ -100,8 +104,9 @@ def setting_of(
         job.last_ns,
         job.first_packet,
         spread,
-        earlier.topics if job.options.filter else {},
+        earlier.topics if job.options.filter or (schemas and schemas.assigned) else {},
         keys,
+        schemas,
     )
 
 
@@ -131,7 +136,9 @@ class Flows:
         if setting.keys is not None:
             self._keys = TaskKeys(setting.keys, lambda: self._brokers.now)
             self._context.keys = self._keys
-        self._collector = TableCollector(self._context, setting.options, setting.last_ns)
+        self._collector = TableCollector(
+            self._context, setting.options, setting.last_ns, schemas=setting.schemas
+        )
         # Numbers order requests within a connection: those of later batches are higher.
         self._context.numbers = setting.first_packet * MOST_PER_PACKET
         self._sensitive: dict[Endpoint, int] = {}

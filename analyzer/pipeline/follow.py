@@ -22,6 +22,7 @@ from kafkascope.captures.parts.split import SPLIT_BYTES
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.captures.tls.keylog import KeyLog
 
@@ -103,6 +104,7 @@ def catch_up(
     batch_bytes: int = BATCH_BYTES,
     keep: Keep | None = None,
     keys: KeyLog | None = None,
+    schemas: KnownSchemas | None = None,
 ) -> Iterator[Result]:
     """Make batches of all files that are closed and not in a batch yet; with `rule.last` the last
     one ends all connections."""
@@ -131,6 +133,7 @@ def catch_up(
                 before=before,
                 keep=None if last else keep or Keep(),
                 keys=keys,
+                schemas=schemas,
             )
             result = make(store, job, engine)
             manifests.append(result.manifest)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
+from kafkascope.analyzer.pipeline.schemas import identity_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.numbers import MAX_FILES
 from kafkascope.captures.errors import NotACapture
@@ -15,6 +16,7 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.captures.tls.keylog import KeyLog
 
 LARGE_COMPRESSED: Final = 1 << 30
@@ -99,6 +101,10 @@ class Job:
     """Whether and how long open connections are carried on; None ends them with the input."""
     keys: KeyLog | None = field(default=None, repr=False)
     """What TLS is decrypted with, besides the key logs inside the files."""
+    schemas: KnownSchemas | None = field(default=None, repr=False)
+    """What keys and values are decoded with; grows while tasks report what they lack."""
+    given: list[Any] = field(default_factory=list)
+    """Tells the schemas that the user gave from others."""
 
     @property
     def size(self) -> int:
@@ -117,6 +123,7 @@ class Job:
         ]
         keep = None if self.keep is None else asdict(self.keep)
         found = [files, self.options.to_json(), self.before.batch, keep]
+        found += self.given
         return found if self.keys is None else [*found, self.keys.identity()]
 
     @property
@@ -153,6 +160,7 @@ def job_of(
     before: Before | None = None,
     keep: Keep | None = None,
     keys: KeyLog | None = None,
+    schemas: KnownSchemas | None = None,
 ) -> Job:
     """Index the files, and order them as `open_inputs` does."""
     order = list(names)
@@ -173,7 +181,8 @@ def job_of(
         file = File(number, name, size_of(name), fingerprint_of(name), indexes[name], first_frame)
         first_frame += file.index.packets
         files.append(file)
-    return Job(files, options, before, keep, keys)
+    given = [] if schemas is None else identity_of(schemas)
+    return Job(files, options, before, keep, keys, schemas, given)
 
 
 def capture_rows(job: Job) -> list[tuple[Any, ...]]:

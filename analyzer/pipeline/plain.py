@@ -19,6 +19,7 @@ from kafkascope.analyzer.pipeline.heads import Handshakes, heads, notes_in
 from kafkascope.analyzer.pipeline.job import Before, Job
 from kafkascope.analyzer.pipeline.keys import agreement_of
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
+from kafkascope.analyzer.pipeline.schemas import learned, sent
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import dissected
@@ -45,13 +46,14 @@ from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.inflate import Stream
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.keys import Agreement
     from kafkascope.analyzer.pipeline.tables.schemas import Table
     from kafkascope.analyzer.topics import TopicNames
 
-MOST_ROUNDS: Final = 3
-"""In each round connections know what others learned before; two rounds suffice except for
-contrived input."""
+MOST_ROUNDS: Final = 4
+"""In each round connections know what others learned before, and tasks have the schemas that others
+lacked; two rounds suffice except for contrived input."""
 GROUP_ROWS: Final = 65_536
 GROUP_BYTES: Final = 4 << 20
 """Limits of a row group: a reader skips some, and a writer holds one."""
@@ -145,13 +147,14 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
             _read(capture, raw)
             return raw.finish()
 
-    return in_rounds(made, staging)
+    return in_rounds(made, staging, None, job.schemas)
 
 
 def in_rounds(
     made: Callable[[Facts | None, Path], tuple[T, Facts]],
     staging: Path,
     agreement: Agreement | None = None,
+    schemas: KnownSchemas | None = None,
 ) -> tuple[T, Facts]:
     """Call `made` with the facts of the round before, in a folder of its own, until a round learns
     nothing that would change the result."""
@@ -159,6 +162,8 @@ def in_rounds(
     for number in range(1, MOST_ROUNDS + 1):
         found, facts = made(earlier, staging / str(number))
         news = agreement is not None and agreement.learn(facts.tls)
+        if schemas is not None:
+            news |= learned(schemas, facts.missing)
         if not facts.unsettled() and not news:
             break
         earlier = facts
@@ -201,7 +206,7 @@ def regrouped(
         raw.put_all(told)
         return raw.finish()
 
-    out, facts = in_rounds(made, staging, agreement)
+    out, facts = in_rounds(made, staging, agreement, job.schemas)
     write_left(job, agreement, out)
     return out, facts
 
@@ -216,7 +221,7 @@ def _spread(told: Iterable[Told], setting: Setting, count: int) -> Iterator[Told
         for number, part in enumerate(parts):
             part.append(batch.filter(pa.array(keys == number)))
     for part in parts:
-        yield from dissected(part, setting.options)
+        yield from dissected(part, setting.options, setting.schemas, setting.topics)
 
 
 def _sorted(table: pa.Table, chosen: Any = None) -> pa.Table:
@@ -231,7 +236,8 @@ class _Raw:
         self.job = job
         self._staging = staging
         self._writers = Writers(staging / "raw", compression=QUICK)
-        self._facts = Facts(job.before.topics)
+        schemas = None if job.schemas is None else sent(job.schemas)
+        self._facts = Facts(job.before.topics, schemas)
 
     def put(self, told: Told) -> None:
         """Write some rows."""
@@ -257,7 +263,8 @@ class _Raw:
 def _read(capture: Capture, raw: _Raw) -> None:
     """Make the rows of a capture."""
     job = raw.job
-    collector = TableCollector(capture.context, job.options, job.last_ns, raw.put)
+    schemas = None if job.schemas is None else sent(job.schemas)
+    collector = TableCollector(capture.context, job.options, job.last_ns, raw.put, schemas)
     capture.watch = collector.saw
     capture.named = collector.named
     for number, exchange in enumerate(capture.exchanges()):

@@ -20,6 +20,7 @@ from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.facts import Facts
     from kafkascope.captures.tls.keylog import KeyLog
@@ -70,6 +71,7 @@ def run(
     engine: Engine = PLAIN,
     split_bytes: int = SPLIT_BYTES,
     keys: KeyLog | None = None,
+    schemas: KnownSchemas | None = None,
 ) -> Result:
     """Put the tables of the inputs into the folder `out`, replacing its batches."""
     names = listed(inputs)
@@ -78,7 +80,14 @@ def run(
         for manifest in store.manifests():
             if manifest["keep"] is not None:
                 raise CaptureError(f"{out} is made batch by batch: go on with --follow")
-        job = job_of(names, options, split_bytes=split_bytes, indexer=engine.index, keys=keys)
+        job = job_of(
+            names,
+            options,
+            split_bytes=split_bytes,
+            indexer=engine.index,
+            keys=keys,
+            schemas=schemas,
+        )
         return make(store, job, engine)
 
 

@@ -7,7 +7,7 @@ messages are moved once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.exchanges.internal import learn_from_log
 from kafkascope.analyzer.model import Exchange, Frame, Note, Part, Request, Response
+from kafkascope.analyzer.pipeline.schemas import SentSchemas
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions, Told
 from kafkascope.analyzer.pipeline.tables.facts import dumped
@@ -93,9 +94,16 @@ class Dissection:
     """One of the other tasks: takes batches of pairs, yields rows of tables, and facts at the
     end."""
 
-    def __init__(self, options: TableOptions) -> None:
+    def __init__(
+        self,
+        options: TableOptions,
+        schemas: SentSchemas | None = None,
+        topics: Mapping[bytes, str] | None = None,
+    ) -> None:
+        """`topics`: names that are known in advance."""
         self._context = Context(options.decode_as)
-        self._collector = TableCollector(self._context, options)
+        self._context.names.learn_all(topics or {})
+        self._collector = TableCollector(self._context, options, schemas=schemas)
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[Told]:
         """Decode and count pairs; pass on rows of other tables."""
@@ -163,9 +171,14 @@ class Dissection:
         )
 
 
-def dissected(batches: Iterable[pa.RecordBatch], options: TableOptions) -> Iterator[Told]:
+def dissected(
+    batches: Iterable[pa.RecordBatch],
+    options: TableOptions,
+    schemas: SentSchemas | None = None,
+    topics: Mapping[bytes, str] | None = None,
+) -> Iterator[Told]:
     """Yield the rows of one of the other tasks."""
-    task = Dissection(options)
+    task = Dissection(options, schemas, topics)
     for batch in batches:
         yield from task.feed(batch)
     yield from task.finish()

@@ -378,7 +378,9 @@ def _found(options: ReadOptions) -> Evidence:
 
     if any(name == "-" or is_live(name) for name in options.inputs):
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
-    findings = Findings()
+    from kafkascope.analyzer.reading.schemas import payloads_of
+
+    findings = Findings(payloads=payloads_of(options))
     legs: Legs = "both" if options.both_legs else "client"
     with open_capture(
         options.inputs, decode_as=options.ports, legs=legs, keylog=options.keylog

@@ -75,10 +75,13 @@ def collect(
 ) -> ReportFacts:
     """Read it all and count; with a disguise what is told has other names throughout. `hosts`:
     what names of brokers stand for."""
-    findings, errors, rates = Findings(), Errors(), Rates(SECOND, SLICES)
+    # Reasons why a value does not fit its schema may quote it.
+    tables, hidden = reading.stored is not None, disguise is not None
+    payloads = None if tables or hidden else reading.payloads
+    findings, errors, rates = Findings(payloads=payloads), Errors(), Rates(SECOND, SLICES)
     options = reading.options
     watch = not options.filter_text
-    whole = Findings() if reading.is_piece else None
+    whole = Findings(payloads=payloads) if reading.is_piece else None
     counted = (findings, errors, rates)
     count(reading, *counted, watch=watch, through=disguise, hosts=hosts, whole=whole)
     source = reading.capture.source.statistics

@@ -20,6 +20,7 @@ from kafkascope.analyzer.pipeline.flows import setting_of
 from kafkascope.analyzer.pipeline.job import Job, index_all
 from kafkascope.analyzer.pipeline.keys import agreement_of
 from kafkascope.analyzer.pipeline.places import is_remote, size_of
+from kafkascope.analyzer.pipeline.schemas import sent
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import FACTS
 from kafkascope.analyzer.spark import stages
@@ -64,7 +65,7 @@ class Spark:
             parts = stages.rows(self.session, job, setting, self._tasks(job), raw)
             return parts, _facts(job, parts)
 
-        parts, facts = plain.in_rounds(rows, staging / "raw", agreement)
+        parts, facts = plain.in_rounds(rows, staging / "raw", agreement, job.schemas)
         made = staging / "made"
         if sum(facts.rows.values()) <= self.few and not job.options.segments:
             plain.finish(job, facts, parts, made)
@@ -80,7 +81,7 @@ class Spark:
 
 
 def _facts(job: Job, parts: plain.Parts) -> Facts:
-    facts = Facts(job.before.topics)
+    facts = Facts(job.before.topics, None if job.schemas is None else sent(job.schemas))
     for path in parts.get(FACTS.name, ()):
         for batch in pq.ParquetFile(path).iter_batches(1):
             facts.merge_all(batch)

@@ -25,7 +25,7 @@ from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.job import Job
-    from kafkascope.analyzer.pipeline.tables.collect import TableOptions, Told
+    from kafkascope.analyzer.pipeline.tables.collect import Told
 
 ROWS: Final = 4096
 BYTES: Final = 16 << 20
@@ -192,7 +192,7 @@ def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Par
     if setting.spread:
         pairs = grouped.mapInArrow(_pairer(setting), spark_schema(PAIRS.schema))
         spread = pairs.repartition(tasks, F.col("place"))
-        written = spread.mapInArrow(_writer(_dissector(setting.options), folder), WRITTEN)
+        written = spread.mapInArrow(_writer(_dissector(setting), folder), WRITTEN)
     else:
         written = grouped.mapInArrow(_writer(_worker(setting), folder), WRITTEN)
     out: dict[str, list[Path]] = {}
@@ -230,9 +230,11 @@ def _pairer(setting: Setting) -> Callable[[Batches], Batches]:
     return work
 
 
-def _dissector(options: TableOptions) -> Callable[[Batches], Iterator[Told]]:
+def _dissector(setting: Setting) -> Callable[[Batches], Iterator[Told]]:
+    options, schemas, topics = setting.options, setting.schemas, setting.topics
+
     def work(batches: Batches) -> Iterator[Told]:
-        return dissected(batches, options)
+        return dissected(batches, options, schemas, topics)
 
     return work
 

@@ -18,7 +18,11 @@ from kafkascope.analyzer.spans import within
 from kafkascope.tui.data.indexer import send
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.captures.inputs.growing import Pace
 
 FIRST: Final = 0.15
@@ -28,6 +32,28 @@ SHARE: Final = 10
 """The next states are handed over at the earliest after this many times as long as that took."""
 TICK: Final = 64
 """Exchanges between two checks of the clock."""
+
+
+def _payloads(options: dict[str, Any]) -> Payloads | None:
+    """Return what decodes keys and values, for findings about them."""
+    from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.reading.options import SchemaOptions
+    from kafkascope.analyzer.reading.schemas import known_of
+
+    wanted = SchemaOptions(*options["schemas"])
+    if wanted.off:
+        return None
+
+    def complete() -> Iterable[Schema]:
+        return schemas_in(
+            options["inputs"],
+            decode_as=within(options["ports"]),
+            legs=options["legs"],
+            keylog=options["keylog"],
+        )
+
+    return Payloads(known_of(wanted, complete=complete, quiet=True))
 
 
 def count(options: dict[str, Any], results: int) -> None:
@@ -44,7 +70,7 @@ def count(options: dict[str, Any], results: int) -> None:
         legs=options["legs"],
         keylog=options["keylog"],
     )
-    counted: dict[str, Any] = {**accumulators()}
+    counted: dict[str, Any] = {**accumulators(_payloads(options))}
     if not options["filter"]:
         watchers = [each.saw for each in counted.values() if hasattr(each, "saw")]
 

@@ -17,6 +17,7 @@ from kafkascope.analyzer.spans import spans
 from kafkascope.tui.data.indexer import messages
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.reading.options import SchemaOptions
     from kafkascope.tui.data.store import Store
 
 SLICE: Final = 0.02
@@ -64,7 +65,9 @@ class ProcessNumbers(Numbers):
         legs: str = "client",
         keylog: Sequence[str] = (),
         filter_text: str = "",
+        schemas: SchemaOptions | None = None,
     ) -> None:
+        """`schemas`: where schemas of keys and values come from; else the inputs alone."""
         results, theirs = os.pipe()
         options = {
             "inputs": list(inputs),
@@ -72,6 +75,7 @@ class ProcessNumbers(Numbers):
             "legs": legs,
             "keylog": list(keylog),
             "filter": filter_text,
+            "schemas": list(schemas or ()),
             "results": theirs,
         }
         self._process = subprocess.Popen(

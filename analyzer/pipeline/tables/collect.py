@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.filter.language import Filter
+    from kafkascope.analyzer.pipeline.schemas import SentSchemas
     from kafkascope.captures.model import Connection, Tls
 
 ROWS: Final = 4096
@@ -35,6 +36,9 @@ BODY_BYTES: Final = 16 << 20
 """Bytes of JSON bodies, or of keys, values and headers of records, per batch."""
 RECORD_TEXTS: Final = slice(
     RECORDS.schema.get_field_index("key"), 1 + RECORDS.schema.get_field_index("headers")
+)
+RECORD_SCHEMAS: Final = slice(
+    RECORDS.schema.get_field_index("key_schema"), 1 + RECORDS.schema.get_field_index("value_error")
 )
 CELLS: Final = 50_000
 """Cells of histograms that are kept before they are yielded."""
@@ -97,13 +101,17 @@ class TableCollector:
         options: TableOptions,
         last_ns: int = 0,
         put: Callable[[Told], None] | None = None,
+        schemas: SentSchemas | None = None,
     ) -> None:
         """`last_ns`: time of the latest packet of all. `put` takes batches that are full before an
-        exchange is complete; without it they wait for `ready`."""
+        exchange is complete; without it they wait for `ready`. `schemas`: what keys and values are
+        decoded with."""
         self._context = context
         self._options = options
         self._last_ns = last_ns
-        self.facts = Facts()
+        self.facts = Facts(schemas=schemas)
+        # Schemas that the user gave to topics are found by the names of these.
+        self._names = context.names if schemas and schemas.assigned else values.UNNAMED
         self._adds = [each.add for each in self.facts.statistics.values()]
         self._saws = [each.saw for each in self.facts.statistics.values() if hasattr(each, "saw")]
         self._nameds = [
@@ -178,13 +186,16 @@ class TableCollector:
             add(row, exchange)
         bodies: tuple[bytes | None, bytes | None] = (None, None)
         if options.full:
-            bodies = values.bodies_of(exchange)
+            bodies = values.bodies_of(exchange, self.facts.payloads)
             self._bytes += sum(len(body) for body in bodies if body)
         rows["exchanges"].append(values.exchange_values(row, exchange, bodies))
         if row.batches:
             rows["record_batches"] += values.batch_values(row, exchange)
             if options.records:
-                self._take_records(values.record_values(row, exchange, values.UNNAMED, []))
+                payloads = self.facts.payloads
+                if self._names is not values.UNNAMED:
+                    self.facts.awaited.update(nameless_topics(renamed(row, self._names)))
+                self._take_records(values.record_values(row, exchange, self._names, [], payloads))
         if options.frames:
             rows["frames"] += values.frame_values(exchange)
         if row.undecoded or row.notes:
@@ -207,6 +218,7 @@ class TableCollector:
         for record in records:
             rows.append(record)
             self._record_bytes += sum(map(len, filter(None, record[RECORD_TEXTS])))
+            self._record_bytes += sum(map(len, filter(None, record[RECORD_SCHEMAS])))
             if len(rows) >= ROWS or self._record_bytes > BODY_BYTES:
                 self._put(self._batch("records", rows))
 

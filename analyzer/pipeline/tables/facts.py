@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.findings import Findings, accumulators
+from kafkascope.analyzer.payloads.model import SchemaKey
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.codec.jsonform import dumps, loads
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.pipeline.schemas import SentSchemas
     from kafkascope.analyzer.statistics.model import Statistic
 
 WHOLE: Final = "whole"
@@ -28,8 +30,11 @@ WHOLE: Final = "whole"
 class Facts:
     """Topic names, counts of traffic that is not Kafka, and the states of all statistics."""
 
-    def __init__(self, topics: dict[bytes, str] | None = None) -> None:
-        """`topics`: names from earlier batches."""
+    def __init__(
+        self, topics: dict[bytes, str] | None = None, schemas: SentSchemas | None = None
+    ) -> None:
+        """`topics`: names from earlier batches. `schemas`: what keys and values are decoded with
+        where they are counted."""
         self.topics: dict[bytes, str] = dict(topics or {})
         self.opaque: Counter[str] = Counter()
         self.skipped_bytes = 0
@@ -42,15 +47,18 @@ class Facts:
         self.sensitive: dict[Endpoint, int] = {}
         self.awaited: set[str] = set()
         """Topic ids that a filter was applied to before their names were known."""
+        self.missing: set[SchemaKey] = set()
+        """Ids of schemas that keys and values name and that nobody had."""
         self.tls: list[str] = []
         """Notes for `analyzer.pipeline.keys.Agreement`."""
-        self.statistics: dict[str, Statistic] = accumulators()
+        self.payloads = None if schemas is None else schemas.payloads(self.missing)
+        self.statistics: dict[str, Statistic] = accumulators(self.payloads)
         self._whole: Findings | None = None
 
     def whole(self) -> Findings:
         """Return findings of all exchanges, for tables that hold some of them."""
         if self._whole is None:
-            self._whole = self.statistics[WHOLE] = Findings()
+            self._whole = self.statistics[WHOLE] = Findings(payloads=self.payloads)
         return self._whole
 
     def learn(self, topic_id: bytes, name: str) -> None:
@@ -82,6 +90,8 @@ class Facts:
         yield "counts", dumped(rest)
         if self.awaited:
             yield "awaited", dumped(sorted(self.awaited))
+        if self.missing:
+            yield "missing", dumped([list(each) for each in sorted(self.missing, key=str)])
         for name, statistic in self.statistics.items():
             yield f"statistic {name}", dumped(statistic.dump())
 
@@ -100,6 +110,8 @@ class Facts:
             self.rows.update(value[3])
         elif kind == "awaited":
             self.awaited.update(value)
+        elif kind == "missing":
+            self.missing.update(SchemaKey(*each) for each in value)
         elif kind == "broker":
             endpoint = Endpoint(value[0], value[1])
             self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))

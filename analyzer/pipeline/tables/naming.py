@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkascope.analyzer.payloads.decoding import OPEN_SUBJECT, with_subject
+
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.topics import TopicNames
 
+SIDES: Final[tuple[Side, ...]] = ("key", "value")
 COLUMNS: Final = ("topic", "topics", "implied_topics", "errors")
 """Columns that may hold the start of an id in place of a name."""
 
@@ -23,6 +27,23 @@ def named(batch: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
             continue
         field = batch.schema.field(index)
         values = [_named(value, names) for value in batch.column(index).to_pylist()]
+        batch = batch.set_column(index, field, pa.array(values, field.type))
+    return _with_subjects(batch)
+
+
+def _with_subjects(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Choose the subjects of schemas that the names of topics decide."""
+    for side in SIDES:
+        index = batch.schema.get_field_index(f"{side}_schema")
+        if index < 0 or not pc.any(pc.match_substring(batch.column(index), OPEN_SUBJECT)).as_py():
+            continue
+        topics = batch.column(batch.schema.get_field_index("topic")).to_pylist()
+        told = batch.column(index).to_pylist()
+        values = [
+            text if text is None or OPEN_SUBJECT not in text else with_subject(text, topic, side)
+            for text, topic in zip(told, topics, strict=True)
+        ]
+        field = batch.schema.field(index)
         batch = batch.set_column(index, field, pa.array(values, field.type))
     return batch
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.wire import MS, START, Wire, request, response, told
 
@@ -26,10 +27,12 @@ class Side(NamedTuple):
     """The first one that is; smaller than `calm` where less is worse."""
 
 
-def found(wires: Iterable[Wire], *rules: str) -> dict[str, Finding]:
+def found(
+    wires: Iterable[Wire], *rules: str, payloads: Payloads | None = None
+) -> dict[str, Finding]:
     """Rule -> finding, of these rules; events in the order of time."""
     events = sorted((event for wire in wires for event in wire.events), key=time_of)
-    findings, context = Findings(only=rules or None), Context()
+    findings, context = Findings(only=rules or None, payloads=payloads), Context()
     for event in events:
         if isinstance(event, Opened | Closed):
             findings.saw(event)

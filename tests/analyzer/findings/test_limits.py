@@ -36,6 +36,8 @@ NO_LIMITS = {
     "findings.explanations.ALL": "printed with each explanation, and tested in test_causes",
     "findings.explanations.PATIENT": "as ALL",
     "findings.explanations.POLL": "as ALL",
+    "findings.payloads.SOME_BARE": "bounds the time for records; told where it left some out",
+    "findings.payloads.SOME_FRAMED": "as SOME_BARE",
     "findings.explanations.SOON": "as ALL",
     "statistics.delivery.ends.FINEST": "how exactly ends of logs are kept",
     "statistics.delivery.parts.APART": "how exactly times of polls are kept; the shortest pause "

@@ -14,6 +14,7 @@ from tests.analyzer.findings import (
     sides_ends,
     sides_groups,
     sides_requests,
+    sides_schemas,
 )
 from tests.analyzer.findings.sides import Side
 
@@ -23,6 +24,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     **sides_groups.SIDES,
     **sides_ends.SIDES,
     **sides_connections.SIDES,
+    **sides_schemas.SIDES,
 }
 """(rule, limit) -> what decides there; with another word where a rule reads it once more."""
 

@@ -1,0 +1,80 @@
+"""Records with and without schemas, and both sides of the share that have one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.payloads.model import Format, Schema, SchemaKey, Source
+from tests.analyzer.batches import batch
+from tests.analyzer.findings.sides import Side, found
+from tests.analyzer.wire import Wire, request, response
+
+OF_SCHEMAS: Final = {
+    "schema-misfit": "bad-schemas",
+    "schema-unknown": "bad-schemas",
+    "schema-mixed": "bad-schemas",
+    "schema-breaks": "",
+    "schema-of-key": "",
+}
+"""Rules about schemas -> the real capture that shows it; `test_schemas` shows all of them."""
+
+FIELD: Final = {"name": "n", "type": "long"}
+ORDER: Final = {"type": "record", "name": "Order", "fields": [FIELD]}
+GOOD: Final = b"\0\0\0\0\1\x02"
+"""An Order of id 1."""
+LONG: Final = b"\0\0\0\0\1\x80"
+"""One that ends too early, or a number."""
+
+
+def schema(
+    number: int,
+    text: Any = ORDER,
+    subject: str = "t-value",
+    version: int = 1,
+    source: Source = "folder",
+    form: Format = "avro",
+) -> Schema:
+    """A schema with an id."""
+    keys = (SchemaKey("id", number),)
+    return Schema(form, json.dumps(text), keys, ((subject, version),), (), source)
+
+
+def payloads(*schemas: Schema) -> Payloads:
+    """What decodes with these schemas; the usual one without any."""
+    return Payloads(KnownSchemas(schemas or [schema(1)]))
+
+
+def produced(*values: bytes | None, client: str = "app", number: int = 0, **more: Any) -> Wire:
+    """A Produce to partition 3 of topic t, from offset 40 on; pairs are keys and values."""
+    pairs = [value if isinstance(value, tuple) else (None, value) for value in values]
+    wire = Wire(number=number)
+    wire.connection.a = wire.connection.a._replace(port=50_000 + number)
+    data = [{"name": "t", "partition_data": [{"index": 3, "records": batch(pairs, **more)}]}]
+    wire.client(request("Produce", 7, 1, client, acks=-1, topic_data=data))
+    part = {"index": 3, "error_code": 0, "base_offset": 40}
+    part |= {"log_append_time_ms": -1, "log_start_offset": 0}
+    answer = [{"name": "t", "partition_responses": [part]}]
+    return wire.broker(response("Produce", 7, 1, responses=answer))
+
+
+def misfits_of_100(framed: int) -> bool:
+    """Of a hundred values so many name a schema, one of them wrongly."""
+    wire = produced(LONG, *[GOOD] * (framed - 1), *[b"text"] * (100 - framed))
+    other = payloads(schema(1, subject="another-value"))
+    return "schema-misfit" in found([wire], "schema-misfit", payloads=other)
+
+
+def mixed_of_100(framed: int) -> bool:
+    """Of a hundred values so many have a schema."""
+    wire = produced(*[GOOD] * framed, *[b"text"] * (100 - framed))
+    other = payloads(schema(1, subject="another-value"))
+    return "schema-mixed" in found([wire], "schema-mixed", payloads=other)
+
+
+SIDES: Final = {
+    ("schema-misfit", "schemas.share"): Side(misfits_of_100, 49, 50),
+    ("schema-mixed", "schemas.share"): Side(mixed_of_100, 49, 50),
+}

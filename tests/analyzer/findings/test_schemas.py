@@ -1,0 +1,183 @@
+"""Findings about keys and values by their schemas: what is told, and what stays silent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.filter.language import compile_filter
+from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.findings import payloads as looked
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import KnownSchemas
+from tests.analyzer.batches import batch
+from tests.analyzer.findings.sides import found
+from tests.analyzer.findings.sides_schemas import (
+    FIELD,
+    GOOD,
+    LONG,
+    OF_SCHEMAS,
+    ORDER,
+    payloads,
+    produced,
+    schema,
+)
+from tests.analyzer.schema_samples import SAMPLES, capture, folder
+from tests.analyzer.wire import Wire, request, response, told
+
+
+def judged(*wires: Wire, by: Payloads | None = None) -> dict[str, Finding]:
+    return found(wires, *OF_SCHEMAS, payloads=by or payloads())
+
+
+def of_capture(path: Path, by: Payloads) -> list[Finding]:
+    findings = Findings(only=OF_SCHEMAS, payloads=by)
+    with open_capture([path]) as read:
+        for exchange in read.exchanges():
+            findings.add(row_of(exchange, read.context.names), exchange)
+        return findings.told(read.context.names)
+
+
+def fetched(value: bytes) -> Wire:
+    wire = Wire()
+    wire.client(request("Fetch", 4, 1, "reader", replica_id=-1, topics=[]))
+    part = {"partition_index": 3, "error_code": 0, "high_watermark": 9, "last_stable_offset": 9}
+    part |= {"aborted_transactions": [], "records": batch([(None, GOOD), (None, value)])}
+    answer = [{"topic": "t", "partitions": [part]}]
+    return wire.broker(response("Fetch", 4, 1, responses=answer))
+
+
+def test_good_values_nulls_and_texts_without_schemas_are_silent() -> None:
+    assert not judged(produced(*[GOOD] * 5, None, None))
+    assert not judged(produced(b"a", b"\0", b"\0\0\0\0\0\0\0\5", b"", b"{}"))
+
+
+def test_a_value_that_does_not_fit() -> None:
+    finding = judged(produced(GOOD, LONG, client="orders-svc"))["schema-misfit"]
+    assert finding.severity == "error"
+    assert finding.text.startswith(
+        "1 value of topic t by orders-svc does not fit its schema, id 1 of subject t-value: "
+    )
+    assert "partition 3, offset 41" in finding.text
+    assert finding.entities == (("client", "orders-svc"), ("topic", "t"))
+    assert finding.number is not None
+
+
+def test_who_wrote_a_fetched_value_is_not_known() -> None:
+    finding = judged(fetched(LONG))["schema-misfit"]
+    assert "who wrote it is not in the capture" in finding.text
+    assert finding.entities == (("topic", "t"),)
+
+
+def test_what_was_seen_written_is_not_told_again_when_it_is_read() -> None:
+    finding = judged(produced(GOOD, LONG), fetched(LONG))["schema-misfit"]
+    assert finding.count == 1
+    assert "app" in finding.text
+
+
+def test_an_unknown_id_is_told_only_where_others_are_known() -> None:
+    unknown = b"\0\0\0\0\7\x02"
+    finding = judged(produced(GOOD, unknown))["schema-unknown"]
+    assert "id 7" in finding.text
+    assert finding.severity == "warning"
+    assert not judged(produced(unknown, unknown))
+    of_capture_ = payloads(schema(1, source="capture"))
+    assert judged(produced(GOOD, unknown), by=of_capture_)["schema-unknown"].severity == "note"
+
+
+def test_a_record_without_a_schema_among_others() -> None:
+    wires = [produced(*[GOOD] * 9), produced(b"poison", client="script", number=1)]
+    finding = judged(*wires)["schema-mixed"]
+    assert "1 value of topic t by script has no schema, unlike others of 10" in finding.text
+    assert finding.entities[0] == ("client", "script")
+
+
+def test_a_topic_of_texts_gets_a_value_with_its_schema() -> None:
+    wires = [produced(*[b"text"] * 9), produced(GOOD, client="new", number=1)]
+    assert "by new has a schema" in judged(*wires)["schema-mixed"].text
+
+
+def test_two_formats_in_a_topic() -> None:
+    by = payloads(schema(1), schema(2, {"type": "object"}, form="json"))
+    wires = [produced(*[GOOD] * 3), produced(b"\0\0\0\0\2{}", client="js", number=1)]
+    assert "by js is json, where others are avro" in judged(*wires, by=by)["schema-mixed"].text
+
+
+def test_values_with_the_schema_of_keys() -> None:
+    by = payloads(schema(1, subject="t-key"))
+    assert "written with the schema of keys" in judged(produced(GOOD), by=by)["schema-of-key"].text
+    assert not judged(produced((GOOD, None)), by=by)  # type: ignore[arg-type]
+    assert not judged(produced(GOOD), by=payloads(schema(1, subject="other-key")))
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_an_incompatible_change_of_a_subject(breaks: bool) -> None:
+    added = {"name": "m", "type": "long"} | ({} if breaks else {"default": 0})
+    newer = schema(2, ORDER | {"fields": [FIELD, added]}, version=2)
+    wires = [produced(GOOD), produced(b"\0\0\0\0\2\x02\x04", client="new", number=1)]
+    told_ = judged(*wires, by=payloads(schema(1), newer))
+    assert set(told_) == ({"schema-breaks"} if breaks else set())
+    if breaks:
+        assert "from id 1 to 2" in told_["schema-breaks"].text
+        assert told_["schema-breaks"].entities[0] == ("client", "new")
+
+
+def test_without_payloads_nothing_is_looked_at() -> None:
+    assert not found([produced(GOOD, LONG)], *OF_SCHEMAS)
+
+
+def test_parts_merge_and_a_state_tells_the_same_elsewhere() -> None:
+    by = payloads()
+    wires = [produced(*[GOOD] * 9), produced(b"poison", LONG, client="script", number=1)]
+    context = Context()
+    pairs = [
+        (row_of(exchange, context.names), exchange)
+        for exchange in told((event for wire in wires for event in wire.events), context)
+    ]
+    whole, parts = Findings(payloads=by), [Findings(payloads=by), Findings(payloads=by)]
+    for number, pair in enumerate(pairs):
+        whole.add(*pair)
+        parts[number % 2].add(*pair)
+    parts[1].merge(parts[0])
+    assert parts[1].dump() == whole.dump()
+    again = Findings().load(json.loads(json.dumps(whole.dump())))
+    assert again.told(context.names) == whole.told(context.names)
+    assert {each.name for each in again.told()} >= {"schema-mixed", "schema-misfit"}
+
+
+def test_much_is_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looked, "MOST_FRAMED", 10)
+    monkeypatch.setattr(looked, "MOST_BARE", 10)
+    wires = [produced(*[GOOD] * 9, LONG)]
+    wires += [produced(*[GOOD] * 10, number=number) for number in range(1, 30)]
+    assert "only some records were looked at" in judged(*wires)["schema-misfit"].text
+    assert "some records" not in judged(wires[0])["schema-misfit"].text
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.pcap*")))
+def test_real_captures(name: str) -> None:
+    findings = of_capture(capture(name), Payloads(KnownSchemas(folder(name))))
+    if name != "bad-schemas":
+        assert not findings
+        return
+    assert {each.name for each in findings} == {"schema-misfit", "schema-unknown", "schema-mixed"}
+    counts = {
+        kind: sum(each.count for each in findings if each.name == kind) for kind in OF_SCHEMAS
+    }
+    assert (counts["schema-misfit"], counts["schema-unknown"]) == (8, 1)
+    assert counts["schema-mixed"] == 6
+    with open_capture([capture(name)]) as read:
+        exchanges = list(read.exchanges())
+        pairs = [(row_of(each, read.context.names), each) for each in exchanges]
+    for each in findings:
+        wanted = compile_filter(each.filter)
+        assert [row.number for row, exchange in pairs if wanted(row, exchange)] == [each.number]
+
+
+def test_schemas_of_nobody_are_no_finding() -> None:
+    assert not of_capture(capture("bad-schemas"), Payloads(KnownSchemas()))

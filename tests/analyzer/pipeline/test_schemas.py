@@ -1,0 +1,190 @@
+"""Tables have the keys and values that `records` decodes, by either engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.records import record_lines
+from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
+from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.analyzer.pipeline import runner
+from kafkascope.analyzer.pipeline.job import job_of
+from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+from kafkascope.captures.build import Composer
+from tests.analyzer import wire
+from tests.analyzer.batches import batch
+from tests.analyzer.pipeline.kit import Apart
+from tests.analyzer.pipeline.traffic import TOPIC_ID
+from tests.analyzer.schema_samples import SAMPLES, capture, folder
+from tests.captures.wires import START_NS, A, B, Tape
+
+DECODED = [f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")]
+TEXT = '{"type": "record", "name": "Order", "fields": [{"name": "n", "type": "long"}]}'
+ENGINES = [None, Apart(), Apart(2, spread=2)]
+
+
+def table(out: Path) -> list[Any]:
+    """Topic, place and decoded members of all records."""
+    rows = [
+        row
+        for path in sorted((out / "records").glob("*/*.parquet"))
+        for row in pq.ParquetFile(path).read().to_pylist()
+    ]
+    return sorted(
+        (
+            [row[name] for name in ("source", "topic", "partition", "offset")]
+            + [row[name] and json.loads(row[name]) for name in DECODED]
+            for row in rows
+        ),
+        key=repr,
+    )
+
+
+def records(path: Path, known: KnownSchemas) -> list[Any]:
+    """The same as `records --json` tells it."""
+    payloads, lines = Payloads(known), []
+    with open_capture([path]) as read:
+        for exchange in read.exchanges():
+            for several in record_lines(exchange, read.context.names, [], payloads):
+                lines += map(json.loads, several.splitlines())
+    names = ["source", "topic", "partition", "offset", *DECODED]
+    return sorted(([line.get(name) for name in names] for line in lines), key=repr)
+
+
+def run(path: Path, out: Path, known: KnownSchemas | None, engine: Any = None) -> Any:
+    return runner.run(
+        [str(path)],
+        out,
+        TableOptions(records=True),
+        engine=engine or runner.PLAIN,
+        split_bytes=20_000,
+        schemas=known,
+    )
+
+
+def composed(path: Path, frames: Iterable[tuple[int, bytes]]) -> Path:
+    """A capture of one connection."""
+    tape, composer = Tape(), Composer(A, B)
+    packets = composer.open()
+    for direction, data in frames:
+        packets += composer.send(direction, data)
+    tape.frames = [(START_NS + 1_000_000 * at, each) for at, each in enumerate(packets)]
+    path.write_bytes(tape.pcap())
+    return path
+
+
+def by_id(folder_: Path, *, named: bool = True) -> Path:
+    """Two records of a topic that requests name by its id; its name comes at the end."""
+    data = batch([(None, b"\0\0\0\0\1\x02"), (None, b"\x04")])
+    topics = [
+        {"topic_id": TOPIC_ID, "partition_data": [{"index": 0, "records": data}]},
+    ]
+    frames = [
+        (0, wire.request("Produce", 13, 1, acks=-1, topic_data=topics)),
+        (1, wire.response("Produce", 13, 1, responses=[])),
+        (0, wire.request("Metadata", 12, 2)),
+    ]
+    listed = {"error_code": 0, "name": "orders", "topic_id": TOPIC_ID, "is_internal": False}
+    listed |= {"partitions": [], "topic_authorized_operations": 0}
+    topic = [listed] if named else []
+    frames.append((1, wire.response("Metadata", 12, 2, topics=topic)))
+    return composed(folder_ / "by-id.pcap", frames)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.pcap*")))
+def test_schemas_of_a_folder(name: str, engine: Any, tmp_path: Path) -> None:
+    path = capture(name)
+    run(path, tmp_path / "out", KnownSchemas(folder(name)), engine)
+    found = table(tmp_path / "out")
+    assert found == records(path, KnownSchemas(folder(name)))
+    assert any(row[5] or row[8] for row in found)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
+@pytest.mark.parametrize("name", ["apicurio-serdes", "protobuf-json-schemas-topic"])
+def test_schemas_of_the_capture_itself(name: str, engine: Any, tmp_path: Path) -> None:
+    path = capture(name)
+
+    def known() -> KnownSchemas:
+        return KnownSchemas(complete=lambda: schemas_in([path]))
+
+    run(path, tmp_path / "out", known(), engine)
+    found = table(tmp_path / "out")
+    assert found == records(path, known())
+    assert any(row[8] for row in found)
+
+
+def test_a_registry_is_asked_once_for_each_id_and_by_the_driver_only(tmp_path: Path) -> None:
+    path, schemas = capture("bad-schemas"), folder("bad-schemas")
+    asked = []
+
+    def registry(key: SchemaKey) -> Schema | None:
+        asked.append(key)
+        return next((each for each in schemas if key in each.keys), None)
+
+    run(path, tmp_path / "out", KnownSchemas(registry=registry), Apart())
+    assert SchemaKey("id", 100_002) in asked
+    assert len(asked) == len(set(asked))
+    assert any(row[8] for row in table(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
+def test_a_late_name_decides_between_subjects(engine: Any, tmp_path: Path) -> None:
+    subjects = (("other-value", 1), ("orders-value", 1))
+    known = KnownSchemas([Schema("avro", TEXT, (SchemaKey("id", 1),), subjects)])
+    run(by_id(tmp_path), tmp_path / "out", known, engine)
+    found = [row for row in table(tmp_path / "out") if row[7]]
+    assert [(row[1], row[7]["subject"]) for row in found] == [("orders", "orders-value")]
+    run(by_id(tmp_path, named=False), tmp_path / "nameless", known, engine)
+    found = [row for row in table(tmp_path / "nameless") if row[7]]
+    assert [row[7]["subject"] for row in found] == ["other-value"]
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
+def test_a_schema_of_a_topic_whose_name_comes_late(engine: Any, tmp_path: Path) -> None:
+    assigned: Any = {("orders", "value"): Assigned(Schema("avro", TEXT, origin="/a/b.avsc"))}
+    run(by_id(tmp_path), tmp_path / "out", KnownSchemas(assigned=assigned), engine)
+    assert {"n": 2} in [row[8] for row in table(tmp_path / "out")]
+
+
+def test_without_schemas_nothing_is_decoded(tmp_path: Path) -> None:
+    run(capture("avro-registry"), tmp_path / "out", None)
+    assert not any(any(row[4:]) for row in table(tmp_path / "out"))
+
+
+def test_schemas_change_a_batch_and_carry_no_path(tmp_path: Path) -> None:
+    path = capture("bad-schemas")
+    ids = set()
+    for place in ("/one/17.avsc", "/two/17.avsc"):
+        known = KnownSchemas([Schema("avro", TEXT, (SchemaKey("id", 17),), origin=place)])
+        job = job_of([str(path)], TableOptions(records=True), schemas=known)
+        ids.add(repr(job.identity()))
+    assert len(ids) == 1
+    assert repr(job_of([str(path)], TableOptions(records=True)).identity()) not in ids
+
+
+def test_findings_of_tables_know_schemas(tmp_path: Path) -> None:
+    path, known = capture("bad-schemas"), KnownSchemas(folder("bad-schemas"))
+    run(path, tmp_path / "plain", known)
+    run(path, tmp_path / "apart", known, Apart())
+    states = [
+        [
+            row["state"]
+            for each in sorted((tmp_path / way / "statistics").glob("*/*.parquet"))
+            for row in pq.ParquetFile(each).read().to_pylist()
+            if row["statistic"] == "findings"
+        ]
+        for way in ("plain", "apart")
+    ]
+    assert states[0] == states[1]
+    assert '"misfit"' in states[0][0]
