@@ -304,6 +304,7 @@ def _show(
             legs=legs,
             keylog=options.keylog,
             filter_text=text,
+            schemas=options.schemas,
         )
 
     again = bool(options.inputs) and all(map(_can_be_read_twice, options.inputs))

@@ -101,7 +101,7 @@ def by_id(folder_: Path, *, named: bool = True) -> Path:
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
-@pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.pcap*")))
+@pytest.mark.parametrize("name", sorted(path.name for path in (SAMPLES / "schemas").iterdir()))
 def test_schemas_of_a_folder(name: str, engine: Any, tmp_path: Path) -> None:
     path = capture(name)
     run(path, tmp_path / "out", KnownSchemas(folder(name)), engine)
