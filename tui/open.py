@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TTY = "/dev/tty"
 
 
-def _attached(which: str) -> int:
+def _attached(which: str, options: ReadOptions) -> int:
     """Show a running proxy in the place of an input."""
     from kafkascope.analyzer.commands.failures import INPUT
     from kafkascope.proxy.control.attach import NoProxy, find
@@ -36,7 +36,7 @@ def _attached(which: str) -> int:
     except NoProxy as error:
         say(f"{error}")
         return INPUT
-    return open_proxy(path)
+    return open_proxy(path, _payloads(options), options.schemas.words())
 
 
 def _input_or_interface(function: Any) -> Any:
@@ -95,7 +95,7 @@ def open_(
     if attach is not None:
         if web:
             raise click.UsageError("--attach shows a proxy in this terminal; --web shows files")
-        return _attached(attach)
+        return _attached(attach, options)
     if options.filter_text:
         from kafkascope.analyzer.filter.language import compile_filter
 

@@ -21,6 +21,10 @@ from kafkascope.dissectors.codec.jsonform import dumps
 
 ON_LINE: Final = 80
 """Characters of a value as JSON up to which it stands on the line of its record."""
+LONGEST: Final = 1 << 20
+"""Bytes of a payload that is shown; compressed ones may unfold to much more."""
+EXPLAINED: Final = 1 << 17
+"""Bytes of a payload whose fields are shown with their bytes: about half a second."""
 PIECES_SHOWN: Final = 10_000
 """Fields of a payload that are shown with their bytes."""
 
@@ -40,8 +44,10 @@ def payload_text(
     title = schema_title(decoded)
     if decoded.error is not None:
         return PayloadText(f"{title} {raw}", [f"! {side} {error_text(decoded.error)}"])
-    if at is not None and has_places(decoded, data):
-        assert decoded.found is not None
+    if decoded.found is not None and len(decoded.found.data) > LONGEST:
+        size = len(decoded.found.data)
+        return PayloadText(f"{title} {size:,} bytes, not shown (records --json has all)", [])
+    if at is not None and decoded.found is not None and has_places(decoded, data):
         whole = payloads.explain(decoded.found)
         return PayloadText(f"{title} {len(data)} bytes", list(_piece_lines(side, whole, at)))
     text = _json(decoded.value)
@@ -73,10 +79,12 @@ def error_text(error: PayloadError) -> str:
 
 
 def has_places(decoded: Decoded, data: bytes) -> bool:
-    """Return whether a payload lies in the key or value as it is read: not where it is
-    compressed."""
+    """Return whether the fields of a payload are shown with their bytes in the key or value: not
+    where it is compressed, or long."""
     found = decoded.found
-    return found is not None and found.data == data[found.at :]
+    if found is None or len(found.data) > EXPLAINED:
+        return False
+    return found.data == data[found.at :]
 
 
 def piece_text(piece: Piece) -> str:

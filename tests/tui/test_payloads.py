@@ -161,6 +161,32 @@ def test_the_keys_of_a_topic_say_by_which_schemas_they_are_written(store: Store)
     assert any("keys by    schema 1 " in "".join(t for t, _ in line) for line in other.lines())
 
 
+def described(value: bytes, schema: Schema) -> Item:
+    data = encode_batch([Record(0, 1, None, value, ())])
+    (batch,) = record_nodes(data, 0, len(data))
+    record = batch.children[-1].children[0]
+    node = next(child for child in record.children if child.name == "value")
+    item = Item("value", "", node.start, node.end)
+    lines = PayloadLines(Payloads(KnownSchemas([schema])), "t", [Space("Wire", data)])
+    lines.describe(item, node, [])
+    return item
+
+
+def test_a_long_array_is_folded_and_a_longer_one_left_to_the_records() -> None:
+    schema = Schema("json", '{"type": "array"}', (SchemaKey("id", 7),))
+    frame = struct.pack(">bi", 0, 7)
+    item = described(frame + orjson.dumps(list(range(350))), schema)
+    sizes = []
+    while item.children:
+        sizes.append(len(item.children))
+        item = item.children[-1]
+    assert sizes == [101, 101, 101, 50]
+    assert item.value == "349"
+    (note,) = described(frame + orjson.dumps([0] * 100_000), schema).children
+    assert note.kind == "note"
+    assert "more than 128 KB" in note.value
+
+
 def test_a_schema_in_a_header_is_found() -> None:
     header = ("__value_schema_id", b"\0" + struct.pack(">i", 9))
     data = encode_batch([Record(0, 1, None, b"\x08Bern", (header,))])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.payloads.model import Piece, is_unread
 from kafkascope.analyzer.render.payloads import (
+    EXPLAINED,
     error_text,
     has_places,
     piece_text,
@@ -14,7 +15,7 @@ from kafkascope.analyzer.render.payloads import (
     schema_title,
 )
 from kafkascope.analyzer.text import escaped
-from kafkascope.tui.document.tree import Item, Space, limited
+from kafkascope.tui.document.tree import SHOWN, Item, Space
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -54,23 +55,27 @@ class PayloadLines:
             decoded = self._payloads.decode(self._topic, side_of(node), data, headers)
             if decoded is None:
                 return
-            whole = (
-                None if decoded.found is None else decoded.found.codec.explain(decoded.found.data)
-            )
+            found, whole = decoded.found, None
+            if found is not None and len(found.data) <= EXPLAINED:
+                whole = found.codec.explain(found.data)
         item.value = f"{schema_title(decoded)} {item.value}"
         start = node.end - len(data)
         if decoded.error is not None:
             at = min(start + decoded.error.offset, item.end)
             text = error_text(decoded.error)
             item.adopt([Item("", f"! {text}", at, item.end, item.space, kind="error")])
-        if decoded.found is None or whole is None:
+        if found is None:
             return
-        space, start = item.space, start + decoded.found.at
+        if whole is None:
+            text = f"more than {EXPLAINED >> 10} KB: the tab Records has its fields"
+            item.adopt([Item("", text, item.start, item.end, item.space, kind="note")])
+            return
+        space, start = item.space, start + found.at
         if not has_places(decoded, data):
-            self._spaces.append(Space("Unpacked", decoded.found.data))
+            self._spaces.append(Space("Unpacked", found.data))
             space, start = len(self._spaces) - 1, 0
         if whole.pieces:
-            item.adopt(limited([_line(each, start, space) for each in pieces_below(whole)]))
+            item.adopt(_lines(pieces_below(whole), 0, start, space))
         elif decoded.error is None:
             item.adopt([_line(whole, start, space)])
 
@@ -90,6 +95,18 @@ def side_of(node: Node) -> Side:
     return "key" if node.name == "key" else "value"
 
 
+def _lines(pieces: list[Piece], first: int, start: int, space: int) -> list[Item]:
+    """Return the lines of pieces from one on, and one that makes those of the rest."""
+    stop = first + SHOWN
+    items = [_line(each, start, space) for each in pieces[first:stop]]
+    if stop < len(pieces):
+        begin, end = start + pieces[stop].begin, start + pieces[-1].end
+        rest = Item("", f"... {len(pieces) - stop:,} more", begin, end, space, kind="note")
+        rest.make = lambda: _lines(pieces, stop, start, space)
+        items.append(rest)
+    return items
+
+
 def _line(piece: Piece, start: int, space: int) -> Item:
     value = piece.value
     item = Item(
@@ -103,5 +120,5 @@ def _line(piece: Piece, start: int, space: int) -> Item:
     )
     below = pieces_below(piece)
     if below:
-        item.make = lambda: limited([_line(each, start, space) for each in below])
+        item.make = lambda: _lines(below, 0, start, space)
     return item

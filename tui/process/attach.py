@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
 
 MOST: Final = 1 << 16
 """Bytes of the response before a stream."""
@@ -40,8 +44,13 @@ def stream(path: Path) -> socket.socket:
     return found
 
 
-def open_proxy(path: Path) -> int:
-    """Show the proxy behind a control socket until the user leaves; return the exit code."""
+def open_proxy(
+    path: Path,
+    payloads: Callable[[], Payloads | None] = lambda: None,
+    schema_words: Sequence[str] = (),
+) -> int:
+    """Show the proxy behind a control socket until the user leaves; return the exit code.
+    `payloads` and `schema_words` are as in `Feed`."""
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import Control
     from kafkascope.tui.showing import check_terminal, show
@@ -51,7 +60,7 @@ def open_proxy(path: Path) -> int:
         data = stream(path)
     except OSError as error:
         raise click.ClickException(str(error)) from error
-    feed = Feed(["-"], stdin=data.fileno())
+    feed = Feed(["-"], stdin=data.fileno(), payloads=payloads, schema_words=schema_words)
     data.close()
     control = Control(path)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from collections.abc import Iterator
 
 import orjson
@@ -127,6 +128,16 @@ def test_a_control_record_is_never_taken_for_a_value() -> None:
     rows = [Record(0, 1, struct.pack(">hh", 0, 1), city(b"Bern", 3), ())]
     data = encode_batch(rows, attributes=0x20)
     assert not any("avro" in line for line in inside(data, payloads_for(avro(CITY))))
+
+
+def test_a_payload_that_unfolds_is_told_by_its_size() -> None:
+    guid = "00112233-4455-6677-8899-aabbccddeeff"
+    schema = Schema("json", "{}", (SchemaKey("guid", guid),))
+    plain = orjson.dumps(["x" * (2 << 20)])
+    value = bytes((3, 5)) + bytes.fromhex(guid.replace("-", "")) + zlib.compress(plain)
+    lines = inside(encode_batch([Record(0, 1, None, value, ())]), payloads_for(schema))
+    assert sum(map(len, lines)) < 1000
+    assert f"{len(plain):,} bytes, not shown" in lines[1]
 
 
 def test_without_schemas_the_framing_is_still_told() -> None:
