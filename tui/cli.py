@@ -58,6 +58,10 @@ COMMANDS: Final[dict[str, Home]] = {
     "producers": Home(
         "kafkascope.analyzer.commands.producers:producers", "Sequences and transactions."
     ),
+    "schemas": Home(
+        "kafkascope.analyzer.commands.schemas:schemas",
+        "Schemas of keys and values: known, used, missing.",
+    ),
     "stats": Home(
         "kafkascope.analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."
     ),

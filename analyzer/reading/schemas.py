@@ -15,6 +15,7 @@ from kafkascope.captures.inputs.opening import is_live
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 
@@ -34,18 +35,34 @@ def payloads_of(options: ReadOptions, capture: Capture | None = None) -> Payload
         return Payloads(known)
 
     def complete() -> Iterable[Schema]:
-        from kafkascope.analyzer.exchanges.seen_schemas import seen_in
-
-        seen = seen_in(
-            options.inputs,
-            decode_as=options.ports,
-            keylog=options.keylog,
-            legs="both" if options.both_legs else "client",
-        )
-        _tell(seen.problems, quiet=options.quiet)
-        return seen.schemas()
+        return _seen(options).schemas()
 
     return Payloads(known_of(options.schemas, complete=complete, quiet=options.quiet))
+
+
+def seen_with(options: ReadOptions, capture: Capture) -> tuple[Payloads, SeenSchemas]:
+    """Return what decodes keys and values, and the capture's schemas: all of them already, or as
+    they come where the input cannot be read twice."""
+    known = known_of(options.schemas, quiet=options.quiet)
+    if any(name == "-" or is_live(name) for name in options.inputs):
+        return Payloads(known), _listen(known, capture)
+    seen = _seen(options)
+    for each in seen.schemas():
+        known.add(each)
+    return Payloads(known), seen
+
+
+def _seen(options: ReadOptions) -> SeenSchemas:
+    from kafkascope.analyzer.exchanges.seen_schemas import seen_in
+
+    seen = seen_in(
+        options.inputs,
+        decode_as=options.ports,
+        keylog=options.keylog,
+        legs="both" if options.both_legs else "client",
+    )
+    _tell(seen.problems, quiet=options.quiet)
+    return seen
 
 
 def known_of(
@@ -96,7 +113,7 @@ def _registry(wanted: SchemaOptions, *, quiet: bool) -> Callable[[SchemaKey], li
         raise click.BadParameter(why, param_hint="--registry-ca") from None
 
 
-def _listen(known: KnownSchemas, capture: Capture) -> None:
+def _listen(known: KnownSchemas, capture: Capture) -> SeenSchemas:
     """Take the schemas of a capture while it is read."""
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
 
@@ -104,6 +121,7 @@ def _listen(known: KnownSchemas, capture: Capture) -> None:
     capture.context.http = seen
     capture.schemas = seen
     known.grows(seen)
+    return seen
 
 
 def _tell(problems: Iterable[str], *, quiet: bool) -> None:

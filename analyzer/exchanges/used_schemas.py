@@ -1,0 +1,79 @@
+"""Which schemas the records of a capture name, by their framing alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkascope.analyzer.exchanges.records import fields_of, topic_text
+from kafkascope.dissectors.embedded.internal import is_internal
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import Partial, open_batch
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import RecordField
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.analyzer.payloads.model import SchemaKey
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.records.records import Record
+
+MOST_KEYS: Final = 100_000
+"""Keys that are told apart: bytes that only look like ids may name many."""
+MOST_TOPICS: Final = 100
+"""Topics that are remembered of each."""
+
+SIDES: Final[tuple[Side, ...]] = ("key", "value")
+
+
+class Use(NamedTuple):
+    """Who names a schema."""
+
+    counts: dict[Side, int]
+    """Records whose key, or value, does."""
+    topics: dict[str, None]
+    """In the order in which they did first."""
+
+
+class UsedSchemas:
+    """Counts the records that name a schema, by its key. A record that is fetched counts each
+    time, as in other statistics of records."""
+
+    def __init__(self, names: TopicNames, payloads: Payloads) -> None:
+        self._names: Final = names
+        self._payloads: Final = payloads
+        self.uses: dict[SchemaKey, Use] = {}
+
+    def add(self, exchange: Exchange) -> None:
+        """Count the records of an exchange."""
+        for field in fields_of(exchange, self._names):
+            if not is_internal(field.topic, field.topic_id):
+                topic = topic_text(field)
+                for record in _records(field):
+                    self._count(topic, record)
+
+    def _count(self, topic: str, record: Record) -> None:
+        for side, data in zip(SIDES, (record.key, record.value), strict=True):
+            named = self._payloads.named(side, data, record.headers)
+            if named is None:
+                continue
+            key, _ = named
+            use = self.uses.get(key)
+            if use is None:
+                if len(self.uses) >= MOST_KEYS:
+                    continue
+                use = self.uses[key] = Use({"key": 0, "value": 0}, {})
+            use.counts[side] += 1
+            if len(use.topics) < MOST_TOPICS:
+                use.topics[topic] = None
+
+
+def _records(field: RecordField) -> Iterator[Record]:
+    """Yield the records of a field, as far as they can be read."""
+    try:
+        for batch in field.batches():
+            if not isinstance(batch, Partial) and not batch.control:
+                yield from open_batch(field.data, batch).records
+    except DissectError:
+        return  # what is wrong with records is told where they are shown
