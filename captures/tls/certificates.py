@@ -24,7 +24,7 @@ def subject_of(der: bytes) -> str:
     """Return the owner as Kafka writes it in principals (RFC 4514); empty where it is no
     certificate."""
     read = _read(der)
-    return "" if read is None else _name(read.subject)
+    return "" if read is None else _name(read, "subject")
 
 
 def certificate_of(der: bytes) -> Certificate | None:
@@ -35,9 +35,9 @@ def certificate_of(der: bytes) -> Certificate | None:
     try:
         dates = read.not_valid_before_utc, read.not_valid_after_utc
         begin, end = (int(date.timestamp()) * SECOND for date in dates)
-        return Certificate(_name(read.subject), _name(read.issuer), _names(read), begin, end)
-    except (ValueError, OverflowError):
+    except Exception:  # see `_read`
         return None
+    return Certificate(_name(read, "subject"), _name(read, "issuer"), _names(read), begin, end)
 
 
 def described(certificate: Certificate) -> str:
@@ -88,10 +88,11 @@ def _read(der: bytes) -> X509 | None:
         return None
 
 
-def _name(name: object) -> str:
+def _name(read: X509, whose: str) -> str:
+    """Return the name of the owner (`subject`) or of the issuer."""
     try:
-        return str(name.rfc4514_string())[:MOST_TEXT]  # type: ignore[attr-defined]
-    except Exception:
+        return str(getattr(read, whose).rfc4514_string())[:MOST_TEXT]
+    except Exception:  # see `_read`; names are parsed when they are asked for
         return ""
 
 
@@ -102,5 +103,5 @@ def _names(read: X509) -> tuple[str, ...]:
     try:
         found = read.extensions.get_extension_for_class(SubjectAlternativeName).value
         return tuple([str(each.value)[:MOST_TEXT] for each in found][:MOST_NAMES])
-    except Exception:
+    except Exception:  # see `_read`
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
 
 import pytest
@@ -62,3 +63,15 @@ def test_names_match_hosts(name: str, host: str, good: bool) -> None:
 def test_what_is_no_certificate_says_nothing(der: bytes) -> None:
     assert certificate_of(der) is None
     assert subject_of(der) == ""
+
+
+def test_changed_certificates_make_no_exception() -> None:
+    """The library parses names and dates when they are asked for, and raises what it likes."""
+    source, whole = random.Random(3), certificate("a,=\\\0b", "c" * 30)
+    for _ in range(20_000):
+        der = bytearray(whole)
+        for _ in range(source.choice([1, 1, 2])):
+            der[source.randrange(len(der))] = source.randrange(256)
+        found = certificate_of(bytes(der))
+        assert found is None or described(found)
+        subject_of(bytes(der))
