@@ -3,15 +3,15 @@ values of a body at a path."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
+from kafkascope.analyzer.payloads.paths import Path, values
 from kafkascope.dissectors import schema
 
+__all__ = ["Path", "Side", "known", "leaves", "named", "of_message", "split", "values"]
+
 Side = Literal["request", "response"]
-Path: TypeAlias = tuple[str | int, ...]
-"""Names, and indexes of array elements."""
 
 
 def split(text: str) -> Path:
@@ -72,23 +72,3 @@ def leaves() -> dict[str, frozenset[str]]:
 def named(name: str) -> frozenset[str] | None:
     """Return the types of the fields of a name; None when no message has one."""
     return leaves().get(name)
-
-
-def values(body: Any, path: Path, at: int = 0) -> Iterator[Any]:
-    """Yield the values of a body at a path, descending into arrays; none where there is no such
-    field."""
-    if isinstance(body, list):
-        if at < len(path) and isinstance(path[at], int):
-            index = path[at]
-            if isinstance(index, int) and index < len(body):
-                yield from values(body[index], path, at + 1)
-            return
-        for element in body:
-            yield from values(element, path, at)
-    elif at == len(path):
-        if body is not None:
-            yield body
-    elif isinstance(body, dict):
-        step = path[at]
-        if isinstance(step, str) and step in body:
-            yield from values(body[step], path, at + 1)

@@ -23,7 +23,6 @@ from kafkascope.analyzer.statistics.mergeable import (
 )
 from kafkascope.analyzer.statistics.moved import Moved
 from kafkascope.analyzer.topics import nameless
-from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.records.records import open_batch
 
 if TYPE_CHECKING:
@@ -241,4 +240,6 @@ def writer(row: Row, way: str) -> tuple[str, str]:
 
 def internal(name: str | None) -> bool:
     """Return whether a topic is one of Kafka's own."""
+    from kafkascope.dissectors.embedded.internal import is_internal
+
     return is_internal(name)

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from kafkascope.dissectors.codec.jsonform import dumps
 
 Path: TypeAlias = tuple[str | int, ...]
+"""Names, and indexes of array elements."""
 
 _STEP: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."\[\]\s]+)')
 _INDEX: Final = re.compile(r"\[(\d{1,9})\]")
