@@ -240,6 +240,8 @@ def writer(row: Row, way: str) -> tuple[str, str]:
 
 def internal(name: str | None) -> bool:
     """Return whether a topic is one of Kafka's own."""
+    if name is None or not name.startswith("__"):
+        return False
     from kafkascope.dissectors.embedded.internal import is_internal
 
     return is_internal(name)
