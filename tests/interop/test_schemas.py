@@ -1,0 +1,116 @@
+"""Real serializers with a real registry: what was written is what is decoded, wherever the schemas
+come from."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.payloads.model import SchemaKey
+from kafkascope.analyzer.payloads.registry import Registry
+from kafkascope.tui.cli import main
+from tests.analyzer.schema_samples import by_key, form
+from tests.interop.conftest import Brokers
+from tests.interop.needs import need
+from tests.interop.registries import Apicurio, serializers
+from tests.interop.sniff import sniff
+
+pytestmark = pytest.mark.interop
+
+PROGRAM = Path(__file__).parent / "clients" / "with_serializers.py"
+WAYS = ("capture", "registry", "folder")
+
+
+class Recorded(NamedTuple):
+    """A capture, what was written in it, and the registry that still runs."""
+
+    capture: Path
+    registry: Apicurio
+    written: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def recorded(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    need("java", "mvn", "tcpdump")
+    home = tmp_path_factory.mktemp("schemas")
+    broker = brokers("4.4.0")
+    with Apicurio(home) as registry:
+        path = home / "written.pcap"
+        with sniff(path, [*broker.ports("PLAINTEXT"), registry.port]):
+            command = [
+                serializers(),
+                PROGRAM,
+                broker.bootstrap(),
+                f"{registry.url}/apis/ccompat/v7",
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+        assert done.returncode == 0, done.stderr[-3000:]
+        yield Recorded(path, registry, list(map(json.loads, done.stdout.splitlines())))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_values_are_decoded_as_they_were_written(
+    recorded: Recorded, way: str, tmp_path: Path
+) -> None:
+    options: list[str] = []
+    if way == "registry":
+        options = ["--registry", f"{recorded.registry.url}/apis/ccompat/v7"]
+    elif way == "folder":
+        run("schemas", str(recorded.capture), "-o", str(tmp_path / "schemas"))
+        options = ["--schemas", str(tmp_path / "schemas")]
+    said = run("records", str(recorded.capture), *options, "--json")
+    records = [json.loads(line) for line in said.splitlines()]
+    found = [
+        {
+            "topic": each["topic"],
+            "id": each["value_schema"]["id"],
+            "value": each["value_decoded"],
+        }
+        for each in records
+        if each["source"] == "produce"
+    ]
+    assert sorted(found, key=json.dumps) == sorted(recorded.written, key=json.dumps)
+    assert {each["value_schema"]["source"] for each in records} == {way}
+
+
+def test_the_registry_says_what_the_traffic_said(recorded: Recorded) -> None:
+    seen = by_key(schemas_in([recorded.capture]))
+    registry = Registry(f"{recorded.registry.url}/apis/ccompat/v7")
+    for key, schema in seen.items():
+        if key.namespace == "id":
+            own = registry.schema(key)
+            assert own is not None
+            assert form(own) == form(schema)
+            assert own.references == schema.references
+    assert registry.schema(SchemaKey("id", 424_242)) is None
+    assert registry.problems == []
+
+
+def test_apicurios_own_api_gives_the_same_texts(recorded: Recorded) -> None:
+    compatible = Registry(f"{recorded.registry.url}/apis/ccompat/v7")
+    own = Registry(f"{recorded.registry.url}/apis/registry/v2")
+    found = [own.schema(SchemaKey("globalId", number)) for number in range(1, 5)]
+    texts = {each.text for each in found if each is not None}
+    ids = {each["id"] for each in recorded.written}
+    assert texts >= {schema.text for n in ids if (schema := compatible.schema(SchemaKey("id", n)))}
+    assert own.schema(SchemaKey("globalId", 424_242)) is None
+    assert own.schema(SchemaKey("contentId", 424_242)) is None
+    assert own.problems == []
