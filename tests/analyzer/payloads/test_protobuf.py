@@ -117,8 +117,10 @@ def agree(codec: protobuf.MessageCodec, value: Any) -> None:
     said = MessageToDict(theirs, preserving_proto_field_name=True)
     if "_unknown_fields" not in repr(value) and not closed_unknown(codec, value):
         assert said == mapped(codec._message, value)
-        again = ParseDict(said, type(theirs)()).SerializeToString()
-        assert codec.decode(again) == value
+        # protobuf prints the largest float, and does not read what it printed.
+        if "3.4028235e+38" not in repr(value):
+            again = ParseDict(said, type(theirs)()).SerializeToString()
+            assert codec.decode(again) == value
 
 
 def closed_unknown(codec: protobuf.MessageCodec, value: Any) -> bool:
