@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,16 @@ from kafkascope.analyzer.conversation import http_messages
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.http_messages import MAX_BODY, MAX_HEAD, Messages
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import HttpExchange, HttpHead
+from kafkascope.captures import open_inputs
+from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Chunk, Opened, StreamEvent
+from kafkascope.captures.streams.streams import streams
+from kafkascope.captures.tls.sources import KeySources
 from tests.analyzer.wire import Wire, rechunked
+
+TLS = Path(__file__).parents[1] / "captures" / "tls"
 
 
 class Consumer:
@@ -319,3 +327,36 @@ def test_garbage_gives_exchanges_or_nothing(
         assert each.request.target
         assert 100 <= each.response.status < 1000
     assert isinstance(wire.events[0], Opened)
+
+
+def encrypted(consumer: Consumer | None) -> dict[str, int]:
+    """Read a real HTTPS capture with its key log; return what connections were counted as."""
+    name = TLS / "tls13-https"
+    with open_capture([f"{name}.pcap.gz"], keylog=[f"{name}.keys"]) as opened:
+        opened.context.http = consumer
+        assert list(opened.exchanges()) == []
+        return dict(opened.context.opaque)
+
+
+def test_http_inside_tls_that_is_decrypted() -> None:
+    consumer = Consumer()
+    assert encrypted(consumer) == encrypted(None) == {"HTTP inside TLS": 2}
+    found = [(e.request.target, e.response.status, e.response_body) for e in consumer.found]
+    assert found == [("/", 200, b"hello\n")] * 2
+    assert [str(e.server) for e in consumer.found] == ["127.0.0.1:44475"] * 2
+
+
+def test_state_of_http_inside_tls_is_not_kept() -> None:
+    name = TLS / "tls13-https"
+    context = Context()
+    context.http = Consumer()
+    context.keys = KeySources(read_key_logs([f"{name}.keys"]))
+    conversations = Conversations(context)
+    with open_inputs([f"{name}.pcap.gz"]) as source:
+        events = list(streams(source))
+    for at, event in enumerate(events):
+        conversations.feed(event)
+        if at % 7 == 0:
+            other = Context()
+            other.keys = context.keys
+            Conversations(other).load(conversations.dump())
