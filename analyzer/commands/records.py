@@ -168,7 +168,7 @@ def _cell(record: dict[str, Any], name: str, nothing: str) -> str:
         decoded = f"{name}_decoded"
         if name in SIDES and decoded in record:
             return cell(record[decoded])
-        if name.partition("_")[0] in SIDES and isinstance(record[name], dict | list):
+        if "_" in name and name.partition("_")[0] in SIDES and isinstance(record[name], dict):
             return dumps(record[name]).decode()
         return _text(record[name], nothing)
     return value_text(record, name, nothing) if "." in name else nothing

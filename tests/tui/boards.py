@@ -79,7 +79,8 @@ class ReadScene:
     @property
     def workspace(self) -> Any:
         view = SimpleNamespace(text=self.filter)
-        return SimpleNamespace(view=view, input_name="libraries.pcap")
+        feed = SimpleNamespace(payloads=lambda: None)
+        return SimpleNamespace(view=view, input_name="libraries.pcap", feed=feed)
 
     def show_filter(self, text: str) -> None:
         self.shown.append(text)
