@@ -102,9 +102,11 @@ def _printer(options: ReadOptions, parts: tuple[str, ...], output: Output) -> An
         return output.json_lines
     if options.form == "json" and not options.columns:
         return partial(_print_elements, output)
+    from kafkascope.analyzer.exchanges.records import BY_SCHEMA
+
     known = {column.name for column in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
     known |= {"producer_epoch", "sequence", "transactional", "control"}
-    known |= {f"{side}_{what}" for side in SIDES for what in ("schema", "decoded", "error")}
+    known |= {*BY_SCHEMA}
     wanted = options.columns or [
         column.name for column in COLUMNS if column.name not in PARTS or column.name in parts
     ]

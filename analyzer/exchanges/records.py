@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Header, Record
 
+BY_SCHEMA = tuple(
+    f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")
+)
+"""Members of record/1 that only keys and values with a schema have."""
 PRODUCE = 0
 FETCH = 1
 FETCH_SNAPSHOT = 59

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any, BinaryIO, Final
 
-from kafkascope.analyzer.exchanges.records import Problem, record_lines
+from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, result, to_json
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
@@ -34,15 +34,8 @@ RECORD_COLUMNS: Final = (
     "sequence",
     "transactional",
     "control",
-    "key_schema",
-    "key_decoded",
-    "key_error",
-    "value_schema",
-    "value_decoded",
-    "value_error",
+    *BY_SCHEMA,
 )
-DECODED: Final = frozenset(RECORD_COLUMNS[-6:])
-"""Columns that a record has only where its key or value names a schema; cells are JSON."""
 
 LEFT_OUT: Final = frozenset({"schema"})
 
@@ -113,7 +106,7 @@ class CsvExport:
 
 
 def _record_cell(record: dict[str, Any], name: str) -> Any:
-    if name in DECODED:
+    if name in BY_SCHEMA:
         return dumps(record[name]).decode() if name in record else ""
     if name in record:
         return _cell(record[name])

@@ -81,10 +81,6 @@ class Payloads:
         self._prefixes: dict[tuple[str | None, Side, bytes], tuple[Schema, SchemaKey, Codec, str]]
         self._prefixes = {}
 
-    def worth(self, topic: str | None, side: Side, data: bytes, headers: Sequence[Header]) -> bool:
-        """Return whether a key or value may name a schema, or the user named one."""
-        return worth(data, headers) or (topic, side) in self.known.assigned
-
     def named(
         self, side: Side, data: bytes | None, headers: Sequence[Header]
     ) -> tuple[SchemaKey, Schema | None] | None:

@@ -78,8 +78,10 @@ class KnownSchemas:
         self._keyless: list[Schema] = []
         """They serve what refers to them."""
         self._by_subject: dict[tuple[str, int], Schema] = {}
-        self._by_name: dict[Format, dict[str, str]] | None = None
-        self._compiled: dict[tuple[Format, str], Compiled | PayloadError] = {}
+        self._by_name: dict[Format, dict[str, str]] = {}
+        self._compiled: dict[tuple[Format, str], Compiled] = {}
+        self._refused: dict[tuple[Format, str], PayloadError] = {}
+        """Until another schema comes, which may be what one of them refers to."""
         self._asked: set[SchemaKey] = set()
         self._growing: Growing | None = None
         self._grown = 0
@@ -93,9 +95,6 @@ class KnownSchemas:
         """Schemas that did not fit into memory."""
         for each in schemas:
             self.add(each)
-
-    def __len__(self) -> int:
-        return len(self._by_key)
 
     def __iter__(self) -> Iterator[Schema]:
         """Yield the schemas, each once, in the order of their ids; those without one are last."""
@@ -141,7 +140,8 @@ class KnownSchemas:
             if old is None or RANK[old.source] >= rank:
                 self._by_subject[subject] = schema
         self.spaces |= {key.namespace for key in keys}
-        self._by_name = None
+        self._by_name.clear()
+        self._refused.clear()
         self.changes += 1
 
     def _twin(self, schema: Schema) -> Schema | None:
@@ -208,19 +208,19 @@ class KnownSchemas:
         """Return a schema ready to decode; `PayloadError` where it cannot be."""
         key = schema.format, schema.text
         found = self._compiled.get(key)
-        if found is None:
-            try:
-                module = _module(COMPILERS[schema.format], schema.format)
-                dependencies = self._dependencies(schema)
-                found = module.compile(schema.text, dependencies, self._lookup(schema.format))
-            except PayloadError as error:
-                found = error
-            while len(self._compiled) >= MOST_COMPILED:
-                del self._compiled[next(iter(self._compiled))]
-            self._compiled[key] = found
-        if isinstance(found, PayloadError):
-            raise found
-        return found
+        if found is not None:
+            return found
+        if key in self._refused:
+            raise self._refused[key]
+        try:
+            module = _module(COMPILERS[schema.format], schema.format)
+            dependencies = self._dependencies(schema)
+            made: Compiled = module.compile(schema.text, dependencies, self._lookup(schema.format))
+        except PayloadError as error:
+            _keep(self._refused, key, error)
+            raise
+        _keep(self._compiled, key, made)
+        return made
 
     def _dependencies(self, schema: Schema) -> dict[str, str]:
         """Return the texts of all that a schema refers to, by the name of the reference."""
@@ -245,8 +245,6 @@ class KnownSchemas:
         """Return the function that finds the schema which defines a name."""
 
         def lookup(name: str) -> str | None:
-            if self._by_name is None:
-                self._by_name = defaultdict(dict)
             names = self._by_name.get(format)
             if names is None:
                 names = self._by_name[format] = self._defined(format)
@@ -268,6 +266,13 @@ class KnownSchemas:
             except PayloadError:
                 continue
         return names
+
+
+def _keep(kept: dict[tuple[Format, str], Any], key: tuple[Format, str], value: Any) -> None:
+    """Remember a value; the oldest makes room."""
+    while len(kept) >= MOST_COMPILED:
+        del kept[next(iter(kept))]
+    kept[key] = value
 
 
 def _order(key: SchemaKey) -> tuple[str, int, str]:

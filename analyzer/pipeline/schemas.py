@@ -52,8 +52,9 @@ def sent(known: KnownSchemas) -> SentSchemas:
 
 def identity_of(known: KnownSchemas) -> list[Any]:
     """Return what tells the schemas that the user gave from others; empty where there are none."""
-    given = [repr(each) for each in sent(known).schemas if each.source == "folder"]
-    found = [*given, *(repr(each) for each in sorted(sent(known).assigned.items(), key=repr))]
+    all_ = sent(known)
+    given = [repr(each) for each in all_.schemas if each.source == "folder"]
+    found = [*given, *(repr(each) for each in sorted(all_.assigned.items(), key=repr))]
     return [blake2b("\n".join(found).encode(), digest_size=8).hexdigest()] if found else []
 
 

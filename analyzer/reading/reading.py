@@ -24,7 +24,7 @@ from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks,
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import safe
-from kafkascope.captures.inputs.opening import is_live
+from kafkascope.captures.inputs.opening import is_live, is_once
 from kafkascope.captures.inputs.spool import Spool
 
 if TYPE_CHECKING:
@@ -376,7 +376,7 @@ def _found(options: ReadOptions) -> Evidence:
     from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.findings.evidence import Evidence
 
-    if any(name == "-" or is_live(name) for name in options.inputs):
+    if any(map(is_once, options.inputs)):
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
     from kafkascope.analyzer.reading.schemas import payloads_of
 

@@ -11,7 +11,7 @@ from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
-from kafkascope.captures.inputs.opening import is_live
+from kafkascope.captures.inputs.opening import is_once
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
@@ -28,7 +28,7 @@ def payloads_of(options: ReadOptions, capture: Capture | None = None) -> Payload
     """
     if options.schemas.off:
         return None
-    if any(name == "-" or is_live(name) for name in options.inputs):
+    if any(map(is_once, options.inputs)):
         known = known_of(options.schemas, quiet=options.quiet)
         if capture is not None:
             _listen(known, capture)
@@ -44,7 +44,7 @@ def seen_with(options: ReadOptions, capture: Capture) -> tuple[Payloads, SeenSch
     """Return what decodes keys and values, and the capture's schemas: all of them already, or as
     they come where the input cannot be read twice."""
     known = known_of(options.schemas, quiet=options.quiet)
-    if any(name == "-" or is_live(name) for name in options.inputs):
+    if any(map(is_once, options.inputs)):
         return Payloads(known), _listen(known, capture)
     seen = _seen(options)
     for each in seen.schemas():

@@ -64,6 +64,11 @@ def is_live(name: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 
+def is_once(name: str) -> bool:
+    """Return whether an input cannot be read a second time."""
+    return name == STDIN or is_live(name)
+
+
 def unreadable(name: str, error: OSError) -> NotACapture:
     """Return the error for a path that cannot be read, as a sentence."""
     if error.errno == errno.ENOENT:

@@ -27,16 +27,6 @@ UNNAMED: Final = TopicNames()
 """Rows are made without names, so that they do not depend on what was learned before; names are
 filled in at the end, when all are known."""
 
-DECODED: Final = (
-    "key_schema",
-    "key_decoded",
-    "key_error",
-    "value_schema",
-    "value_decoded",
-    "value_error",
-)
-"""Members of record/1 that only keys and values with a schema have."""
-
 MS: Final = 1_000_000
 
 
@@ -168,7 +158,7 @@ def record_values(
     payloads: Payloads | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield rows of `records`."""
-    from kafkascope.analyzer.exchanges.records import record_lines
+    from kafkascope.analyzer.exchanges.records import BY_SCHEMA, record_lines
 
     for lines in record_lines(exchange, names, problems, payloads):
         for line in lines.splitlines():
@@ -189,7 +179,7 @@ def record_values(
                 value["sequence"],
                 value["transactional"],
                 value["control"],
-                *(_text(value.get(name)) for name in DECODED),
+                *(_text(value.get(name)) for name in BY_SCHEMA),
             )
 
 

@@ -170,6 +170,14 @@ def test_what_comes_later_serves_as_well() -> None:
     assert after.value == {"x": 1}
 
 
+def test_what_refers_to_a_schema_waits_for_it() -> None:
+    line = '{"type": "record", "name": "L", "fields": [{"name": "p", "type": "Point"}]}'
+    known = KnownSchemas([avro(line, 2, "capture")])
+    assert decode(known, b"\0\0\0\0\2\2").error.reason == "bad-schema"
+    known.add(avro(POINT, 1, "capture"))
+    assert decode(known, b"\0\0\0\0\2\2").value == {"p": {"x": 1}}
+
+
 def test_the_parts_count_from_the_start_of_the_value() -> None:
     payloads = Payloads(KnownSchemas([avro(POINT, 7)]))
     decoded = payloads.decode("t", "value", b"\0\0\0\0\7\2", ())
