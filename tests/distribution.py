@@ -22,6 +22,7 @@ SHARES = {
     "test_proxy_tls": "clusters",
     "test_clients": "brokers",
     "test_pytest_plugin": "brokers",
+    "test_schemas": "brokers",
     "test_terminal": "brokers",
 }
 """Interop module -> the fixture of the session that it uses."""
