@@ -46,7 +46,7 @@ def export(options: ReadOptions, full: bool, table: TableName) -> int:
         what = "records" if table == "records" else form
         raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")
     _columns_of(options, form, table)
-    with Reading(options) as reading:
+    with Reading(options, records=table == "records") as reading:
         payloads = reading.payloads if full or table == "records" else None
         how = ExportOptions(table, full, options.raw, options.columns, payloads)
         shown = write_all(reading, options, form, how)
@@ -114,7 +114,7 @@ def _write(reading: Reading, options: ReadOptions, writer: Writer) -> int:
     shown = 0
     try:
         for row, exchange in reading.rows():
-            writer.add(exchange, row)
+            writer.add(exchange, row, reading.chosen)
             shown += 1
     except KeyboardInterrupt:
         reading.code = INTERRUPTED

@@ -51,8 +51,9 @@ SIDES: Final = ("key", "value")
 def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     """List records: of Produce requests and of Fetch responses, or of Kafka's own log segments.
 
-    Without --key, --value, --headers: keys and values. -Y chooses exchanges; --json gives record/1
-    objects with everything.
+    Without --key, --value, --headers: keys and values. -Y chooses records by what they have
+    themselves (record.*, schema.*, topic, partition, offset, ...) and by their exchange; --json
+    gives record/1 objects with everything.
 
     \b
       kafkascope records capture.pcapng -Y 'topic == orders' --json
@@ -69,13 +70,13 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
 
     problems: list[Problem] = []
     shown = 0
-    with Reading(options) as reading, Output(options, live=reading.live) as output:
+    with Reading(options, records=True) as reading, Output(options, live=reading.live) as output:
         names = reading.capture.context.names
         payloads = reading.payloads
         printer = _printer(options, parts or ("key", "value"), output)
         try:
             for _, exchange in reading.rows():
-                for piece in record_lines(exchange, names, problems, payloads):
+                for piece in record_lines(exchange, names, problems, payloads, reading.chosen):
                     if options.top is None:
                         printer(piece)
                         continue

@@ -60,11 +60,11 @@ def schemas(options: ReadOptions, folder: str | None) -> int:
     from kafkascope.analyzer.exchanges.used_schemas import UsedSchemas
     from kafkascope.analyzer.reading.schemas import seen_with
 
-    with Reading(options) as reading:
+    with Reading(options, records=True) as reading:
         payloads, seen = seen_with(options, reading.capture)
         used = UsedSchemas(reading.capture.context.names, payloads)
         for _, exchange in reading.rows():
-            used.add(exchange)
+            used.add(exchange, reading.chosen)
         known = payloads.known
         for key in used.uses:
             known.find(key)  # the registry is asked, if there is one

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import orjson
 
@@ -61,6 +62,11 @@ LONGEST = 8 << 20
 brokers accept by default. As JSON they may take six times as much."""
 KEPT = 1 << 20
 """Bytes up to which a key, a value or the headers of a longer record are still written out."""
+
+
+Chosen: TypeAlias = Sequence[bool | bytes]
+"""Some of the records of an exchange: for each of `fields_of` whether all of its records are meant,
+or a byte for each of them, 1 or 0."""
 
 
 class RecordField(NamedTuple):
@@ -149,11 +155,17 @@ def record_lines(
     names: TopicNames,
     problems: list[Problem],
     payloads: Payloads | None = None,
+    chosen: Chosen | None = None,
 ) -> Iterator[bytes]:
     """Yield the record/1 objects of an exchange as JSON lines, with line feeds, several at a time;
-    records that cannot be read are added to `problems`. `payloads`: decodes keys and values."""
-    for field in fields_of(exchange, names):
-        for _, pieces in field_objects(exchange.number, field, problems, b"\n", payloads):
+    records that cannot be read are added to `problems`. `payloads`: decodes keys and values.
+    `chosen`: only these records."""
+    for number, field in enumerate(fields_of(exchange, names)):
+        mask = True if chosen is None else chosen[number]
+        only = None if isinstance(mask, bool) else mask
+        if not mask or (only is not None and 1 not in only):
+            continue
+        for _, pieces in field_objects(exchange.number, field, problems, b"\n", payloads, only):
             yield from pieces
 
 
@@ -163,9 +175,10 @@ def field_objects(
     problems: list[Problem],
     separator: bytes,
     payloads: Payloads | None = None,
+    only: bytes | None = None,
 ) -> Iterator[tuple[Batch, Iterator[bytes]]]:
     """Yield each whole batch of a records field with its records as JSON objects, several at a
-    time, each followed by `separator`."""
+    time, each followed by `separator`. `only`: records with a byte 1, see `Chosen`."""
     data = field.data
     place = 0
     try:
@@ -176,13 +189,17 @@ def field_objects(
             offset = None
             if field.base_offset is not None:
                 offset = field.base_offset + place
+            wanted = None if only is None else only[place : place + len(opened.records)]
             place += len(opened.records)
             if opened.error is not None:
                 problems.append(_problem(number, field, opened.error.reason))
             elif not crc_ok(data, batch):
                 problems.append(_problem(number, field, "a batch has a wrong checksum"))
             records = opened.records
-            yield batch, batch_objects(number, field, batch, records, offset, separator, payloads)
+            pieces = batch_objects(
+                number, field, batch, records, offset, separator, payloads, wanted
+            )
+            yield batch, pieces
     except DissectError as error:
         problems.append(_problem(number, field, f"{error.reason} at byte {error.offset}"))
 
@@ -206,9 +223,11 @@ def batch_objects(
     offset: int | None,
     separator: bytes,
     payloads: Payloads | None = None,
+    only: bytes | None = None,
 ) -> Iterator[bytes]:
     """Yield the records of a batch as JSON objects, several at a time. `offset` is the offset of
-    the first record of a Produce. Without `number` the records come from Kafka's own files."""
+    the first record of a Produce. Without `number` the records come from Kafka's own files.
+    `only`: those with a byte 1, see `Chosen`."""
     start = {
         "schema": "record/1",
         "exchange": number,
@@ -239,7 +258,9 @@ def batch_objects(
     made = 0
     second_ms = 0
     clock = None
-    for place, (own, stamp, key, value, headers) in enumerate(records):
+    places = enumerate(records)
+    wanted = places if only is None else compress(places, only)
+    for place, (own, stamp, key, value, headers) in wanted:
         # The second is formatted once; records of a batch differ in the milliseconds.
         if clock is not None and stamp is not None and 0 <= stamp - second_ms < 1000:
             time = b'%b%03dZ","key":' % (clock, stamp - second_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.records import fields_of, topic_text
@@ -11,7 +12,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Partial, open_batch
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.records import RecordField
+    from kafkascope.analyzer.exchanges.records import Chosen, RecordField
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.framing import Side
@@ -45,13 +46,16 @@ class UsedSchemas:
         self._payloads: Final = payloads
         self.uses: dict[SchemaKey, Use] = {}
 
-    def add(self, exchange: Exchange) -> None:
-        """Count the records of an exchange."""
-        for field in fields_of(exchange, self._names):
-            if not is_internal(field.topic, field.topic_id):
+    def add(self, exchange: Exchange, chosen: Chosen | None = None) -> None:
+        """Count the records of an exchange, all or the chosen ones."""
+        for number, field in enumerate(fields_of(exchange, self._names)):
+            only = True if chosen is None else chosen[number]
+            if only and not is_internal(field.topic, field.topic_id):
                 topic = topic_text(field)
-                for record in _records(field):
-                    self._count(topic, record)
+                records = _records(field)
+                for record in records if isinstance(only, bool) else compress(records, only):
+                    if record is not None:
+                        self._count(topic, record)
 
     def _count(self, topic: str, record: Record) -> None:
         for side, data in zip(SIDES, (record.key, record.value), strict=True):
@@ -69,11 +73,12 @@ class UsedSchemas:
                 use.topics[topic] = None
 
 
-def _records(field: RecordField) -> Iterator[Record]:
-    """Yield the records of a field, as far as they can be read."""
+def _records(field: RecordField) -> Iterator[Record | None]:
+    """Yield the records of a field, as far as they can be read; None for a control record."""
     try:
         for batch in field.batches():
-            if not isinstance(batch, Partial) and not batch.control:
-                yield from open_batch(field.data, batch).records
+            if not isinstance(batch, Partial):
+                records = open_batch(field.data, batch).records
+                yield from [None] * len(records) if batch.control else records
     except DissectError:
         return  # what is wrong with records is told where they are shown

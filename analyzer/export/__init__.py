@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from kafkascope.analyzer.exchanges.records import Problem
+from kafkascope.analyzer.exchanges.records import Chosen, Problem
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
@@ -39,8 +39,8 @@ class Writer(Protocol):
     problems: list[Problem]
     """Records that could not be read or are damaged."""
 
-    def add(self, exchange: Exchange, row: Row) -> None:
-        """Write an exchange, or its records."""
+    def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
+        """Write an exchange, or its records: the chosen ones, or all."""
 
     def finish(self) -> None:
         """Finish the output: replace ids of topics whose names came late. That needs a file that

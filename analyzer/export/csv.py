@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any, BinaryIO, Final
 
-from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Problem, record_lines
+from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, result, to_json
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
@@ -61,11 +61,13 @@ class CsvExport:
         text = "".join(csv_line(cells, raw=self._raw) for cells in lines)
         self._at += self._out.write(text.encode())
 
-    def add(self, exchange: Exchange, row: Row) -> None:
-        """Write the exchange, or its records, as lines."""
+    def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
+        """Write the exchange, or its chosen records, as lines."""
         self._late.saw(row, self._at)
         if self._records:
-            for lines in record_lines(exchange, self._names, self.problems, self._payloads):
+            for lines in record_lines(
+                exchange, self._names, self.problems, self._payloads, chosen
+            ):
                 values = [loads(line) for line in lines.splitlines()]
                 self._write([[_record_cell(v, name) for name in self._columns] for v in values])
             return

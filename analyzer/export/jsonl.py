@@ -6,7 +6,7 @@ import re
 from typing import BinaryIO
 
 from kafkascope.analyzer.exchanges.full import full_line, line_of
-from kafkascope.analyzer.exchanges.records import Problem, record_lines
+from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, to_json
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
@@ -33,11 +33,13 @@ class JsonLinesExport:
         self._at = 0
         self.problems: list[Problem] = []
 
-    def add(self, exchange: Exchange, row: Row) -> None:
-        """Write the exchange, or its records, as lines."""
+    def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
+        """Write the exchange, or its chosen records, as lines."""
         self._late.saw(row, self._at)
         if self._records:
-            for lines in record_lines(exchange, self._names, self.problems, self._payloads):
+            for lines in record_lines(
+                exchange, self._names, self.problems, self._payloads, chosen
+            ):
                 self._at += self._out.write(json_safe(lines))
             return
         if self._full:

@@ -21,7 +21,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
 from kafkascope.analyzer.pipeline.tables.values import bodies_of, exchange_values, record_values
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.records import Chosen, Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.export import ExportOptions
     from kafkascope.analyzer.model import Exchange
@@ -52,10 +52,11 @@ class ParquetExport:
         schema = self._table.schema.with_metadata({VERSION_KEY: str(VERSION).encode()})
         return pq.ParquetWriter(out, schema, compression="zstd", write_statistics=measured(schema))
 
-    def add(self, exchange: Exchange, row: Row) -> None:
-        """Add the exchange, or its records, as rows."""
+    def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
+        """Add the exchange, or its chosen records, as rows."""
         if self._table is RECORDS:
-            for record in record_values(row, exchange, self._names, self.problems, self._payloads):
+            how = (self._names, self.problems, self._payloads, chosen)
+            for record in record_values(row, exchange, *how):
                 self._take(record)
         elif self._full:
             bodies = bodies_of(exchange, self._payloads)

@@ -452,7 +452,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         'record.key == "customer-4711"',
         ("message_key",),
         told_by="records",
-        read=message.record_keys,
+        read=message.of_records("record.key"),
     ),
     Field(
         "record.value",
@@ -462,7 +462,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         'record.value contains "customer-4711"',
         ("message_value",),
         told_by="records",
-        read=message.record_values,
+        read=message.of_records("record.value"),
     ),
     Field(
         "record.header",
@@ -472,7 +472,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         'record.header contains "traceparent="',
         ("record.headers",),
         told_by="records",
-        read=message.record_headers,
+        read=message.of_records("record.header"),
     ),
     Field(
         "record.header.key",
@@ -482,7 +482,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "record.header.key == traceparent",
         ("header_key",),
         told_by="records",
-        read=message.record_header_keys,
+        read=message.of_records("record.header.key"),
     ),
     Field(
         "record.header.value",
@@ -492,7 +492,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "record.header.value contains 4bf92f",
         ("header_value",),
         told_by="records",
-        read=message.record_header_values,
+        read=message.of_records("record.header.value"),
     ),
     Field(
         "record.offset",
@@ -501,7 +501,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "offsets of its records; of a Produce as the broker gave them",
         "record.offset == 88123",
         told_by="response records",
-        read=message.record_offsets,
+        read=message.of_records("record.offset"),
     ),
     Field(
         "record.time",
@@ -511,7 +511,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "record.time < 2026-11-20",
         ("record.timestamp", "message_timestamp"),
         told_by="records",
-        read=message.record_times,
+        read=message.of_records("record.time"),
     ),
     Field(
         "record.sequence",
@@ -520,7 +520,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "sequence numbers of its records",
         "record.sequence == 17",
         told_by="records",
-        read=message.record_sequences,
+        read=message.of_records("record.sequence"),
     ),
     Field(
         "record.size",
@@ -530,7 +530,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "record.size > 100KB",
         ("record.bytes",),
         told_by="records",
-        read=message.record_sizes,
+        read=message.of_records("record.size"),
     ),
     Field(
         "schema.id",

@@ -7,7 +7,7 @@ Each function returns the values of one field; nothing is kept between two calls
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kafkascope.dissectors.errors import DissectError
 
@@ -24,6 +24,27 @@ OFFSETS: Final = frozenset(
 )
 """Names of fields that hold the offset of a record."""
 NS_PER_MS: Final = 1_000_000
+
+
+class Numbered(Protocol):
+    """What a batch says of its producer; batches of captures and of log files do."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+    @property
+    def producer_id(self) -> int: ...
+
+
+class One(NamedTuple):
+    """One record, with its batch."""
+
+    batch: Numbered
+    record: Record
+    offset: int | None
+    """That of the log; None for a Produce whose response does not tell."""
+
 
 
 def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
@@ -66,48 +87,24 @@ def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | Non
         place += len(records)
 
 
-def _of_records(get: Callable[[Record], Any]) -> Reader:
-    def values(exchange: Exchange) -> Values:
-        found = (get(record) for _, records, _ in _opened(exchange) for record in records)
-        return tuple(value for value in found if value is not None)
+def _ones(exchange: Exchange) -> Iterator[One]:
+    for batch, records, first in _opened(exchange):
+        if first is None:
+            yield from (One(batch, record, None) for record in records)
+            continue
+        step = first - batch.base_offset if exchange.api_key == 0 else 0
+        yield from (One(batch, record, record.offset + step) for record in records)
 
-    return values
 
-
-def _header_values(exchange: Exchange, show: Callable[[str, bytes | None], Any]) -> Values:
-    found = (
-        show(name, value)
-        for _, records, _ in _opened(exchange)
-        for record in records
-        for name, value in record.headers
-    )
-    return tuple(value for value in found if value is not None)
+def of_records(name: str) -> Reader:
+    """Return the reader of a field that single records have, over all records of an exchange."""
+    get = OF_RECORD[name]
+    return lambda exchange: tuple(value for one in _ones(exchange) for value in get(one))
 
 
 def pair_of(name: str, value: bytes | None) -> bytes:
     """Return a header in the form that filters compare."""
     return name.encode("utf-8", "surrogateescape") + b"=" + (value or b"")
-
-
-def record_offsets(exchange: Exchange) -> Values:
-    """Return the offsets of records; for Produce those that the broker assigned."""
-    found: list[int] = []
-    for batch, records, first in _opened(exchange):
-        if first is None:
-            continue
-        step = first - batch.base_offset if exchange.api_key == 0 else 0
-        found += (record.offset + step for record in records)
-    return tuple(found)
-
-
-def record_times(exchange: Exchange) -> Values:
-    """Return the timestamps of records in nanoseconds."""
-    return tuple(
-        record.timestamp * NS_PER_MS
-        for _, records, _ in _opened(exchange)
-        for record in records
-        if record.timestamp is not None
-    )
 
 
 def sequences(exchange: Exchange) -> Values:
@@ -119,22 +116,44 @@ def sequences(exchange: Exchange) -> Values:
     )
 
 
-def record_sequences(exchange: Exchange) -> Values:
-    """Return the sequence numbers of records."""
-    return tuple(
-        (batch.base_sequence + record.offset - batch.base_offset) & 0x7FFFFFFF
-        for batch, records, _ in _opened(exchange)
-        if batch.producer_id >= 0 and batch.base_sequence >= 0
-        for record in records
-    )
-
-
 def size_of(record: Record) -> int:
     """Return the bytes of key, value and headers."""
     total = len(record.key or b"") + len(record.value or b"")
     for name, value in record.headers:
         total += len(name.encode("utf-8", "surrogateescape")) + len(value or b"")
     return total
+
+
+def _if(value: Any) -> Values:
+    return () if value is None else (value,)
+
+
+def _time(one: One) -> Values:
+    stamp = one.record.timestamp
+    return () if stamp is None else (stamp * NS_PER_MS,)
+
+
+def _sequence(one: One) -> Values:
+    batch = one.batch
+    if batch.producer_id < 0 or batch.base_sequence < 0:
+        return ()
+    return ((batch.base_sequence + one.record.offset - batch.base_offset) & 0x7FFFFFFF,)
+
+
+OF_RECORD: Final[dict[str, Callable[[One], Values]]] = {
+    "record.key": lambda one: _if(one.record.key),
+    "record.value": lambda one: _if(one.record.value),
+    "record.header": lambda one: tuple(pair_of(*header) for header in one.record.headers),
+    "record.header.key": lambda one: tuple(name for name, _ in one.record.headers),
+    "record.header.value": lambda one: tuple(
+        value for _, value in one.record.headers if value is not None
+    ),
+    "record.offset": lambda one: _if(one.offset),
+    "record.time": _time,
+    "record.sequence": _sequence,
+    "record.size": lambda one: (size_of(one.record),),
+}
+"""The values of fields in one record; of an exchange or a batch, those of all its records."""
 
 
 def _bodies(exchange: Exchange) -> Iterator[dict[str, Any]]:
@@ -239,29 +258,6 @@ def _parts(record: Record) -> Iterator[bytes]:
 offsets: Final = _integers(OFFSETS)
 
 high_watermarks: Final = _integers(frozenset({"high_watermark"}))
-
-record_keys: Final = _of_records(lambda record: record.key)
-
-record_values: Final = _of_records(lambda record: record.value)
-
-
-def record_headers(exchange: Exchange) -> Values:
-    """Return the headers of records as name=value."""
-    return _header_values(exchange, pair_of)
-
-
-def record_header_keys(exchange: Exchange) -> Values:
-    """Return the names of headers of records."""
-    return _header_values(exchange, lambda name, _: name)
-
-
-def record_header_values(exchange: Exchange) -> Values:
-    """Return the values of headers of records."""
-    return _header_values(exchange, lambda _, value: value)
-
-
-record_sizes: Final = _of_records(size_of)
-
 
 def anywhere(exchange: Exchange, name: str) -> Values:
     """Return the values of all fields of a name in either body, without secrets."""

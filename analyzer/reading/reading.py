@@ -29,12 +29,14 @@ from kafkascope.captures.inputs.spool import Spool
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture, Legs
-    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.records import Chosen, Problem
+    from kafkascope.analyzer.filter.backends.records import RecordFilter
     from kafkascope.analyzer.filter.decoded.reading import Decoding
     from kafkascope.analyzer.filter.language import Bound, Filter
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
+    from kafkascope.analyzer.topics import TopicNames
 
 RowAndExchange: TypeAlias = tuple[Row, Exchange]
 
@@ -52,15 +54,22 @@ class Reading:
     """One pass over the inputs; a context manager. `code` is the exit code of the command."""
 
     def __init__(
-        self, options: ReadOptions, *, spool: bool = False, known: Known | None = None
+        self,
+        options: ReadOptions,
+        *,
+        spool: bool = False,
+        known: Known | None = None,
+        records: bool = False,
     ) -> None:
-        """`known`: marks and comments, if any."""
+        """`known`: marks and comments, if any. `records`: the filter chooses records, see
+        `chosen`."""
         self.options = options
         # A wrong filter is reported before anything is opened.
         self._known = known or Known()
         if options.filter_text.strip() and not options.schemas.off:
             self._known.decoding = self._decoding()
-        self._filter, asked = _filter_of(options.filter_text, self._known)
+        names = (lambda: self.capture.context.names) if records else None
+        self._filter, asked = _filter_of(options.filter_text, self._known, names)
         word = min(asked.notes, default="")
         if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
@@ -189,7 +198,7 @@ class Reading:
             return False
         return not self.exchanges_read or self._holes or self.capture.context.skipped_bytes > 0
 
-    def _wanted(self, pairs: Iterable[RowAndExchange], wanted: Filter) -> Iterator[RowAndExchange]:
+    def _wanted(self, pairs: Iterable[RowAndExchange], wanted: Filter | RecordFilter) -> Iterator[RowAndExchange]:
         """Yield the matching exchanges. If the filter uses topics, exchanges whose topics have no
         name yet are held until later ones are read, at most to the end."""
         if not self._holds:
@@ -229,6 +238,12 @@ class Reading:
         from kafkascope.analyzer.filter.decoded.reading import Decoding
 
         return Decoding(lambda: self.payloads, lambda: self.capture.context.names)
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """The chosen records of the exchange that `rows` yielded last, where a filter chooses
+        records; None: all of them."""
+        return None if self._filter is None else getattr(self._filter, "chosen", None)
 
     @property
     def is_piece(self) -> bool:
@@ -323,9 +338,12 @@ class _Asked(NamedTuple):
     """Whether topic names are among them."""
 
 
-def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
+def _filter_of(
+    text: str, known: Known, records: Callable[[], TopicNames] | None = None
+) -> tuple[Filter | RecordFilter | None, _Asked]:
     """Return the filter of a text, and the fields that it uses; `FilterError` when it is invalid.
-    Without a filter the language is not imported, which saves a twentieth of a short run."""
+    Without a filter the language is not imported, which saves a twentieth of a short run.
+    `records`: names of topics, for a filter that chooses records."""
     if not text.strip():
         return None, _Asked()
     from kafkascope.analyzer.filter.bind import fields_of
@@ -333,7 +351,13 @@ def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
     from kafkascope.analyzer.filter.language import compile_filter
     from kafkascope.analyzer.filter.places import LATE
 
-    made = compile_filter(text, known)
+    made: Filter | RecordFilter
+    if records is None:
+        made = compile_filter(text, known)
+    else:
+        from kafkascope.analyzer.filter.backends.records import compile_records
+
+        made = compile_records(text, records, known)
     asked = frozenset(fields_of(made.bound))
     decoded = bool(asked & DECODED)
     return made, _Asked(asked, asked & MARKS, asked & FOUND, decoded, bool(asked & LATE))

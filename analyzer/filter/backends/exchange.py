@@ -35,7 +35,7 @@ class Filter:
         self.before_ns: int | None = None
         """Time of the exchange before the next one; None when there is none."""
         self._known = known
-        self._part = None if bound is None else self._compile(bound)
+        self._part = None if bound is None else self.part(bound)
 
     def __call__(self, row: Row, exchange: Exchange | None = None) -> bool:
         """Return whether the exchange matches. Without `exchange`, fields of cost b have no
@@ -46,16 +46,17 @@ class Filter:
         self.before_ns = row.time_ns
         return wanted
 
-    def _compile(self, bound: Bound) -> Part:
+    def part(self, bound: Bound) -> Part:
+        """Return a part of a filter as a predicate that uses what this one has seen."""
         match bound:
             case Every(terms):
-                every = [self._compile(term) for term in cheapest_first(terms)]
+                every = [self.part(term) for term in cheapest_first(terms)]
                 return lambda row, exchange: all(part(row, exchange) for part in every)
             case Some(terms):
-                some = [self._compile(term) for term in cheapest_first(terms)]
+                some = [self.part(term) for term in cheapest_first(terms)]
                 return lambda row, exchange: any(part(row, exchange) for part in some)
             case Unless(term):
-                part = self._compile(term)
+                part = self.part(term)
                 return lambda row, exchange: not part(row, exchange)
             case Find(text):
                 return lambda row, exchange: text in summary(row).lower()

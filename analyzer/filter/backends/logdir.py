@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kafkascope.analyzer.filter.backends.exchange import cheapest_first, scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, fields_of
 from kafkascope.analyzer.filter.known import NOTHING
-from kafkascope.analyzer.filter.message import pair_of, size_of
+from kafkascope.analyzer.filter.message import OF_RECORD, One
 from kafkascope.analyzer.filter.places import decodes, demand
 from kafkascope.analyzer.logdir.model import LogBatch
 from kafkascope.analyzer.logdir.records import Place, opened
@@ -20,8 +20,6 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.values import Uuid
 
 Values: TypeAlias = tuple[Any, ...]
-
-NS_PER_MS: Final = 1_000_000
 
 
 class Unit(NamedTuple):
@@ -46,32 +44,14 @@ def _if(wanted: bool, *values: Any) -> Values:
     return values if wanted else ()
 
 
-def _each(get: Callable[[Record], Any]) -> Callable[[Unit], Values]:
+def _each(name: str) -> Callable[[Unit], Values]:
+    get = OF_RECORD[name]
+
     def values(unit: Unit) -> Values:
-        found = (get(record) for record in unit.records)
-        return tuple(value for value in found if value is not None)
+        ones = (One(unit.batch, record, record.offset) for record in unit.records)
+        return tuple(value for one in ones for value in get(one))
 
     return values
-
-
-def _headers(show: Callable[[str, bytes | None], Any]) -> Callable[[Unit], Values]:
-    def values(unit: Unit) -> Values:
-        pairs = (pair for record in unit.records for pair in record.headers)
-        return tuple(v for name, value in pairs if (v := show(name, value)) is not None)
-
-    return values
-
-
-def _time(record: Record) -> int | None:
-    return None if record.timestamp is None else record.timestamp * NS_PER_MS
-
-
-def _sequences(unit: Unit) -> Values:
-    batch = unit.batch
-    if batch.producer_id < 0 or batch.base_sequence < 0:
-        return ()
-    step = batch.base_sequence - batch.base_offset
-    return tuple((record.offset + step) & 0x7FFFFFFF for record in unit.records)
 
 
 def _topic_id(unit: Unit) -> Values:
@@ -81,7 +61,7 @@ def _topic_id(unit: Unit) -> Values:
 
 GETTERS: Final[dict[str, Callable[[Unit], Values]]] = {
     "number": lambda unit: (unit.batch.number,),
-    "time": _each(_time),
+    "time": _each("record.time"),
     "bytes": lambda unit: (unit.batch.size,),
     "topic": lambda unit: _if(unit.place.topic is not None, unit.place.topic),
     "topic.id": _topic_id,
@@ -90,17 +70,9 @@ GETTERS: Final[dict[str, Callable[[Unit], Values]]] = {
     "producer.epoch": lambda unit: _if(unit.batch.producer_id >= 0, unit.batch.producer_epoch),
     "codec": lambda unit: (unit.batch.codec,),
     "records": lambda unit: _if(unit.batch.records is not None, unit.batch.records),
-    "offset": _each(lambda record: record.offset),
+    "offset": _each("record.offset"),
     "sequence": lambda unit: _if(unit.batch.base_sequence >= 0, unit.batch.base_sequence),
-    "record.key": _each(lambda record: record.key),
-    "record.value": _each(lambda record: record.value),
-    "record.header": _headers(pair_of),
-    "record.header.key": _headers(lambda name, _: name),
-    "record.header.value": _headers(lambda _, value: value),
-    "record.offset": _each(lambda record: record.offset),
-    "record.time": _each(_time),
-    "record.sequence": _sequences,
-    "record.size": _each(size_of),
+    **{name: _each(name) for name in OF_RECORD},
 }
 """Getters of the values in a batch or record, by field."""
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, renamed, row_of
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.exchanges.records import Chosen
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.filter.backends.records import RecordFilter
     from kafkascope.analyzer.filter.language import Filter
     from kafkascope.analyzer.pipeline.schemas import SentSchemas
+    from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.model import Connection, Tls
 
 ROWS: Final = 4096
@@ -68,7 +72,8 @@ class TableOptions:
     frames: bool = False
     segments: bool = False
     filter: str = ""
-    """Only exchanges that match are counted and make rows; see `filter.places.IN_TASKS`."""
+    """Only exchanges that match are counted and make rows, of their records those that match; see
+    `filter.places.IN_TASKS`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the options for manifests and for the name of a batch; without a filter they are
@@ -118,6 +123,7 @@ class TableCollector:
             each.named for each in self.facts.statistics.values() if hasattr(each, "named")
         ]
         self._wanted, self._by_name = _filter_of(options.filter)
+        self._choice = _choice_of(options, lambda: context.names)
         self._whole: list[Callable[[Row, Exchange], None]] = []
         """What takes all exchanges, whether they are wanted or not."""
         if self._wanted is not None:
@@ -195,7 +201,9 @@ class TableCollector:
                 payloads = self.facts.payloads
                 if self._names is not values.UNNAMED:
                     self.facts.awaited.update(nameless_topics(renamed(row, self._names)))
-                self._take_records(values.record_values(row, exchange, self._names, [], payloads))
+                chosen = self._chosen(row, exchange)
+                records = values.record_values(row, exchange, self._names, [], payloads, chosen)
+                self._take_records(records)
         if options.frames:
             rows["frames"] += values.frame_values(exchange)
         if row.undecoded or row.notes:
@@ -210,6 +218,16 @@ class TableCollector:
             row = renamed(row, self._context.names)
             self.facts.awaited.update(nameless_topics(row))
         return self._wanted(row, exchange)
+
+    def _chosen(self, row: Row, exchange: Exchange) -> Chosen | None:
+        """Return the records of a wanted exchange that the filter chooses."""
+        if self._choice is None:
+            return None
+        if self._by_name:
+            row = renamed(row, self._context.names)
+        if not self._choice(row, exchange):
+            return [False for _ in fields_of(exchange, self._names)]
+        return self._choice.chosen
 
     def _take_records(self, records: Iterable[tuple[Any, ...]]) -> None:
         """Add the records of one exchange, which may be millions: they take less memory as
@@ -357,6 +375,17 @@ def _filter_of(text: str) -> tuple[Filter | None, bool]:
 
     made = compile_filter(text)
     return made, bool(fields_of(made.bound) & LATE)
+
+
+def _choice_of(
+    options: TableOptions, names: Callable[[], TopicNames]
+) -> RecordFilter | None:
+    """Return the filter that chooses among the records of an exchange, if there is one."""
+    if not options.filter or not options.records:
+        return None
+    from kafkascope.analyzer.filter.backends.records import compile_records
+
+    return compile_records(options.filter, names)
 
 
 def _connection_values(

@@ -17,7 +17,7 @@ from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.records.records import crc_ok
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.records import Chosen, Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -156,11 +156,12 @@ def record_values(
     names: TopicNames,
     problems: list[Problem],
     payloads: Payloads | None = None,
+    chosen: Chosen | None = None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of `records`."""
+    """Yield rows of `records`, for the chosen ones or all."""
     from kafkascope.analyzer.exchanges.records import BY_SCHEMA, record_lines
 
-    for lines in record_lines(exchange, names, problems, payloads):
+    for lines in record_lines(exchange, names, problems, payloads, chosen):
         for line in lines.splitlines():
             value = loads(line)
             yield (

@@ -1,0 +1,260 @@
+"""The back end "one record": a bound filter as a choice among the records of an exchange.
+
+A record is chosen when the whole filter holds for it: what a record has is asked of this record
+alone, all else of its exchange. The filter is reduced step by step, by what the exchange, the
+partition, the batch and the record tell, so that a batch is read only where the answer is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kafkascope.analyzer.exchanges.records import RecordField, fields_of, shareable, topic_text
+from kafkascope.analyzer.filter.backends.exchange import Filter, cheapest_first, scoped
+from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind
+from kafkascope.analyzer.filter.decoded.reading import Decoding, read
+from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.filter.message import OF_RECORD, One
+from kafkascope.analyzer.filter.places import decodes
+from kafkascope.dissectors.embedded.internal import is_internal
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import Batch, Partial, Record, open_batch
+from kafkascope.dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import Chosen
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+
+Values: TypeAlias = tuple[Any, ...]
+
+
+class Level(IntEnum):
+    """What has to be known before a comparison can be decided."""
+
+    EXCHANGE = 0
+    PARTITION = 1
+    BATCH = 2
+    RECORD = 3
+
+
+class Unit:
+    """One record in the place where it was seen; the parts of levels that come later are unset."""
+
+    __slots__ = ("_said", "batch", "exchange", "field", "one", "row")
+
+    batch: Batch
+    field: RecordField
+    one: One
+
+    def __init__(self, row: Row, exchange: Exchange) -> None:
+        self.row = row
+        self.exchange = exchange
+        self._said: list[Any] | None = None
+
+    def record(self, one: One) -> None:
+        """Go on to a record of the batch."""
+        self.one = one
+        self._said = None
+
+    def said(self, decoding: Decoding) -> list[Any]:
+        """Return what key and value say by their schemas, decoded once for all comparisons."""
+        if self._said is None:
+            self._said = []
+            if not self.batch.control and not is_internal(self.field.topic, self.field.topic_id):
+                self._said += decoding.of_record(self.field.topic, self.one.record)
+        return self._said
+
+
+class Leaf(NamedTuple):
+    """One comparison."""
+
+    level: Level
+    holds: Callable[[Unit], bool]
+
+
+class AllOf(NamedTuple):
+    """All parts hold."""
+
+    parts: tuple[Part, ...]
+
+
+class AnyOf(NamedTuple):
+    """At least one part holds."""
+
+    parts: tuple[Part, ...]
+
+
+class NotOf(NamedTuple):
+    """The part does not hold."""
+
+    part: Part
+
+
+Part: TypeAlias = Leaf | AllOf | AnyOf | NotOf
+
+
+def reduced(part: Part, level: Level, unit: Unit) -> Part | bool:
+    """Return what is left of a filter, once everything up to a level is decided."""
+    match part:
+        case Leaf(needs, holds):
+            return holds(unit) if needs <= level else part
+        case NotOf(inner):
+            left = reduced(inner, level, unit)
+            return not left if isinstance(left, bool) else NotOf(left)
+        case AllOf(parts) | AnyOf(parts):
+            decisive = isinstance(part, AnyOf)
+            open_: list[Part] = []
+            for each in parts:
+                left = reduced(each, level, unit)
+                if not isinstance(left, bool):
+                    open_.append(left)
+                elif left is decisive:
+                    return decisive
+            return type(part)(tuple(open_)) if open_ else not decisive
+
+
+def _topic_id(unit: Unit) -> Values:
+    found = unit.field.topic_id
+    return () if found is None else (str(Uuid(found)),)
+
+
+def _of_producer(get: Callable[[Batch], Any]) -> Callable[[Unit], Values]:
+    return lambda unit: (get(unit.batch),) if unit.batch.producer_id >= 0 else ()
+
+
+def _sequence(unit: Unit) -> Values:
+    batch = unit.batch
+    return (batch.base_sequence,) if min(batch.producer_id, batch.base_sequence) >= 0 else ()
+
+
+def _of_one(name: str) -> Callable[[Unit], Values]:
+    get = OF_RECORD[name]
+    return lambda unit: get(unit.one)
+
+
+GETTERS: Final[dict[str, tuple[Level, Callable[[Unit], Values]]]] = {
+    "topic": (Level.PARTITION, lambda unit: (topic_text(unit.field),)),
+    "topic.id": (Level.PARTITION, _topic_id),
+    "partition": (Level.PARTITION, lambda unit: (unit.field.partition,)),
+    "codec": (Level.BATCH, lambda unit: (unit.batch.codec_name,)),
+    "producer.id": (Level.BATCH, _of_producer(lambda batch: batch.producer_id)),
+    "producer.epoch": (Level.BATCH, _of_producer(lambda batch: batch.producer_epoch)),
+    "sequence": (Level.BATCH, _sequence),
+    "offset": (Level.RECORD, _of_one("record.offset")),
+    **{name: (Level.RECORD, _of_one(name)) for name in OF_RECORD},
+}
+"""The fields that a record has, with what tells them; all others are of its exchange."""
+
+
+class RecordFilter:
+    """A filter for records, applied to one exchange after the other."""
+
+    def __init__(
+        self, bound: Bound | None, names: Callable[[], TopicNames], known: Known = NOTHING
+    ) -> None:
+        self.bound = bound
+        self._exchanges = Filter(None, known)
+        self._known = known
+        self._names = names
+        self._part = None if bound is None else self._made(bound)
+        self.chosen: Chosen | None = None
+        """The chosen records of the last exchange; None: all."""
+
+    def __call__(self, row: Row, exchange: Exchange | None = None) -> bool:
+        """Return whether records of the exchange are chosen, or all that there may be."""
+        self.chosen = None
+        if self._part is None or exchange is None:
+            return self._part is None
+        unit = Unit(row, exchange)
+        left = reduced(self._part, Level.EXCHANGE, unit)
+        self._exchanges.before_ns = row.time_ns
+        if isinstance(left, bool):
+            return left
+        fields = fields_of(exchange, self._names())
+        self.chosen = [self._of_field(left, unit, each) for each in fields]
+        return any(map(_some, self.chosen))
+
+    def _of_field(self, part: Part, unit: Unit, field: RecordField) -> bool | bytes:
+        unit.field = field
+        left = reduced(part, Level.PARTITION, unit)
+        if isinstance(left, bool):
+            return left
+        clean = shareable(field)
+        step = 0 if field.source != "produce" else field.base_offset
+        chosen = bytearray()
+        try:
+            for batch in field.batches():
+                if isinstance(batch, Partial):
+                    continue
+                # Nothing is compared where secrets cannot be masked: it may be one of them.
+                records = open_batch(clean or field.data, batch).records
+                if clean is None:
+                    records = [each._replace(key=None, value=None, headers=()) for each in records]
+                first = None if step is None else step + len(chosen)
+                chosen += self._of_batch(left, unit, batch, records, first)
+        except DissectError:
+            pass  # Nothing can be found after the damage.
+        return bytes(chosen)
+
+    def _of_batch(
+        self, part: Part, unit: Unit, batch: Batch, records: list[Record], first: int | None
+    ) -> bytes:
+        unit.batch = batch
+        left = reduced(part, Level.BATCH, unit)
+        if isinstance(left, bool):
+            return bytes((left,)) * len(records)
+        chosen = bytearray()
+        produced = unit.field.source == "produce"
+        for place, record in enumerate(records):
+            given = None if first is None else first + place
+            unit.record(One(batch, record, given if produced else record.offset))
+            chosen.append(reduced(left, Level.RECORD, unit) is True)
+        return bytes(chosen)
+
+    def _made(self, bound: Bound) -> Part:
+        match bound:
+            case Every(terms):
+                return AllOf(tuple(map(self._made, cheapest_first(terms))))
+            case Some(terms):
+                return AnyOf(tuple(map(self._made, cheapest_first(terms))))
+            case Unless(term):
+                return NotOf(self._made(term))
+            case Test():
+                return self._leaf(bound)
+            case Find():
+                return self._of_exchange(bound)
+
+    def _leaf(self, test: Test) -> Leaf:
+        name, path = test.field.name, test.path
+        if test.field.told_by == "schemas":
+            decoding = self._known.decoding
+            holds = scoped(test)
+            if decoding is None:
+                return Leaf(Level.EXCHANGE, lambda unit: holds(()))
+            return Leaf(Level.RECORD, lambda unit: holds(read(unit.said(decoding), name, path)))
+        if path or name not in GETTERS:
+            return self._of_exchange(test)
+        level, get = GETTERS[name]
+        holds = scoped(test)
+        return Leaf(level, lambda unit: holds(get(unit)))
+
+    def _of_exchange(self, bound: Bound) -> Leaf:
+        part = self._exchanges.part(bound)
+        return Leaf(Level.EXCHANGE, lambda unit: part(unit.row, unit.exchange))
+
+
+def _some(chosen: bool | bytes) -> bool:
+    return chosen if isinstance(chosen, bool) else 1 in chosen
+
+
+def compile_records(
+    text: str, names: Callable[[], TopicNames], known: Known = NOTHING
+) -> RecordFilter:
+    """Return the filter of a text for records; `FilterError` when it is invalid."""
+    bound = bind(text)
+    decodes(bound, text, known)
+    return RecordFilter(bound, names, known)
