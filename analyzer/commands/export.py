@@ -45,7 +45,7 @@ def export(options: ReadOptions, full: bool, table: TableName) -> int:
     if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
         raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")
-    _columns_of(options, form, table)
+    _columns_of(options, table)
     with Reading(options, records=table == "records") as reading:
         payloads = reading.payloads if full or table == "records" else None
         how = ExportOptions(table, full, options.raw, options.columns, payloads)
@@ -72,22 +72,20 @@ def _form(options: ReadOptions) -> str:
     return form
 
 
-def _columns_of(options: ReadOptions, form: str, table: TableName) -> None:
-    """Refuse columns that the file cannot have."""
+def _columns_of(options: ReadOptions, table: TableName) -> None:
+    """Refuse columns that records do not have."""
     if not options.columns:
         return
-    if form != "csv" or table != "records":
-        raise click.UsageError("--columns goes with --table records and csv")
-    from kafkascope.analyzer.export.csv import RECORD_COLUMNS
-    from kafkascope.analyzer.payloads.paths import is_column
+    if table != "records":
+        raise click.UsageError("--columns goes with --table records")
+    from kafkascope.analyzer.exchanges.record_columns import checked
 
-    for name in options.columns:
-        try:
-            if name not in RECORD_COLUMNS and not is_column(name):
-                known = ", ".join(RECORD_COLUMNS)
-                raise click.UsageError(f'records have no column "{name}": {known}, value.FIELD')
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
+    try:
+        checked(options.columns)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if len(set(options.columns)) < len(options.columns):
+        raise click.UsageError("--columns names a column twice")
 
 
 def write_all(

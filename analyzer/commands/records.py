@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -62,8 +63,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
         with Output(options) as output:
             printer = _printer(options, parts or ("key", "value"), output)
             code = print_records(files, options, printer)
-            if not options.columns:
-                output.end()
+            output.end()
             return code
     from kafkascope.analyzer.exchanges.records import Problem, record_lines
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
@@ -87,8 +87,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
                     break
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
-        if not options.columns:
-            output.end()
+        output.end()
         problems_said(problems, options)
         return reading.finish()
 
@@ -98,22 +97,30 @@ def _print_elements(output: Output, lines: bytes) -> None:
         output.element(each)
 
 
+def _print_columns(output: Output, names: Sequence[str], lines: bytes) -> None:
+    from kafkascope.analyzer.exchanges.record_columns import json_value
+    from kafkascope.dissectors.codec.jsonform import loads
+
+    for each in map(loads, lines.splitlines()):
+        output.element({name: json_value(each, name) for name in names})
+
+
 def _printer(options: ReadOptions, parts: tuple[str, ...], output: Output) -> Any:
     if options.form == "jsonl" and not options.columns:
         return output.json_lines
     if options.form == "json" and not options.columns:
         return partial(_print_elements, output)
-    from kafkascope.analyzer.exchanges.records import BY_SCHEMA
+    from kafkascope.analyzer.exchanges.record_columns import checked
 
-    known = {column.name for column in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
-    known |= {"producer_epoch", "sequence", "transactional", "control"}
-    known |= {*BY_SCHEMA}
     wanted = options.columns or [
         column.name for column in COLUMNS if column.name not in PARTS or column.name in parts
     ]
-    for name in wanted:
-        if name not in known and not _is_path(name):
-            raise click.UsageError(f'records have no column "{name}": {", ".join(sorted(known))}')
+    try:
+        checked(wanted)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if options.form in ("json", "jsonl"):
+        return partial(_print_columns, output, wanted)
     return _Lines(options, list(wanted), output)
 
 
@@ -154,18 +161,10 @@ class _Lines:
             self._output.line(text, "header" if header else "")
 
 
-def _is_path(name: str) -> bool:
-    from kafkascope.analyzer.payloads.paths import is_column
-
-    try:
-        return is_column(name)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-
-
 def _cell(record: dict[str, Any], name: str, nothing: str) -> str:
     """Return the cell of a column. Keys and values are shown decoded where they can be."""
-    from kafkascope.analyzer.payloads.paths import cell, value_text
+    from kafkascope.analyzer.exchanges.record_columns import decoded_text
+    from kafkascope.analyzer.payloads.paths import cell
 
     if name in record:
         decoded = f"{name}_decoded"
@@ -174,7 +173,7 @@ def _cell(record: dict[str, Any], name: str, nothing: str) -> str:
         if "_" in name and name.partition("_")[0] in SIDES and isinstance(record[name], dict):
             return dumps(record[name]).decode()
         return _text(record[name], nothing)
-    return value_text(record, name, nothing) if "." in name else nothing
+    return decoded_text(record, name, nothing) if "." in name else nothing
 
 
 def _text(value: Any, nothing: str = "-") -> str:

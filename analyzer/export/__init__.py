@@ -28,7 +28,7 @@ class ExportOptions(NamedTuple):
     raw: bool = False
     """Whether cells are written as they are, even where a spreadsheet takes them for formulas."""
     columns: tuple[str, ...] = ()
-    """CSV of records: these columns in place of all; `value.PATH` is a field of a decoded value."""
+    """Of records these columns in place of all; `value.PATH` is a field of a decoded value."""
     payloads: Payloads | None = None
     """Decodes keys and values."""
 

@@ -6,36 +6,15 @@ import csv
 import io
 from typing import Any, BinaryIO, Final
 
+from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
 from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, result, to_json
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads.paths import value_text
 from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
-
-RECORD_COLUMNS: Final = (
-    "exchange",
-    "source",
-    "topic",
-    "topic_id",
-    "partition",
-    "offset",
-    "time",
-    "key",
-    "value",
-    "headers",
-    "codec",
-    "magic",
-    "producer_id",
-    "producer_epoch",
-    "sequence",
-    "transactional",
-    "control",
-    *BY_SCHEMA,
-)
 
 LEFT_OUT: Final = frozenset({"schema"})
 
@@ -65,9 +44,7 @@ class CsvExport:
         """Write the exchange, or its chosen records, as lines."""
         self._late.saw(row, self._at)
         if self._records:
-            for lines in record_lines(
-                exchange, self._names, self.problems, self._payloads, chosen
-            ):
+            for lines in record_lines(exchange, self._names, self.problems, self._payloads, chosen):
                 values = [loads(line) for line in lines.splitlines()]
                 self._write([[_record_cell(v, name) for name in self._columns] for v in values])
             return
@@ -112,7 +89,7 @@ def _record_cell(record: dict[str, Any], name: str) -> Any:
         return dumps(record[name]).decode() if name in record else ""
     if name in record:
         return _cell(record[name])
-    return value_text(record, name, "")
+    return decoded_text(record, name, "")
 
 
 def _cell(value: Any) -> Any:

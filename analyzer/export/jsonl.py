@@ -6,6 +6,7 @@ import re
 from typing import BinaryIO
 
 from kafkascope.analyzer.exchanges.full import full_line, line_of
+from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, to_json
 from kafkascope.analyzer.export import ExportOptions
@@ -13,7 +14,7 @@ from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import json_safe
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.dissectors.codec.jsonform import dumps
+from kafkascope.dissectors.codec.jsonform import dumps, loads
 
 # Quotes are escaped inside a JSON string, so this cannot be part of a record's value.
 _TOPIC = re.compile(rb'("topic":)"([\w-]{8}\?)"')
@@ -29,6 +30,7 @@ class JsonLinesExport:
         self._records = options.table == "records"
         self._full = options.full
         self._payloads = options.payloads
+        self._columns = options.columns
         self._late = Late(names)
         self._at = 0
         self.problems: list[Problem] = []
@@ -37,16 +39,22 @@ class JsonLinesExport:
         """Write the exchange, or its chosen records, as lines."""
         self._late.saw(row, self._at)
         if self._records:
-            for lines in record_lines(
-                exchange, self._names, self.problems, self._payloads, chosen
-            ):
-                self._at += self._out.write(json_safe(lines))
+            for lines in record_lines(exchange, self._names, self.problems, self._payloads, chosen):
+                self._at += self._out.write(json_safe(self._narrowed(lines)))
             return
         if self._full:
             line = full_line(row, exchange, self._names, self.problems, self._payloads)
         else:
             line = line_of(to_json(row))
         self._at += self._out.write(json_safe(line))
+
+    def _narrowed(self, lines: bytes) -> bytes:
+        """Return records with the chosen columns only."""
+        if not self._columns:
+            return lines
+        records = map(loads, lines.splitlines())
+        told = ({name: json_value(each, name) for name in self._columns} for each in records)
+        return b"".join(dumps(each) + b"\n" for each in told)
 
     def finish(self) -> None:
         """Replace ids by names that came late."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import BODY_BYTES
 from kafkascope.analyzer.pipeline.tables.naming import named, unnamed
@@ -19,6 +22,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     measured,
 )
 from kafkascope.analyzer.pipeline.tables.values import bodies_of, exchange_values, record_values
+from kafkascope.dissectors.codec.jsonform import loads
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Chosen, Problem
@@ -45,11 +49,20 @@ class ParquetExport:
         """Bytes of JSON bodies in these rows."""
         self._unnamed = False
         """Whether ids were written in place of names."""
+        self._columns = options.columns if self._table is RECORDS else ()
+        self._fields = [each for each in self._columns if each not in RECORD_COLUMNS]
+        self._whole = self._table.schema
+        """What rows are made of; of these columns only the chosen ones are written."""
+        if self._columns:
+            kinds = [("exchange", pa.int64()), *((name, pa.string()) for name in self._fields)]
+            self._whole = pa.schema([*self._table.schema, *itertools.starmap(pa.field, kinds)])
         self._writer = self._open(out)
         self.problems: list[Problem] = []
 
     def _open(self, out: BinaryIO) -> Any:
-        schema = self._table.schema.with_metadata({VERSION_KEY: str(VERSION).encode()})
+        schema = self._whole.with_metadata({VERSION_KEY: str(VERSION).encode()})
+        if self._columns:
+            schema = pa.schema([self._whole.field(name) for name in self._columns])
         return pq.ParquetWriter(out, schema, compression="zstd", write_statistics=measured(schema))
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
@@ -57,7 +70,7 @@ class ParquetExport:
         if self._table is RECORDS:
             how = (self._names, self.problems, self._payloads, chosen)
             for record in record_values(row, exchange, *how):
-                self._take(record)
+                self._take(self._with_fields(row, record) if self._columns else record)
         elif self._full:
             bodies = bodies_of(exchange, self._payloads)
             self._bytes += sum(len(body) for body in bodies if body)
@@ -65,13 +78,25 @@ class ParquetExport:
         else:
             self._take(exchange_values(row, exchange))
 
+    def _with_fields(self, row: Row, record: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a record with the values of all columns that can be asked for."""
+        told = {}
+        for side in ("key", "value") if self._fields else ():
+            text = record[RECORDS.schema.get_field_index(f"{side}_decoded")]
+            if text is not None:
+                told[f"{side}_decoded"] = loads(text)
+        fields = (decoded_text(told, name, "") or None for name in self._fields)
+        return (*record, row.number, *fields)
+
     def _take(self, row: tuple[Any, ...]) -> None:
         self._rows.append(row)
         if len(self._rows) >= ROWS or self._bytes > BODY_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        batch = named(record_batch(self._rows, self._table.schema), self._names)
+        batch = named(record_batch(self._rows, self._whole), self._names)
+        if self._columns:
+            batch = batch.select(self._columns)
         self._unnamed = self._unnamed or unnamed(batch)
         self._rows.clear()
         self._bytes = 0

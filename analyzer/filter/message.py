@@ -30,11 +30,16 @@ class Numbered(Protocol):
     """What a batch says of its producer; batches of captures and of log files do."""
 
     @property
-    def base_offset(self) -> int: ...
+    def base_offset(self) -> int:
+        """Return the first offset."""
+
     @property
-    def base_sequence(self) -> int: ...
+    def base_sequence(self) -> int:
+        """Return the first sequence number; -1 without."""
+
     @property
-    def producer_id(self) -> int: ...
+    def producer_id(self) -> int:
+        """Return the producer's id; -1 without."""
 
 
 class One(NamedTuple):
@@ -44,7 +49,6 @@ class One(NamedTuple):
     record: Record
     offset: int | None
     """That of the log; None for a Produce whose response does not tell."""
-
 
 
 def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
@@ -258,6 +262,7 @@ def _parts(record: Record) -> Iterator[bytes]:
 offsets: Final = _integers(OFFSETS)
 
 high_watermarks: Final = _integers(frozenset({"high_watermark"}))
+
 
 def anywhere(exchange: Exchange, name: str) -> Values:
     """Return the values of all fields of a name in either body, without secrets."""

@@ -57,12 +57,29 @@ def values(value: Any, path: Path, at: int = 0) -> Iterator[Any]:
             yield from values(value[step], path, at + 1)
 
 
-def value_text(record: dict[str, Any], name: str, nothing: str) -> str:
-    """Return the cell of a column `value.PATH` or `key.PATH` for a record/1 object: several values
-    with semicolons between them."""
-    side, _, rest = name.partition(".")
-    found = values(record.get(f"{side}_decoded"), split(rest))
-    return ";".join(map(cell, found)) or nothing
+def field_text(value: Any, path: Path) -> str:
+    """Return the cell of a path: several values with semicolons between them."""
+    return ";".join(map(cell, values(value, path)))
+
+
+def field_at(value: Any, path: Path) -> Any:
+    """Return what stands at a path as one value: an array where an array is looked through, null
+    where nothing stands there."""
+    found = list(values(value, path))
+    if _is_many(value, path):
+        return found
+    return found[0] if found else None
+
+
+def _is_many(value: Any, path: Path) -> bool:
+    for step in path:
+        if isinstance(value, list) and isinstance(step, int):
+            value = value[step] if step < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(step)
+        else:
+            break
+    return isinstance(value, list)
 
 
 def cell(value: Any) -> str:
@@ -72,9 +89,3 @@ def cell(value: Any) -> str:
     if isinstance(value, dict) and value.keys() == {"base64"}:
         return f"base64:{value['base64']}"
     return dumps(value).decode()
-
-
-def is_column(name: str) -> bool:
-    """Return whether a name is a column of decoded values; `ValueError` where its path is none."""
-    side, dot, rest = name.partition(".")
-    return bool(dot) and side in ("key", "value") and bool(split(rest))

@@ -198,7 +198,9 @@ class Reading:
             return False
         return not self.exchanges_read or self._holes or self.capture.context.skipped_bytes > 0
 
-    def _wanted(self, pairs: Iterable[RowAndExchange], wanted: Filter | RecordFilter) -> Iterator[RowAndExchange]:
+    def _wanted(
+        self, pairs: Iterable[RowAndExchange], wanted: Filter | RecordFilter
+    ) -> Iterator[RowAndExchange]:
         """Yield the matching exchanges. If the filter uses topics, exchanges whose topics have no
         name yet are held until later ones are read, at most to the end."""
         if not self._holds:

@@ -41,7 +41,7 @@ class Level(IntEnum):
     RECORD = 3
 
 
-class Unit:
+class RecordAt:
     """One record in the place where it was seen; the parts of levels that come later are unset."""
 
     __slots__ = ("_said", "batch", "exchange", "field", "one", "row")
@@ -73,7 +73,7 @@ class Leaf(NamedTuple):
     """One comparison."""
 
     level: Level
-    holds: Callable[[Unit], bool]
+    holds: Callable[[RecordAt], bool]
 
 
 class AllOf(NamedTuple):
@@ -97,7 +97,7 @@ class NotOf(NamedTuple):
 Part: TypeAlias = Leaf | AllOf | AnyOf | NotOf
 
 
-def reduced(part: Part, level: Level, unit: Unit) -> Part | bool:
+def reduced(part: Part, level: Level, unit: RecordAt) -> Part | bool:
     """Return what is left of a filter, once everything up to a level is decided."""
     match part:
         case Leaf(needs, holds):
@@ -117,26 +117,26 @@ def reduced(part: Part, level: Level, unit: Unit) -> Part | bool:
             return type(part)(tuple(open_)) if open_ else not decisive
 
 
-def _topic_id(unit: Unit) -> Values:
+def _topic_id(unit: RecordAt) -> Values:
     found = unit.field.topic_id
     return () if found is None else (str(Uuid(found)),)
 
 
-def _of_producer(get: Callable[[Batch], Any]) -> Callable[[Unit], Values]:
+def _of_producer(get: Callable[[Batch], Any]) -> Callable[[RecordAt], Values]:
     return lambda unit: (get(unit.batch),) if unit.batch.producer_id >= 0 else ()
 
 
-def _sequence(unit: Unit) -> Values:
+def _sequence(unit: RecordAt) -> Values:
     batch = unit.batch
     return (batch.base_sequence,) if min(batch.producer_id, batch.base_sequence) >= 0 else ()
 
 
-def _of_one(name: str) -> Callable[[Unit], Values]:
+def _of_one(name: str) -> Callable[[RecordAt], Values]:
     get = OF_RECORD[name]
     return lambda unit: get(unit.one)
 
 
-GETTERS: Final[dict[str, tuple[Level, Callable[[Unit], Values]]]] = {
+GETTERS: Final[dict[str, tuple[Level, Callable[[RecordAt], Values]]]] = {
     "topic": (Level.PARTITION, lambda unit: (topic_text(unit.field),)),
     "topic.id": (Level.PARTITION, _topic_id),
     "partition": (Level.PARTITION, lambda unit: (unit.field.partition,)),
@@ -169,7 +169,7 @@ class RecordFilter:
         self.chosen = None
         if self._part is None or exchange is None:
             return self._part is None
-        unit = Unit(row, exchange)
+        unit = RecordAt(row, exchange)
         left = reduced(self._part, Level.EXCHANGE, unit)
         self._exchanges.before_ns = row.time_ns
         if isinstance(left, bool):
@@ -178,7 +178,7 @@ class RecordFilter:
         self.chosen = [self._of_field(left, unit, each) for each in fields]
         return any(map(_some, self.chosen))
 
-    def _of_field(self, part: Part, unit: Unit, field: RecordField) -> bool | bytes:
+    def _of_field(self, part: Part, unit: RecordAt, field: RecordField) -> bool | bytes:
         unit.field = field
         left = reduced(part, Level.PARTITION, unit)
         if isinstance(left, bool):
@@ -201,7 +201,7 @@ class RecordFilter:
         return bytes(chosen)
 
     def _of_batch(
-        self, part: Part, unit: Unit, batch: Batch, records: list[Record], first: int | None
+        self, part: Part, unit: RecordAt, batch: Batch, records: list[Record], first: int | None
     ) -> bytes:
         unit.batch = batch
         left = reduced(part, Level.BATCH, unit)

@@ -377,9 +377,7 @@ def _filter_of(text: str) -> tuple[Filter | None, bool]:
     return made, bool(fields_of(made.bound) & LATE)
 
 
-def _choice_of(
-    options: TableOptions, names: Callable[[], TopicNames]
-) -> RecordFilter | None:
+def _choice_of(options: TableOptions, names: Callable[[], TopicNames]) -> RecordFilter | None:
     """Return the filter that chooses among the records of an exchange, if there is one."""
     if not options.filter or not options.records:
         return None

@@ -37,7 +37,8 @@ def _with_subjects(batch: pa.RecordBatch) -> pa.RecordBatch:
         index = batch.schema.get_field_index(f"{side}_schema")
         if index < 0 or not pc.any(pc.match_substring(batch.column(index), OPEN_SUBJECT)).as_py():
             continue
-        topics = batch.column(batch.schema.get_field_index("topic")).to_pylist()
+        place = batch.schema.get_field_index("topic")
+        topics = [None] * len(batch) if place < 0 else batch.column(place).to_pylist()
         told = batch.column(index).to_pylist()
         values = [
             text if text is None or OPEN_SUBJECT not in text else with_subject(text, topic, side)

@@ -142,6 +142,50 @@ def test_fields_of_values_are_columns(tmp_path: Path) -> None:
     assert out.read_text().splitlines()[1].startswith('orders,-50.00,"{""id""')
 
 
+COLUMNS = "offset,value.amount,value.tags,record.key.region,value_schema"
+
+
+def test_fields_of_values_are_columns_of_json_and_of_every_file(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    capture = str(HOME / "avro-registry.pcap")
+    choice = ["--columns", COLUMNS, "-q", "-Y", "topic == orders and api == Produce"]
+    done = CliRunner().invoke(main, ["records", capture, "--json", *choice])
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert records[1] == {
+        "offset": 1,
+        "value.amount": "-30.01",
+        "value.tags": ["t0"],
+        "record.key.region": "EU",
+        "value_schema": records[1]["value_schema"],
+    }
+    assert records[0]["value.tags"] == []
+    assert records[18]["value.amount"] is None
+    done = CliRunner().invoke(main, ["records", capture, "--format", "json", *choice])
+    assert json.loads(done.stdout) == records
+    for name in ("x.jsonl", "x.parquet"):
+        out = str(tmp_path / name)
+        words = ["export", capture, "-o", out, "--table", "records", *choice]
+        assert CliRunner().invoke(main, words).exit_code == 0
+        if name == "x.jsonl":
+            assert [json.loads(x) for x in Path(out).read_text().splitlines()] == records
+            continue
+        table = pq.read_table(out)
+        assert table.column_names == COLUMNS.split(",")
+        rows = table.to_pylist()
+        assert [row["value.amount"] for row in rows] == [one["value.amount"] for one in records]
+        assert [row["value.tags"] or "" for row in rows] == [
+            ";".join(one["value.tags"] or []) for one in records
+        ]
+
+
+def test_a_column_of_exchanges_names_the_one_of_records() -> None:
+    capture = str(HOME / "avro-registry.pcap")
+    done = CliRunner().invoke(main, ["ls", capture, "--columns", "record.value.user.Name"])
+    assert done.exit_code == 2
+    assert "kafkascope records --columns value.user.Name" in done.output
+
+
 @pytest.mark.parametrize("column", ["value.", "value.a..b", "nothing", "headers.x"])
 def test_a_wrong_column_is_refused(column: str) -> None:
     capture = str(HOME / "bad-schemas.pcap")
