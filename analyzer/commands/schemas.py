@@ -42,11 +42,17 @@ MISSING: Final = "missing"
 @click.option(
     "-o", "--output", "folder", metavar="DIR", help="Write the schemas into a new folder."
 )
+@click.option(
+    "--redact",
+    type=click.Choice(["all"]),
+    help="all: leave docs, comments, defaults and examples out of the schemas, and where they are"
+    " from. Names stay.",
+)
 @reading_options(
     *("form", "as_json", "raw", "columns", "sort", "top"),
     *("schema_folders", "registry", "registry_ca"),
 )
-def schemas(options: ReadOptions, folder: str | None) -> int:
+def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int:
     """Schemas of keys and values: those of folders, of a registry that is asked, and of the
     capture itself (HTTP with a registry, a registry's own topic), and ids that nobody knows.
 
@@ -73,14 +79,35 @@ def schemas(options: ReadOptions, folder: str | None) -> int:
                 *_known(known, used.uses),
                 *_missing(known, used.uses, seen.missing()),
             ]
+            if redact:
+                lines = list(map(_without_places, lines))
             print_lines(lines, COLUMNS, "known-schema/1", options, output)
         if folder is not None:
-            from kafkascope.analyzer.payloads.folder import write_folder
-
-            count = write_folder(folder, known)
+            count = _write(folder, known, redact=redact is not None)
             if not options.quiet:
                 say(f"{count} schemas written to {folder}")
         return reading.finish()
+
+
+def _write(folder: str, known: KnownSchemas, *, redact: bool) -> int:
+    """Write the schemas into a folder, bare ones if they are redacted; return their number."""
+    from kafkascope.analyzer.payloads.folder import write_folder
+
+    if not redact:
+        return write_folder(folder, known)
+    from kafkascope.analyzer.transform.bare_schemas import BareSchemas
+
+    bare = BareSchemas()
+    count = write_folder(folder, bare.of(known))
+    if bare.left_out:
+        say(f"{bare.left_out} schemas left out: they cannot be read, so nothing can be hidden")
+    return count
+
+
+def _without_places(line: Line) -> Line:
+    """Return a line without addresses and paths, and what errors quote of a schema."""
+    out = {**line, "note": "it cannot be used" if line.get("note") else None}
+    return {**out, "origin": None} if "origin" in line else out
 
 
 def _known(known: KnownSchemas, uses: dict[SchemaKey, Use]) -> Iterator[Line]:

@@ -63,7 +63,7 @@ def proto_of(text: str, name: str) -> Any:
         raise PayloadError(
             "bad-schema", f"a schema of {len(text)} characters, more than {MAX_TEXT}"
         )
-    if not text.strip() or not _BASE64.fullmatch(text):
+    if is_source(text):
         return parse(text, name)
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
@@ -76,6 +76,11 @@ def proto_of(text: str, name: str) -> Any:
         raise PayloadError("bad-schema", f"neither source text nor base64 of it: {error}") from None
     out.name = out.name or name
     return out
+
+
+def is_source(text: str) -> bool:
+    """Return whether a schema is source, not base64 of a FileDescriptorProto."""
+    return not text.strip() or not _BASE64.fullmatch(text)
 
 
 def _check_text(proto: Any) -> None:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from kafkascope.analyzer.payloads.proto.tokens import Tokens
 
-_KEPT: Final = frozenset({"packed", "allow_alias", "message_set_wire_format", "deprecated"})
+KEPT: Final = frozenset({"packed", "allow_alias", "message_set_wire_format", "deprecated"})
+"""Options that are kept, besides features."""
 
 
 def options(tokens: Tokens, owner: Any) -> None:
@@ -36,7 +37,7 @@ def _one_option(tokens: Tokens, owner: Any) -> None:
     value = _constant(tokens)
     if len(parts) == 2 and parts[0] == "features":
         _feature(tokens, owner, parts[1], value)
-    elif len(parts) == 1 and parts[0] in _KEPT and value in ("true", "false"):
+    elif len(parts) == 1 and parts[0] in KEPT and value in ("true", "false"):
         options = owner.options
         if parts[0] in options.DESCRIPTOR.fields_by_name:
             setattr(options, parts[0], value == "true")
