@@ -58,6 +58,7 @@ def fixture() -> None:
 def from_captures(options: ReadOptions, per_version: int | None, redact: Any) -> int:
     """Write the messages of a capture as fixtures: -o DIR, or -o FILE.jsonl."""
     from kafkascope.analyzer.fixtures.make import Making
+    from kafkascope.analyzer.fixtures.records import SIDES
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
     from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
     from kafkascope.analyzer.transform.redaction import Redaction
@@ -65,7 +66,13 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     target = _target(options.output)
     redaction = Redaction(redact, Pseudonyms(same_length=True))
     with Reading(options) as reading:
-        making = Making(redaction, per_version=per_version, captures=reading.capture.source.names)
+        making = Making(
+            redaction,
+            per_version=per_version,
+            captures=reading.capture.source.names,
+            payloads=reading.payloads if redact in SIDES else None,
+            names=reading.capture.context.names,
+        )
         try:
             for _, exchange in reading.rows():
                 making.add(exchange)

@@ -102,10 +102,17 @@ class Problem(NamedTuple):
 
 def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[RecordField]:
     """Yield the records fields of an exchange that are not empty."""
-    request, response = exchange.request, exchange.response
-    asked = None if request is None else request.body
-    answer = None if response is None else response.body
-    if exchange.api_key == PRODUCE and asked is not None:
+    yield from fields_in(exchange.api_key, exchange.request_body, exchange.response_body, names)
+
+
+def fields_in(
+    api_key: int | None,
+    asked: dict[str, Any] | None,
+    answer: dict[str, Any] | None,
+    names: TopicNames,
+) -> Iterator[RecordField]:
+    """Yield the same of the bodies of request and response."""
+    if api_key == PRODUCE and asked is not None:
         given = _given(answer)
         for topic in asked["topic_data"]:
             name, topic_id = _topic(topic, "name", names)
@@ -114,14 +121,14 @@ def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[RecordField]:
                     index = partition["index"]
                     base = given.get((topic.get("name"), topic_id, index))
                     yield RecordField("produce", name, topic_id, index, partition["records"], base)
-    elif exchange.api_key in (FETCH, SHARE_FETCH) and answer is not None:
+    elif api_key in (FETCH, SHARE_FETCH) and answer is not None:
         for topic in answer["responses"]:
             name, topic_id = _topic(topic, "topic", names)
             for partition in topic["partitions"]:
                 if partition["records"]:
                     index = partition["partition_index"]
                     yield RecordField("fetch", name, topic_id, index, partition["records"], None)
-    elif exchange.api_key == FETCH_SNAPSHOT and answer is not None:
+    elif api_key == FETCH_SNAPSHOT and answer is not None:
         for topic in answer["topics"]:
             for partition in topic["partitions"]:
                 if data := partition["unaligned_records"]:
