@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.filter.bind import bind, fields_of
-from kafkascope.analyzer.filter.fields import NOTED
+from kafkascope.analyzer.filter.fields import DECODED, NOTED
 from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.data.numbers import Numbers, StoreNumbers
 from kafkascope.tui.data.workspace import Workspace
@@ -17,6 +17,7 @@ from kafkascope.tui.views.exchanges import RELATIVE, ExchangeList
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Cause
     from kafkascope.tui.app import ScopeApp
+    from kafkascope.tui.data.view import View
     from kafkascope.tui.process.control import Control
     from kafkascope.tui.screens.board import Board
 
@@ -52,6 +53,8 @@ class Host:
         """Numbers of what the filter selects."""
         self._some_text = ""
         """That filter."""
+        self._some_view: View | None = None
+        """What answers it in the list."""
         self._boards: dict[int, Board] = {}
         self._seen: dict[int, tuple[int, int, bool]] = {}
         """By board, the state of the numbers that it shows, and whether all rows were there."""
@@ -106,20 +109,22 @@ class Host:
         return "" if self._all is None else self.so_far(limited=False)
 
     def _numbers(self, *, limited: bool) -> Numbers:
-        text = self.workspace.view.wanted if limited else ""
+        view = self.workspace.view
+        text = view.wanted if limited else ""
         if not text:
             self._all = self._all or self._counted("")
             return self._all
-        if self._some is None or self._some_text != text:
+        if self._some is None or self._some_text != text or self._some_view is not view:
             if self._some is not None:
                 self._some.close()
-            self._some, self._some_text = self._limited(text), text
+            self._some, self._some_text, self._some_view = self._limited(text), text, view
         return self._some
 
     def _limited(self, text: str) -> Numbers:
-        if fields_of(bind(text)) & NOTED:
-            # Only this process knows marks, comments and which exchanges findings are about.
-            return StoreNumbers(self.store, text, self.workspace.notes.known)
+        if fields_of(bind(text)) & (NOTED | DECODED):
+            # Only this process knows marks, comments, which exchanges findings are about, and which
+            # schemas have come.
+            return StoreNumbers(self.store, view=self.workspace.view)
         return self._counted(text)
 
     def tick(self) -> None:

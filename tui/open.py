@@ -97,9 +97,9 @@ def open_(
             raise click.UsageError("--attach shows a proxy in this terminal; --web shows files")
         return _attached(attach, options)
     if options.filter_text:
-        from kafkascope.analyzer.filter.language import compile_filter
+        from kafkascope.analyzer.filter.language import bind, compile_filter
 
-        compile_filter(options.filter_text)
+        (compile_filter if options.schemas.off else bind)(options.filter_text)
     files = interface is None
     for wrong, why in (
         (

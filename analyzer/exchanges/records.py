@@ -29,6 +29,7 @@ from kafkascope.dissectors.embedded.values import schema_id_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import (
     Batch,
+    Opened,
     Partial,
     aligned,
     batches,
@@ -86,6 +87,26 @@ class RecordField(NamedTuple):
     def batches(self) -> Iterator[Batch | Partial]:
         """Yield the batches of the field; `Malformed` at the first invalid one."""
         return batches(self.data) if self.aligned else aligned(self.data)
+
+    def opened(
+        self, data: bytes | None = None, damage: list[DissectError] | None = None
+    ) -> Iterator[tuple[Batch, Opened]]:
+        """Yield the whole batches of the field with their records, as far as these can be read: of
+        a damaged batch those before the damage, then the next batch; nothing behind what is no
+        batch, which is told in `damage`. `data`: the field's bytes with some of them masked."""
+        octets = self.data if data is None else data
+        try:
+            for batch in self.batches():
+                if isinstance(batch, Partial):
+                    continue
+                try:
+                    opened = open_batch(octets, batch)
+                except DissectError as error:
+                    opened = Opened([], error)
+                yield batch, opened
+        except DissectError as error:
+            if damage is not None:
+                damage.append(error)
 
 
 class Problem(NamedTuple):

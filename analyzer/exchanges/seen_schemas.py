@@ -12,9 +12,6 @@ from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.exchanges.records import FETCH, PRODUCE, fields_of, topic_text
 from kafkascope.analyzer.payloads import journal, rest
 from kafkascope.analyzer.payloads.gathered import Gathered
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.batches import Batch, Partial, batches
-from kafkascope.dissectors.records.records import open_batch
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs, PathLike
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.model import StreamEvent
+    from kafkascope.dissectors.records.records import Record
 
 METADATA: Final = 3
 NEEDED: Final = STATEFUL | {PRODUCE, FETCH, METADATA}
@@ -58,27 +56,21 @@ class SeenSchemas:
         topic = field.topic or field.topic_id or ""
         if self._journals.get(topic) is False:
             return
-        try:
-            for batch in batches(field.data):
-                if isinstance(batch, Partial) or batch.control:
-                    continue
-                if not self._batch(field, batch, topic):
-                    return
-        except DissectError:
-            return  # what is wrong with records is told where they are shown
+        for batch, opened in field.opened():
+            if not batch.control and not self._take(field, opened.records, topic):
+                return
 
-    def _batch(self, field: RecordField, batch: Batch, topic: str | bytes) -> bool:
+    def _take(self, field: RecordField, records: list[Record], topic: str | bytes) -> bool:
         """Take the records of a batch; return whether its topic is worth looking at."""
-        opened = open_batch(field.data, batch)
         known = self._journals.get(topic)
-        if known is None and opened.records:
-            known = journal.is_key(opened.records[0].key)
+        if known is None and records:
+            known = journal.is_key(records[0].key)
             if len(self._journals) < MOST_TOPICS or known:
                 self._journals[topic] = known
         if not known:
-            return not opened.records
+            return not records
         name = topic_text(field)
-        for record in opened.records:
+        for record in records:
             found = journal.said_by(record.key, record.value)
             if found is not None:
                 self._gathered.add(f"topic {name} {found.context}", f"topic {name}", found.said)

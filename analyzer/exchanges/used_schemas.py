@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.records import fields_of, topic_text
 from kafkascope.dissectors.embedded.internal import is_internal
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Partial, open_batch
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Chosen, RecordField
@@ -75,10 +73,5 @@ class UsedSchemas:
 
 def _records(field: RecordField) -> Iterator[Record | None]:
     """Yield the records of a field, as far as they can be read; None for a control record."""
-    try:
-        for batch in field.batches():
-            if not isinstance(batch, Partial):
-                records = open_batch(field.data, batch).records
-                yield from [None] * len(records) if batch.control else records
-    except DissectError:
-        return  # what is wrong with records is told where they are shown
+    for batch, opened in field.opened():
+        yield from [None] * len(opened.records) if batch.control else opened.records

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_arg
 
 from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
 from kafkascope.analyzer.filter.errors import FilterError, nearest
-from kafkascope.analyzer.filter.fields import COLUMNS, COST_WORDS, FIELDS, WIRESHARK, Field
+from kafkascope.analyzer.filter.fields import COLUMNS, COST_WORDS, DECODED, FIELDS, WIRESHARK, Field
 from kafkascope.analyzer.filter.lexer import Token, tokens
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
 from kafkascope.analyzer.model import STATES
@@ -322,11 +322,13 @@ def _known(field: Field) -> Iterator[str]:
         yield from ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def seen_in(session: Session) -> Seen:
+def seen_in(session: Session, decoded: Seen | None = None) -> Seen:
     """Return the function that gives the values of a session so far, in the order of their first
-    appearance."""
+    appearance. `decoded`: gives those of fields that are decoded by schema."""
 
     def values(name: str) -> Iterable[str]:
+        if name in DECODED:
+            return () if decoded is None else decoded(name)
         match name:
             case "topic":
                 names, tables = session.context.names, session.tables

@@ -48,11 +48,12 @@ def complete(
     )
 
 
-def seen_in(session: Session) -> Seen:
-    """Return the values that a session has, for `complete`."""
+def seen_in(session: Session, decoded: Seen | None = None) -> Seen:
+    """Return the values that a session has, for `complete`; `decoded` gives those of fields that
+    are decoded by schema."""
     from kafkascope.analyzer.filter import completion as filter_completion
 
-    return filter_completion.seen_in(session)
+    return filter_completion.seen_in(session, decoded)
 
 
 __all__ = [

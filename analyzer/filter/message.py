@@ -51,20 +51,26 @@ class One(NamedTuple):
     """That of the log; None for a Produce whose response does not tell."""
 
 
-def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
-    """Yield the batches of an exchange, with the bytes that contain them, without secrets."""
+def _fields(exchange: Exchange) -> Iterator[tuple[RecordField, bytes]]:
+    """Yield the records fields of an exchange, with their bytes without secrets."""
     from kafkascope.analyzer.exchanges.records import fields_of, shareable
     from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.dissectors.records.records import Partial
 
     for field in fields_of(exchange, TopicNames()):
         data = shareable(field)
-        if data is None:
-            continue
+        if data is not None:
+            yield field, data
+
+
+def _batches(exchange: Exchange) -> Iterator[Batch]:
+    """Yield the batches of an exchange; those before damage count."""
+    from kafkascope.dissectors.records.records import Partial
+
+    for field, _ in _fields(exchange):
         try:
             for batch in field.batches():
                 if not isinstance(batch, Partial):
-                    yield field, data, batch
+                    yield batch
         except DissectError:
             continue  # Nothing can be found after the damage.
 
@@ -72,23 +78,15 @@ def _batches(exchange: Exchange) -> Iterator[tuple[RecordField, bytes, Batch]]:
 def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | None]]:
     """Yield the batches with their records, as far as these can be read, and the offset of the
     first record; for Produce the broker's offset, because a client counts from 0."""
-    from kafkascope.dissectors.records.records import open_batch
-
-    before: RecordField | None = None
-    place = 0
-    for field, data, batch in _batches(exchange):
-        place = place if field is before else 0
-        before = field
-        try:
-            records = open_batch(data, batch).records
-        except DissectError:
-            continue
-        if field.source == "produce":
-            first = None if field.base_offset is None else field.base_offset + place
-        else:
-            first = batch.base_offset
-        yield batch, records, first
-        place += len(records)
+    for field, data in _fields(exchange):
+        place = 0
+        for batch, opened in field.opened(data):
+            if field.source == "produce":
+                first = None if field.base_offset is None else field.base_offset + place
+            else:
+                first = batch.base_offset
+            yield batch, opened.records, first
+            place += len(opened.records)
 
 
 def _ones(exchange: Exchange) -> Iterator[One]:
@@ -115,7 +113,7 @@ def sequences(exchange: Exchange) -> Values:
     """Return the first sequence numbers of batches."""
     return tuple(
         batch.base_sequence
-        for _, _, batch in _batches(exchange)
+        for batch in _batches(exchange)
         if batch.producer_id >= 0 and batch.base_sequence >= 0
     )
 

@@ -18,6 +18,7 @@ from kafkascope.analyzer.payloads.model import (
     Selector,
     Source,
 )
+from kafkascope.analyzer.payloads.paths import Path
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """The first that knows an id wins."""
@@ -38,6 +39,13 @@ COMPILERS: Final[dict[Format, str]] = {
 """Modules with `compile`; loaded with the first schema of the format."""
 READERS: Final[dict[Format, str]] = COMPILERS | {"avro": "avro.canonical"}
 """Modules with `defined_names`, for Avro also `fingerprint`."""
+
+FIELDS: Final[dict[Format, str]] = {
+    "avro": "avro.fields",
+    "protobuf": "proto.fields",
+    "json": "json.fields",
+}
+"""Modules with `field_paths`."""
 
 
 class Assigned(NamedTuple):
@@ -83,14 +91,12 @@ class KnownSchemas:
         self._refused: dict[tuple[Format, str], PayloadError] = {}
         """Until another schema comes, which may be what one of them refers to."""
         self._asked: set[SchemaKey] = set()
-        self._growing: Growing | None = None
-        self._grown = 0
-        """Its changes that were taken over."""
+        self._growing: dict[Growing, int] = {}
+        """Input that is still read, with its changes that were taken over."""
         self._bytes = 0
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""
-        self.changes = 0
-        """Goes up with every schema: what was not known may be known now."""
+        self._changes = 0
         self.left_out = 0
         """Schemas that did not fit into memory."""
         for each in schemas:
@@ -142,7 +148,12 @@ class KnownSchemas:
         self.spaces |= {key.namespace for key in keys}
         self._by_name.clear()
         self._refused.clear()
-        self.changes += 1
+        self._changes += 1
+
+    @property
+    def changes(self) -> int:
+        """Goes up with every schema: what was not known may be known now."""
+        return self._changes + sum(each.changes for each in self._growing)
 
     def _twin(self, schema: Schema) -> Schema | None:
         """Return the schema that says the same, from the same kind of place."""
@@ -171,12 +182,8 @@ class KnownSchemas:
         found = self._by_key.get(key)
         if found:
             return found
-        if self._growing is not None and self._growing.changes != self._grown:
-            self._grown = self._growing.changes
-            for each in self._growing.schemas():
-                self.add(each)
-            if found := self._by_key.get(key):
-                return found
+        if self.update() and (found := self._by_key.get(key)):
+            return found
         if key in self._asked:
             return []
         self._asked.add(key)
@@ -192,7 +199,17 @@ class KnownSchemas:
 
     def grows(self, growing: Growing) -> None:
         """Look for ids that are not known in what is still read as well."""
-        self._growing = growing
+        self._growing[growing] = 0
+
+    def update(self) -> bool:
+        """Take over what input that is still read has told since; return whether there was
+        anything."""
+        new = [each for each, taken in self._growing.items() if each.changes != taken]
+        for growing in new:
+            self._growing[growing] = growing.changes
+            for each in growing.schemas():
+                self.add(each)
+        return bool(new)
 
     def knows(self, key: SchemaKey) -> bool:
         """Return whether a schema of an id is there, without asking anybody."""
@@ -210,8 +227,9 @@ class KnownSchemas:
         found = self._compiled.get(key)
         if found is not None:
             return found
-        if key in self._refused:
-            raise self._refused[key]
+        refused = self._refused.get(key)
+        if refused is not None:
+            raise refused
         try:
             module = _module(COMPILERS[schema.format], schema.format)
             dependencies = self._dependencies(schema)
@@ -268,10 +286,19 @@ class KnownSchemas:
         return names
 
 
+def field_paths(schema: Schema) -> Iterator[Path]:
+    """Yield the paths of the fields that values of a schema may have, as far as its own text
+    defines them."""
+    try:
+        yield from _module(FIELDS[schema.format], schema.format).field_paths(schema.text)
+    except PayloadError:
+        return  # told where it is used
+
+
 def _keep(kept: dict[tuple[Format, str], Any], key: tuple[Format, str], value: Any) -> None:
     """Remember a value; the oldest makes room."""
     while len(kept) >= MOST_COMPILED:
-        del kept[next(iter(kept))]
+        kept.pop(next(iter(kept)), None)
     kept[key] = value
 
 

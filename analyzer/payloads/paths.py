@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors.codec.jsonform import dumps
 
 Path: TypeAlias = tuple[str | int, ...]
 """Names, and indexes of array elements."""
+
+MOST_PATHS: Final = 2000
+"""Paths of one schema: those in front come first."""
+MOST_NAMES: Final = 20_000
+"""Names that are looked at for them."""
+DEEPEST: Final = 8
+"""Steps of a path that is suggested."""
 
 _STEP: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."\[\]\s]+)')
 _INDEX: Final = re.compile(r"\[(\d{1,9})\]")
@@ -35,6 +43,28 @@ def split(text: str) -> Path:
         if text[at] != ".":
             raise ValueError(f'"{text}" is no path of names with dots between')
         at += 1
+
+
+def below(
+    roots: Iterable[Any], fields: Callable[[Any], Iterable[tuple[str, Any]]]
+) -> Iterator[Path]:
+    """Yield the paths of fields below some types, the shortest first. `fields`: gives the names of
+    a type with the types below them."""
+    seen: set[Path] = set()
+    left = MOST_NAMES
+    waiting: deque[tuple[Path, Any]] = deque(((), root) for root in roots)
+    while waiting:
+        front, node = waiting.popleft()
+        for name, inner in fields(node):
+            left -= 1
+            if len(seen) >= MOST_PATHS or left < 0:
+                return
+            path = (*front, name)
+            if path not in seen:
+                seen.add(path)
+                yield path
+            if len(path) < DEEPEST:
+                waiting.append((path, inner))
 
 
 def values(value: Any, path: Path, at: int = 0) -> Iterator[Any]:

@@ -34,10 +34,24 @@ def payloads_of(options: ReadOptions, capture: Capture | None = None) -> Payload
             _listen(known, capture)
         return Payloads(known)
 
-    def complete() -> Iterable[Schema]:
-        return _seen(options).schemas()
+    return payloads_for(options.schemas, lambda: _seen(options), quiet=options.quiet)
 
-    return Payloads(known_of(options.schemas, complete=complete, quiet=options.quiet))
+
+def payloads_for(
+    wanted: SchemaOptions, seen: Callable[[], SeenSchemas], *, quiet: bool = False
+) -> Payloads | None:
+    """Return what decodes keys and values of input that can be read twice; None when the user wants
+    none of it. `seen`: reads the input for its own schemas, called at the first id that nobody
+    knows."""
+    if wanted.off:
+        return None
+
+    def complete() -> Iterable[Schema]:
+        found = seen()
+        _tell(found.problems, quiet=quiet)
+        return found.schemas()
+
+    return Payloads(known_of(wanted, complete=complete, quiet=quiet))
 
 
 def seen_with(options: ReadOptions, capture: Capture) -> tuple[Payloads, SeenSchemas]:
@@ -47,6 +61,7 @@ def seen_with(options: ReadOptions, capture: Capture) -> tuple[Payloads, SeenSch
     if any(map(is_once, options.inputs)):
         return Payloads(known), _listen(known, capture)
     seen = _seen(options)
+    _tell(seen.problems, quiet=options.quiet)
     for each in seen.schemas():
         known.add(each)
     return Payloads(known), seen
@@ -55,14 +70,12 @@ def seen_with(options: ReadOptions, capture: Capture) -> tuple[Payloads, SeenSch
 def _seen(options: ReadOptions) -> SeenSchemas:
     from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 
-    seen = seen_in(
+    return seen_in(
         options.inputs,
         decode_as=options.ports,
         keylog=options.keylog,
         legs="both" if options.both_legs else "client",
     )
-    _tell(seen.problems, quiet=options.quiet)
-    return seen
 
 
 def known_of(
@@ -115,11 +128,7 @@ def _registry(wanted: SchemaOptions, *, quiet: bool) -> Callable[[SchemaKey], li
 
 def _listen(known: KnownSchemas, capture: Capture) -> SeenSchemas:
     """Take the schemas of a capture while it is read."""
-    from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
-
-    seen = SeenSchemas(capture.context.names)
-    capture.context.http = seen
-    capture.schemas = seen
+    seen = capture.listen_for_schemas()
     known.grows(seen)
     return seen
 

@@ -21,6 +21,7 @@ class StillFeed:
     """A feed whose exchanges are all there already."""
 
     keylog: tuple[str, ...] = ()
+    decodes = True
     schema_words: tuple[str, ...] = ()
 
     def __init__(self, store: Store, payloads: Payloads | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from functools import partial
 from typing import Final
@@ -69,6 +70,9 @@ class FilterController(Controller):
 
     def focus(self) -> None:
         """Give the filter box the focus."""
+        if self.workspace.decoding is not None:
+            # For completion: schemas may be long, and keys never wait for them.
+            threading.Thread(target=self.workspace.decoding.learn, daemon=True).start()
         self.shell.focus_now(self.box)
 
     def put(self, text: str) -> None:
@@ -127,7 +131,8 @@ class FilterController(Controller):
         if found is None:
             from kafkascope.analyzer.findings import RULES
 
-            seen = seen_in(self.workspace.session)
+            decoding = self.workspace.decoding
+            seen = seen_in(self.workspace.session, None if decoding is None else decoding.seen)
             found = complete(without_names(box.value), box.cursor_position, seen, RULES)
         word = box.value[found.begin : found.end]
         if [item.text for item in found.items] == [word] and found.error is None:
@@ -226,6 +231,7 @@ class FilterController(Controller):
             before, after = self._aside
             if index is not None and index == after:
                 index = before  # half a filter had left it out
+            workspace.view.close()
             workspace.view = view
             view.advance(0.1)
             rows.cursor = 0 if index is None else view.place_of(index)

@@ -18,11 +18,8 @@ from kafkascope.analyzer.spans import within
 from kafkascope.tui.data.indexer import send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.captures.inputs.growing import Pace
 
 FIRST: Final = 0.15
@@ -36,24 +33,17 @@ TICK: Final = 64
 
 def _payloads(options: dict[str, Any]) -> Payloads | None:
     """Return what decodes keys and values, for findings about them."""
-    from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.exchanges.seen_schemas import seen_in
     from kafkascope.analyzer.reading.options import SchemaOptions
-    from kafkascope.analyzer.reading.schemas import known_of
+    from kafkascope.analyzer.reading.schemas import payloads_for
 
+    how = {
+        "decode_as": within(options["ports"]),
+        "legs": options["legs"],
+        "keylog": options["keylog"],
+    }
     wanted = SchemaOptions(*options["schemas"])
-    if wanted.off:
-        return None
-
-    def complete() -> Iterable[Schema]:
-        return schemas_in(
-            options["inputs"],
-            decode_as=within(options["ports"]),
-            legs=options["legs"],
-            keylog=options["keylog"],
-        )
-
-    return Payloads(known_of(wanted, complete=complete, quiet=True))
+    return payloads_for(wanted, lambda: seen_in(options["inputs"], **how), quiet=True)
 
 
 def count(options: dict[str, Any], results: int) -> None:

@@ -10,6 +10,9 @@ from typing import Any, Final
 from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.errors import DissectError
 
+ONE: Final = threading.Lock()
+"""Held while a key or value is decoded by its schema: who looks for one may have to read the
+capture. Others wait, or they would not find it."""
 PATIENCE: Final = 0.5
 """Seconds after which another request does not wait for the one at hand."""
 

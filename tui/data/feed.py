@@ -19,6 +19,7 @@ from kafkascope.tui.process.tuning import grow_in_place
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.captures import Source
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.tui.data.store import Store
@@ -30,8 +31,27 @@ LIVE_ROWS: Final = 1_000_000
 QUEUE: Final = 8
 """Batches in hand; more of them stay in the pipe, and the reader waits."""
 
+OFF: Final = "--no-schemas"
 PLACES: Final = 1 << 29
 """Bytes for the places of frames of endless input: each takes 37, and 22 for each packet."""
+
+
+class ToldSchemas:
+    """The schemas that the reading process has seen in the input."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        """Goes up when more is told."""
+        self._schemas: list[Schema] = []
+
+    def took(self, schemas: list[Schema]) -> None:
+        """Take all that are known by now."""
+        self._schemas = schemas
+        self.changes += 1
+
+    def schemas(self) -> list[Schema]:
+        """Return what is known by now."""
+        return self._schemas
 
 
 class Feed:
@@ -61,8 +81,12 @@ class Feed:
         from tempfile import TemporaryFile
 
         self.keylog = tuple(keylog)
-        self.payloads = payloads
         self.schema_words = tuple(schema_words)
+        self.schemas = ToldSchemas()
+        self._make_payloads = payloads
+        self._payloads: tuple[Payloads | None] | None = None
+        """What decodes keys and values, once somebody asked."""
+        self._making = threading.Lock()
 
         self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
         self._plaintext_file = TemporaryFile(buffering=0)  # noqa: SIM115
@@ -81,6 +105,7 @@ class Feed:
             "output": output,
             "keylog": list(keylog),
             "limit": limit if interface or "-" in inputs else 0,
+            "schemas": self.decodes,
         }
         self._ring = bool(options["limit"])
         self._process = subprocess.Popen(
@@ -103,6 +128,22 @@ class Feed:
         """What came out of TLS, from when the reader has opened the input."""
         self._source: Any = None
         """The input once more, from when the reader has opened it."""
+
+    @property
+    def decodes(self) -> bool:
+        """Whether keys and values are decoded."""
+        return OFF not in self.schema_words
+
+    def payloads(self) -> Payloads | None:
+        """Return what decodes keys and values; None where nobody wants that. It asks for schemas
+        while it decodes: for threads."""
+        with self._making:
+            if self._payloads is None:
+                made = self._make_payloads()
+                if made is not None:
+                    made.known.grows(self.schemas)
+                self._payloads = (made,)
+            return self._payloads[0]
 
     @property
     def store(self) -> Store:
@@ -188,6 +229,8 @@ class Feed:
                 progress.size = max(progress.size, progress.read) if progress.size else 0
                 progress.indexed, progress.following = message["indexed"], message["following"]
                 progress.took(message["told"])
+                if message["schemas"] is not None:
+                    self.schemas.took(message["schemas"])
             case "done":
                 progress.done = progress.indexed = True
                 progress.following = False

@@ -30,7 +30,9 @@ from kafkascope.analyzer.spans import within
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.captures.inputs.growing import Pace
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
@@ -75,6 +77,12 @@ class Indexer:
             whole.context, self.capture.source.read, plaintext=self.capture.plaintext
         )
         self._growth = Growth(self.session, forget=not self._limit)
+        self._seen: SeenSchemas | None = (
+            whole.listen_for_schemas() if options.get("schemas") else None
+        )
+        self._schemas: list[Schema] | None = None
+        """Schemas that were seen, where the UI has not been told yet."""
+        self._schemas_seen = 0
         self._texts: list[str] = []
         self._numbers = array("Q")
         """Numbers of all exchanges, where bodies come later: these have to be of the same ones."""
@@ -165,12 +173,21 @@ class Indexer:
         later = self.second is not None
         for exchange in self.capture.exchanges():
             waiting.append(exchange)
+            if not later:
+                self._look_for_schemas()
             if len(waiting) >= TOGETHER or statistics.captured_bytes - held > HELD:
                 self._put()
                 held = statistics.captured_bytes
             if self.stopped and not later:
                 break
         self._put()
+
+    def _look_for_schemas(self) -> None:
+        """Keep the schemas that came, for the next batch. Called by who reads bodies, as nobody
+        else may look at what is being collected."""
+        if self._seen is not None and self._seen.changes != self._schemas_seen:
+            self._schemas_seen = self._seen.changes
+            self._schemas = self._seen.schemas()
 
     def _put(self) -> None:
         """Put waiting exchanges into the columns."""
@@ -209,6 +226,7 @@ class Indexer:
         some, statistics, held = self._full, self.second.source.statistics, 0
         for exchange in self.second.exchanges():
             some.append(exchange)
+            self._look_for_schemas()
             if len(some) >= TOGETHER or statistics.captured_bytes - held > HELD:
                 self._fill()
                 held = statistics.captured_bytes
@@ -256,6 +274,7 @@ class Indexer:
         if rest:
             self._waiting.extend(self.capture.in_flight())
         self._put()
+        self._look_for_schemas()
         capture = self.capture
         with self._lock:
             if self._ended:
@@ -278,6 +297,7 @@ class Indexer:
 
     def _batch(self) -> dict[str, Any]:
         texts, self._texts = self._texts, []
+        schemas, self._schemas = self._schemas, None
         source, told = self.capture.source, self.session.rows_told
         return {
             "kind": "rows",
@@ -291,6 +311,7 @@ class Indexer:
             "kept": source.kept(),
             "following": self.pace is not None and self.pace.following,
             "indexed": self._indexed,
+            "schemas": schemas,
         }
 
     def _hand_over(self) -> None:

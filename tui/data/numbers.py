@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.spans import spans
 from kafkascope.tui.data.indexer import messages
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
     from kafkascope.tui.data.store import Store
+    from kafkascope.tui.data.view import View
 
 SLICE: Final = 0.02
 """Seconds of counting at a time in this process."""
@@ -142,14 +142,16 @@ class ProcessNumbers(Numbers):
 
 class StoreNumbers(Numbers):
     """Numbers counted in this process from the store, in slices: for inputs that cannot be read
-    twice."""
+    twice, and filters that only this process can answer."""
 
-    def __init__(self, store: Store, filter_text: str = "", known: Known = NOTHING) -> None:
+    def __init__(self, store: Store, filter_text: str = "", view: View | None = None) -> None:
+        """`view`: counts what it selects, in place of a filter's text."""
         from kafkascope.analyzer.filter.language import compile_filter
         from kafkascope.analyzer.findings import accumulators
 
-        self._store = store
-        self._wanted = compile_filter(filter_text, known)
+        self._store, self._view = store, view
+        self._wanted = compile_filter(filter_text)
+        self._revision = 0 if view is None else view.revision
         self._counted = accumulators()
         self._next = 0
         """The next row, counted from the first one that ever came."""
@@ -162,11 +164,18 @@ class StoreNumbers(Numbers):
         from kafkascope.captures.errors import CaptureError
 
         until = time.monotonic() + SLICE
+        self._follow()
         session, before = self._store.session, self._next
         # Old rows of a live capture go; what was not counted by then is not counted.
         self._next = max(self._next, session.dropped)
         while self._next - session.dropped < len(session) and time.monotonic() < until:
-            index, self._next = self._next - session.dropped, self._next + 1
+            index = self._next - session.dropped
+            chosen = True if self._view is None else self._view.selects(index)
+            if chosen is None:
+                break  # that row has not been filtered yet
+            self._next += 1
+            if not chosen:
+                continue
             try:
                 exchange = session.exchange(index)
             except CaptureError:
@@ -175,7 +184,7 @@ class StoreNumbers(Numbers):
             if self._wanted(row, exchange):
                 for each in self._counted.values():
                     each.add(row, exchange)
-        behind = self._next - session.dropped < len(session)
+        behind = self._next - session.dropped < len(session) or self._revised()
         # Tables are made anew now and then, and when all is counted.
         if self._next != before and (not behind or self._next - self._told > 500):
             self.version += 1
@@ -184,6 +193,17 @@ class StoreNumbers(Numbers):
         self.done = not behind and progress.done
         self.following = not behind and (progress.following or progress.ring) and not self.done
         self.share = self._share()
+
+    def _revised(self) -> bool:
+        return self._view is not None and self._view.revision != self._revision
+
+    def _follow(self) -> None:
+        """Count anew when the view has come to select other rows."""
+        if self._view is not None and self._revised():
+            from kafkascope.analyzer.findings import accumulators
+
+            self._revision, self._counted = self._view.revision, accumulators()
+            self._next = self._told = 0
 
     def _share(self) -> int | None:
         progress, rows = self._store.progress, len(self._store.session)

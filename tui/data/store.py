@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges import rows
@@ -21,6 +21,8 @@ from kafkascope.analyzer.topics import nameless
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Packet
+
+T = TypeVar("T")
 
 BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
@@ -219,11 +221,20 @@ class Store:
     def exchange(self, number: int) -> Exchange | None:
         """Return an exchange by its number, also in threads while rows are dropped; None if it is
         not kept. `CaptureError` when its bytes are not."""
+
+        def read() -> Exchange | None:
+            index = self.session.index_of(number)
+            return None if index is None else self.session.exchange(index)
+
+        return self.steady(read)
+
+    def steady(self, read: Callable[[], T]) -> T:
+        """Call what reads the columns of a row in a thread, again if rows were dropped
+        meanwhile."""
         while True:
             moves = self._moves
             try:
-                index = self.session.index_of(number)
-                found = None if index is None else self.session.exchange(index)
+                found = read()
             except Exception:
                 # Of columns that are just being shortened nothing fits.
                 if moves == self._moves and not moves % 2:

@@ -7,11 +7,14 @@ from __future__ import annotations
 import time
 from array import array
 from bisect import bisect_left
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.bind import fields_of
+from kafkascope.analyzer.filter.fields import DECODED
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.language import bind, compile_query
+from kafkascope.tui.data.decisions import Decisions
 from kafkascope.tui.data.numbered import Numbered
 from kafkascope.tui.data.store import Store
 
@@ -40,6 +43,10 @@ class View:
         bound = bind(self.text)
         self._hides = "ignored" not in fields_of(bound)
         """Whether exchanges that the user ignores are left out."""
+        self._decisions: Decisions | None = None
+        """What decides in a thread, where keys and values are decoded."""
+        self._again: deque[int] = deque()
+        """Numbers of rows that are decided once more."""
         self._query = self._compiled()
         self.fast = self._query is None or self._query.cost == "fast"
         """Whether no message has to be read for the filter."""
@@ -61,6 +68,10 @@ class View:
         self._by_bodies = False
         """Whether the order is by a column from bodies."""
         self._sorted_whole = 0
+        self.revision = 0
+        """Changes when rows that came before are selected anew, or are not any more."""
+        self._anew = False
+        """Whether that moved rows since somebody asked."""
 
     @property
     def wanted(self) -> str:
@@ -71,7 +82,26 @@ class View:
 
     def _compiled(self) -> Query | None:
         text = self.wanted
-        return compile_query(text, self._known) if text else None
+        query = compile_query(text, self._known) if text else None
+        decoding, bound = self._known.decoding, None if query is None else query.bound
+        self.close()
+        self._decisions = None
+        if query is not None and decoding is not None and fields_of(bound) & DECODED:
+            self._decisions = Decisions(self.store, query, decoding)
+        self._again.clear()
+        return query
+
+    def close(self) -> None:
+        """Let go of the thread that decides."""
+        if self._decisions is not None:
+            self._decisions.close()
+
+    def _compile_again(self) -> None:
+        """Make the filter anew; rows that were decided stay so."""
+        before = self._decisions
+        self._query = self._compiled()
+        if before is not None and self._decisions is not None:
+            self._decisions.follow(before)
 
     def __len__(self) -> int:
         return len(self._by_number) if self._sorted is None else self._sorted_rows
@@ -104,7 +134,8 @@ class View:
     def moved(self) -> bool:
         """Return whether rows have moved since the last call."""
         numbered = self._by_number
-        found, numbered.moved = numbered.moved, False
+        found, numbered.moved = numbered.moved or self._anew, False
+        self._anew = False
         return found and self._sorted is None
 
     @property
@@ -156,8 +187,10 @@ class View:
         if self._query is not None:
             changed |= self._late_names()
             if self._seen < self._ready():
+                before = self._seen
                 self._filter(time.monotonic() + seconds)
-                changed = True
+                changed |= self._decisions is None or self._seen != before
+            changed |= self._revise()
         return self._sort() or changed
 
     def _filter(self, until: float) -> None:
@@ -170,20 +203,74 @@ class View:
                 yes, maybe = query.settle(session, self._seen, end)
                 self._piece = self._seen, yes
                 self._open = maybe.nonzero()[0][::-1].tolist()
+                self._want()
             begin, yes = self._piece
             while self._open:
-                place = self._open.pop()
-                yes[place] = query.decide(session, begin + place)
-                if time.monotonic() > until and self._open:
+                place = self._open[-1]
+                chosen = self._decide(begin + place)
+                if chosen is not None:
+                    yes[place] = chosen
+                    self._open.pop()
+                    place += 1
+                if chosen is None or (time.monotonic() > until and self._open):
                     # What is decided shows at once.
-                    self._take(begin, yes[: place + 1])
-                    self._piece = begin + place + 1, yes[place + 1 :]
-                    self._open = [other - place - 1 for other in self._open]
+                    self._take(begin, yes[:place])
+                    self._piece = begin + place, yes[place:]
+                    self._open = [other - place for other in self._open]
                     return
             self._take(begin, yes)
             self._piece = None
             if time.monotonic() > until:
                 return
+
+    def _want(self) -> None:
+        """Have the rows of the piece decided that are open, where that is done beside this."""
+        if self._decisions is not None and self._piece is not None:
+            begin, numbers = self._piece[0], self.store.session.columns["number"]
+            self._decisions.want([numbers[begin + place] for place in reversed(self._open)])
+
+    def _decide(self, index: int) -> bool | None:
+        """Return whether a row is selected; None: that is not decided yet."""
+        session = self.store.session
+        if self._decisions is not None:
+            return self._decisions.take(session.columns["number"][index])
+        assert self._query is not None
+        return self._query.decide(session, index)
+
+    def _revise(self) -> bool:
+        """Decide once more about rows that lacked a schema which is known by now; return whether
+        any is selected, or left out, in place of before."""
+        decisions, session = self._decisions, self.store.session
+        if decisions is None or self._open:
+            return False
+        if not self._again:
+            self._again.extend(decisions.revise())
+        changed = False
+        while self._again and (chosen := decisions.take(self._again[0])) is not None:
+            index = session.index_of(self._again.popleft())
+            if index is None:
+                continue
+            at = bisect_left(self._shown, index)
+            if chosen != (self._shown[at : at + 1] == array("Q", [index])):
+                changed = True
+                if chosen:
+                    self._shown.insert(at, index)
+                else:
+                    del self._shown[at]
+        if changed:
+            self._numbered, self._sorted_at, self._sorted_rows = None, 0.0, 0
+            self.revision += 1
+            self._anew = True
+        return changed
+
+    def selects(self, index: int) -> bool | None:
+        """Return whether a row is selected; None: that is not decided yet."""
+        if self._query is None:
+            return True
+        if index >= self._seen:
+            return None
+        at = bisect_left(self._shown, index)
+        return self._shown[at : at + 1] == array("Q", [index])
 
     def _take(self, begin: int, yes: NDArray[np.bool_]) -> None:
         found = yes.nonzero()[0].astype("uint64") + begin
@@ -203,6 +290,7 @@ class View:
         self._query = self._compiled()
         self._shown, self._seen, self._piece, self._open = array("Q"), 0, None, []
         self._numbered = None
+        self.revision += 1
 
     def noted(self) -> None:
         """Filter again after marks, comments or findings have changed."""
@@ -216,8 +304,9 @@ class View:
         if self._query is None:
             self._start_again()
         else:
-            self._query = self._compiled()
+            self._compile_again()
             self._piece, self._open = None, []
+            self.revision += 1
             numbered = self._by_number
             at = bisect_left(self._shown, index)
             if self._shown[at : at + 1] == array("Q", [index]):
@@ -243,7 +332,7 @@ class View:
         self._shown = array("Q", [index - gone for index in kept])
         if self._query is not None:
             # Tables have other numbers now.
-            self._query = self._compiled()
+            self._compile_again()
             self._seen = max(0, self._seen - gone)
             self._piece, self._open = None, []
         if self._sorted is not None:

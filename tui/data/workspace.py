@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.session.session import Session
+from kafkascope.tui.data.decoding import ONE
 from kafkascope.tui.data.mentions import Mentions
 from kafkascope.tui.data.view import View
 from kafkascope.tui.settings.colours import Colours
@@ -28,6 +30,12 @@ class Workspace:
         """The input, as the user named it."""
         self.notes = notes or Notes()
         self.notes.tell_names(self.session)
+        self.decoding: Decoding | None = None
+        """Decodes keys and values for filters; None where nobody wants that."""
+        if feed.decodes:
+            names = self.session.context.names
+            self.decoding = Decoding(feed.payloads, lambda: names, guard=ONE)
+        self.notes.known.decoding = self.decoding
         self.view = self.filtered(filter_text)
         self.mentions = Mentions(self.store, self.notes.known)
         self.colours = Colours(self.store, self.notes.known)

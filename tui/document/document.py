@@ -39,7 +39,8 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     response_header_version,
 )
-from kafkascope.tui.document.payloads import ONE, PayloadLines, headers_of
+from kafkascope.tui.data.decoding import ONE
+from kafkascope.tui.document.payloads import PayloadLines, headers_of
 from kafkascope.tui.document.tree import Item, Space, Tree, limited
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.payloads.model import Piece, is_unread
@@ -15,6 +14,7 @@ from kafkascope.analyzer.render.payloads import (
     schema_title,
 )
 from kafkascope.analyzer.text import escaped
+from kafkascope.tui.data.decoding import ONE
 from kafkascope.tui.document.tree import SHOWN, Item, Space
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 8 << 20
 """Bytes of a key or value that is still decoded."""
-ONE: Final = threading.Lock()
-"""Who looks for a schema may have to read the capture: others wait, or they would not find it."""
 
 
 class PayloadLines:
@@ -37,9 +35,10 @@ class PayloadLines:
         self._payloads, self._topic, self._spaces = payloads, topic, spaces
 
     def slow(self, record: Node) -> bool:
-        """Return whether decoding a record may mean to ask somebody for a schema."""
+        """Return whether decoding a record may mean to ask somebody for a schema, or to wait for
+        who does."""
         headers = headers_of(record)
-        return any(
+        return ONE.locked() or any(
             isinstance(child.value, bytes)
             and not self._payloads.ready(side_of(child), child.value, headers)
             for child in record.children

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
@@ -24,16 +25,16 @@ LEAST_NS: Final = 1_000_000
 class Activity:
     """Collects the exchanges that a filter selects, and draws them over time."""
 
-    def __init__(self, store: Store, text: str) -> None:
+    def __init__(self, store: Store, text: str, known: Known = NOTHING) -> None:
         self.store = store
         self.text = text
         self.problem = ""
         try:
-            self.view: View | None = View(store, text)
+            self.view: View | None = View(store, text, known)
         except FilterError as error:
             self.view = None
             self.problem = error.reason
-        self._taken = 0
+        self._taken = self._revision = 0
         self._dropped = store.session.dropped
         self.connects: FailedConnects | None = None
         """Failed attempts to connect that are drawn below."""
@@ -49,9 +50,9 @@ class Activity:
             return False
         view.advance(seconds)
         session = self.store.session
-        if session.dropped != self._dropped:
+        if (session.dropped, view.revision) != (self._dropped, self._revision):
             # Places are others now.
-            self._dropped, self._taken = session.dropped, 0
+            self._dropped, self._revision, self._taken = session.dropped, view.revision, 0
             for column in (self.times, self.latencies, self.waits, self.bad):
                 del column[:]
         before = self._taken
@@ -65,6 +66,11 @@ class Activity:
             self.bad.append(self.store.is_bad(index))
         self._taken = len(self.times)
         return self._taken != before
+
+    def close(self) -> None:
+        """Collect no more."""
+        if self.view is not None:
+            self.view.close()
 
     @property
     def behind(self) -> bool:

@@ -32,7 +32,9 @@ class ChartedBoard(Board):
         """Return the activity of the exchanges behind a line."""
         text = self.limited_to_filter(self.evidence(line))
         if self._activity is None or self._activity.text != text:
-            self._activity = Activity(self.host.store, text)
+            if self._activity is not None:
+                self._activity.close()
+            self._activity = Activity(self.host.store, text, self.host.workspace.notes.known)
             self._activity.advance(SLICE)
         return self._activity
 

@@ -13,8 +13,6 @@ from kafkascope.analyzer.render.payloads import key_text
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import cut, padded, safe
 from kafkascope.captures.errors import CaptureError
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Batch, open_batch
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 from kafkascope.tui.screens.charts import bar
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.payloads.model import SchemaKey
+    from kafkascope.dissectors.errors import DissectError
     from kafkascope.dissectors.records.records import Record
 
 ENOUGH: Final = 20_000
@@ -81,18 +80,16 @@ class RecordKeys:
         return self._next != before
 
     def _take(self, field: RecordField) -> None:
-        try:
-            for batch in field.batches():
-                if not isinstance(batch, Batch) or batch.control:
-                    continue
-                opened = open_batch(field.data, batch)
-                self.unread += opened.error is not None
-                for record in opened.records:
-                    self._count(record.key, record.value, field.partition)
-                    if self._payloads is not None:
-                        self._named(self._payloads, record)
-        except DissectError:
-            self.unread += 1
+        damage: list[DissectError] = []
+        for batch, opened in field.opened(damage=damage):
+            if batch.control:
+                continue
+            self.unread += opened.error is not None
+            for record in opened.records:
+                self._count(record.key, record.value, field.partition)
+                if self._payloads is not None:
+                    self._named(self._payloads, record)
+        self.unread += len(damage)
 
     def _named(self, payloads: Payloads, record: Record) -> None:
         sides: tuple[tuple[Side, bytes | None], ...]

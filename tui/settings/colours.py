@@ -17,6 +17,8 @@ from rich.errors import StyleSyntaxError
 from rich.style import Style
 
 from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.filter.bind import fields_of
+from kafkascope.analyzer.filter.fields import DECODED
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.language import Filter, FilterError, compile_filter, cost
 from kafkascope.analyzer.filter.saved import spelled
@@ -171,4 +173,7 @@ def _rule(text: str, words: Any, known: Known) -> Rule | str:
     bound = wanted.bound
     if bound is None:
         return "an empty filter wants every row"
+    if fields_of(bound) & DECODED:
+        # Somebody may have to be asked for a schema, and drawing never waits.
+        return "rows are coloured without keys and values decoded by schema"
     return Rule(text, words, wanted, cost(bound) == "b")

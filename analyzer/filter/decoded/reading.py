@@ -5,12 +5,13 @@ State without I/O of its own: the names of fields that were seen, and what the l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kafkascope.analyzer.filter.decoded.naming import FieldNames
+from kafkascope.analyzer.payloads.framing import worth
 from kafkascope.analyzer.payloads.paths import values as values_at
-from kafkascope.dissectors.errors import DissectError
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.paths import Path
@@ -21,32 +22,36 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.records.records import Record
 
 Values: TypeAlias = tuple[Any, ...]
+Found: TypeAlias = "tuple[Side, Decoded]"
 
 SIDES: Final[dict[str, Side]] = {"record.key": "key", "record.value": "value"}
+LACKING: Final = frozenset({"unknown-schema", "bad-schema"})
+"""Reasons that another schema may do away with."""
 KEPT: Final = 1 << 20
 """Bytes of keys and values of one exchange up to which it is decoded once for all tests of a
 filter."""
-MOST_NAMES: Final = 5000
-"""Paths that are remembered for completion."""
-LOOKED_AT: Final = 16
-"""Values of each schema whose fields are remembered."""
-DEEPEST: Final = 8
-"""Steps of a path that is remembered."""
-BARE: Final = re.compile(r"[\w-]+\Z")
 
 
 class Decoding:
     """Decodes the records of exchanges for filters."""
 
     def __init__(
-        self, payloads: Callable[[], Payloads | None], names: Callable[[], TopicNames]
+        self,
+        payloads: Callable[[], Payloads | None],
+        names: Callable[[], TopicNames],
+        *,
+        guard: AbstractContextManager[Any] | None = None,
     ) -> None:
-        """Both are asked when a filter first needs them."""
+        """Both are asked when a filter first needs them. `guard`: held while a key or value is
+        decoded, where others decode with the same `Payloads` in other threads."""
         self._payloads = payloads
         self._names = names
-        self._last: tuple[Exchange, int, list[tuple[Side, Decoded]]] | None = None
-        self._looked: dict[Any, int] = {}
-        self._paths: dict[Side, dict[str, None]] = {"key": {}, "value": {}}
+        self._guard = guard or nullcontext()
+        self._last: tuple[Exchange, int, list[Found]] | None = None
+        self._fields = FieldNames()
+        self.lacked = False
+        """Whether a schema was missing for a key or value since somebody reset it: with more
+        schemas a filter may come to another result."""
 
     def values(self, exchange: Exchange | None, name: str, path: Path) -> Values:
         """Return the values of a field in all records of an exchange."""
@@ -54,7 +59,13 @@ class Decoding:
             return ()
         return read(self._of(exchange), name, path)
 
-    def of_record(self, topic: str | None, record: Record) -> Iterator[tuple[Side, Decoded]]:
+    @property
+    def changes(self) -> int:
+        """Goes up with every schema that becomes known."""
+        payloads = self._payloads()
+        return 0 if payloads is None else payloads.known.changes
+
+    def of_record(self, topic: str | None, record: Record) -> Iterator[Found]:
         """Yield what key and value of a record say."""
         from kafkascope.analyzer.exchanges.records import LONGEST
 
@@ -66,13 +77,16 @@ class Decoding:
         for side, data in sides:
             if data is None:
                 continue
-            decoded = payloads.decode(topic, side, data, record.headers)
-            if decoded is not None:
-                if decoded.error is None:
-                    self._look(side, decoded)
-                yield side, decoded
+            with self._guard:
+                decoded = payloads.decode(topic, side, data, record.headers)
+            if decoded is None:
+                self.lacked = self.lacked or worth(data, ())
+                continue
+            if decoded.error is None:
+                self._fields.look(side, decoded)
+            yield side, decoded
 
-    def _of(self, exchange: Exchange) -> Iterable[tuple[Side, Decoded]]:
+    def _of(self, exchange: Exchange) -> Iterable[Found]:
         payloads = self._payloads()
         if payloads is None:
             return ()
@@ -81,12 +95,14 @@ class Decoding:
             return self._last[2]
         return self._fresh(exchange)
 
-    def _fresh(self, exchange: Exchange) -> Iterator[tuple[Side, Decoded]]:
-        kept: list[tuple[Side, Decoded]] | None = []
+    def _fresh(self, exchange: Exchange) -> Iterator[Found]:
+        kept: list[Found] | None = []
         size = 0
         for topic, record in _records(exchange, self._names()):
             size += _size(record)
             for found in self.of_record(topic, record):
+                error = found[1].error
+                self.lacked = self.lacked or (error is not None and error.reason in LACKING)
                 if kept is not None:
                     kept.append(found)
                 yield found
@@ -96,24 +112,20 @@ class Decoding:
         if kept is not None and payloads is not None:
             self._last = exchange, payloads.known.changes, kept
 
-    def _look(self, side: Side, decoded: Decoded) -> None:
-        """Remember the fields of the first values of each schema."""
-        key = (side, decoded.key)
-        count = self._looked.get(key, 0)
-        known = self._paths[side]
-        if count >= LOOKED_AT or len(self._looked) >= MOST_NAMES:
-            return
-        self._looked[key] = count + 1
-        for path in _paths(decoded.value, "", 0):
-            if len(known) >= MOST_NAMES:
-                return
-            known[path] = None
+    def learn(self) -> None:
+        """Learn the fields of the schemas that are known by now, for `seen`; asks nobody for a
+        schema. May take a while: for threads."""
+        payloads = self._payloads()
+        if payloads is not None:
+            with self._guard:
+                payloads.known.update()
+            self._fields.learn(payloads)
 
     def seen(self, name: str) -> Iterable[str]:
         """Return the names of fields for `record.value.` and `record.key.`, and the values of the
-        fields of schemas, as far as they were seen."""
+        fields of schemas, as far as they are known."""
         if name.rstrip(".") in SIDES and name.endswith("."):
-            return list(self._paths[SIDES[name[:-1]]])
+            return self._fields.of(SIDES[name[:-1]])
         payloads = self._payloads() if name in ("schema.id", "schema.subject") else None
         if payloads is None:
             return ()
@@ -124,7 +136,7 @@ class Decoding:
         return dict.fromkeys(subjects)
 
 
-def read(found: Iterable[tuple[Side, Decoded]], name: str, path: Path) -> Values:
+def read(found: Iterable[Found], name: str, path: Path) -> Values:
     """Return the values of a field in what keys and values say."""
     if path:
         wanted, steps = SIDES[str(path[0])], path[1:]
@@ -172,42 +184,15 @@ def _records(exchange: Exchange, names: TopicNames) -> Iterator[tuple[str | None
     topics have formats of their own."""
     from kafkascope.analyzer.exchanges.records import fields_of
     from kafkascope.dissectors.embedded.internal import is_internal
-    from kafkascope.dissectors.records.records import Partial, open_batch
 
     for field in fields_of(exchange, names):
         if is_internal(field.topic, field.topic_id):
             continue
-        try:
-            for batch in field.batches():
-                if isinstance(batch, Partial) or batch.control:
-                    continue
-                try:
-                    records = open_batch(field.data, batch).records
-                except DissectError:
-                    continue
-                yield from ((field.topic, record) for record in records)
-        except DissectError:
-            continue  # Nothing can be found after the damage.
+        for batch, opened in field.opened():
+            if not batch.control:
+                yield from ((field.topic, record) for record in opened.records)
 
 
 def _size(record: Record) -> int:
     size = len(record.key or b"") + len(record.value or b"")
     return size + sum(len(name) + len(value or b"") for name, value in record.headers)
-
-
-def spelled(step: str) -> str:
-    """Return the name of a field as a path has it: in quotes where it needs them."""
-    if BARE.match(step):
-        return step
-    return '"' + step.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _paths(value: Any, front: str, depth: int) -> Iterator[str]:
-    if isinstance(value, list):
-        for each in value[:LOOKED_AT]:
-            yield from _paths(each, front, depth)
-    elif isinstance(value, dict) and depth < DEEPEST:
-        for name, inner in value.items():
-            path = f"{front}.{spelled(name)}" if front else spelled(name)
-            yield path
-            yield from _paths(inner, path, depth + 1)

@@ -93,6 +93,8 @@ def test_the_list_of_a_capture_is_by_number_unless_asked(store: Store) -> None:
 class Live:
     """Exchanges come when they are let."""
 
+    decodes = False
+
     def __init__(self) -> None:
         capture = open_capture([LIBRARIES])
         self.store = Store(capture.source.read, capture.context)
