@@ -96,13 +96,6 @@ class Capture:
         self.damage: CutShort | None = None
         """The error that cut the input short, once it is known."""
 
-    def listen_for_schemas(self) -> SeenSchemas:
-        """Take note of the schemas in what will be read."""
-        from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
-
-        self.schemas = self.context.http = SeenSchemas(self.context.names)
-        return self.schemas
-
     def __enter__(self) -> Self:
         return self
 

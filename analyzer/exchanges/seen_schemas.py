@@ -14,7 +14,7 @@ from kafkascope.analyzer.payloads import journal, rest
 from kafkascope.analyzer.payloads.gathered import Gathered
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.offline import Legs, PathLike
+    from kafkascope.analyzer.exchanges.offline import Capture, Legs, PathLike
     from kafkascope.analyzer.exchanges.records import RecordField
     from kafkascope.analyzer.model import Exchange, HttpExchange, HttpHead
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
@@ -110,6 +110,13 @@ class SeenSchemas:
     def problems(self) -> list[str]:
         """Sentences about schemas that were left out."""
         return self._gathered.problems
+
+
+def listen(capture: Capture) -> SeenSchemas:
+    """Take note of the schemas in what will be read of a capture."""
+    seen = SeenSchemas(capture.context.names)
+    capture.schemas = capture.context.http = seen
+    return seen
 
 
 def seen_in(

@@ -128,7 +128,9 @@ def _registry(wanted: SchemaOptions, *, quiet: bool) -> Callable[[SchemaKey], li
 
 def _listen(known: KnownSchemas, capture: Capture) -> SeenSchemas:
     """Take the schemas of a capture while it is read."""
-    seen = capture.listen_for_schemas()
+    from kafkascope.analyzer.exchanges.seen_schemas import listen
+
+    seen = listen(capture)
     known.grows(seen)
     return seen
 

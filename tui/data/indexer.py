@@ -77,9 +77,11 @@ class Indexer:
             whole.context, self.capture.source.read, plaintext=self.capture.plaintext
         )
         self._growth = Growth(self.session, forget=not self._limit)
-        self._seen: SeenSchemas | None = (
-            whole.listen_for_schemas() if options.get("schemas") else None
-        )
+        self._seen: SeenSchemas | None = None
+        if options.get("schemas"):
+            from kafkascope.analyzer.exchanges.seen_schemas import listen
+
+            self._seen = listen(whole)
         self._schemas: list[Schema] | None = None
         """Schemas that were seen, where the UI has not been told yet."""
         self._schemas_seen = 0

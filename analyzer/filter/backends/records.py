@@ -19,8 +19,7 @@ from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.message import OF_RECORD, One
 from kafkascope.analyzer.filter.places import decodes
 from kafkascope.dissectors.embedded.internal import is_internal
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Batch, Partial, Record, open_batch
+from kafkascope.dissectors.records.records import Batch, Record
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -186,18 +185,12 @@ class RecordFilter:
         clean = shareable(field)
         step = 0 if field.source != "produce" else field.base_offset
         chosen = bytearray()
-        try:
-            for batch in field.batches():
-                if isinstance(batch, Partial):
-                    continue
-                # Nothing is compared where secrets cannot be masked: it may be one of them.
-                records = open_batch(clean or field.data, batch).records
-                if clean is None:
-                    records = [each._replace(key=None, value=None, headers=()) for each in records]
-                first = None if step is None else step + len(chosen)
-                chosen += self._of_batch(left, unit, batch, records, first)
-        except DissectError:
-            pass  # Nothing can be found after the damage.
+        for batch, (records, _) in field.opened(clean):
+            # Nothing is compared where secrets cannot be masked: it may be one of them.
+            if clean is None:
+                records = [each._replace(key=None, value=None, headers=()) for each in records]
+            first = None if step is None else step + len(chosen)
+            chosen += self._of_batch(left, unit, batch, records, first)
         return bytes(chosen)
 
     def _of_batch(
