@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +206,23 @@ class Capture:
     def __init__(self, command: Sequence[str], path: Path) -> None:
         self._command = list(command)
         self.path = path
+        self._schemas: list[str] = []
+
+    def use_schemas(
+        self,
+        *folders: str | os.PathLike[str],
+        topics: Mapping[str, str | os.PathLike[str]] | None = None,
+        registry: str | None = None,
+    ) -> None:
+        """Decode keys and values with these schemas: folders as for `--schemas`, files by topic as
+        for `--schema` (`{"orders": "order.proto#shop.Order", "orders:key": "id.avsc"}`), a
+        registry."""
+        for folder in folders:
+            self._schemas += ["--schemas", os.fspath(folder)]
+        for topic, file in (topics or {}).items():
+            self._schemas += ["--schema", f"{topic}={os.fspath(file)}"]
+        if registry is not None:
+            self._schemas += ["--registry", registry]
 
     def _flush(self) -> None:
         """What passed is in the file."""
@@ -215,6 +232,7 @@ class Capture:
         if not self.path.exists():
             return []
         command = [*self._command, *arguments[:1], str(self.path), "--json", "-q", *arguments[1:]]
+        command += self._schemas
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=READ_S)
         except subprocess.TimeoutExpired:
@@ -227,6 +245,24 @@ class Capture:
         """Requests with their answers, as `kafkascope ls --json` tells them; `where` is a display
         filter such as `api == Produce and error != 0`."""
         return self._lines("ls", *(("-Y", where) if where else ()))
+
+    def records(self, where: str = "") -> list[dict[str, Any]]:
+        """Records that were produced and fetched, as `kafkascope records --json` tells them, with
+        `value_decoded` where there is a schema. `where` is a display filter that each of them
+        meets: `topic == orders and record.value.amount > 100`."""
+        return self._lines("records", *(("-Y", where) if where else ()))
+
+    def assert_records(self, where: str = "", *, count: int | None = None) -> list[dict[str, Any]]:
+        """There are such records (exactly `count`, which may be 0); gives them."""
+        __tracebackhide__ = True
+        found = self.records(where)
+        if len(found) == count or (found and count is None):
+            return found
+        wanted = "no record" if not found else f"{len(found)} records, not {count},"
+        with_what = f" with {where}" if where else ""
+        seen = found if found or not where else self.records()
+        told = [*_of_topics(seen), *_undecoded(seen)]
+        raise AssertionError(f"{wanted}{with_what}; there were {', '.join(told) or 'none at all'}")
 
     def findings(self, level: str = "chat") -> list[dict[str, Any]]:
         """What `kafkascope check` found, of that severity or worse."""
@@ -420,8 +456,8 @@ class ReplayBroker:
 
 @pytest.fixture
 def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """`kafka_proxy("broker:9092", faults=[...], hold=FILTER, arguments=[...])` starts a proxy. Its
-    capture is kept, and its path printed, when the test fails."""
+    """`kafka_proxy("broker:9092", faults=[...], hold=FILTER, schemas=DIR, arguments=[...])`: a proxy
+    that runs. Its capture is kept, and its path printed, when the test fails."""
     command = _command(request.config)
     running: list[Proxy] = request.node.stash.setdefault(_CAPTURES, [])
     with contextlib.ExitStack() as ends:
@@ -431,6 +467,7 @@ def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             *,
             faults: Sequence[str] = (),
             hold: str | None = None,
+            schemas: str | os.PathLike[str] | None = None,
             arguments: Sequence[str] = (),
         ) -> Proxy:
             path = tmp_path / f"kafka-{len(running) + 1}.pcapng"
@@ -438,6 +475,8 @@ def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             more += ["--hold", hold] if hold else []
             running.append(Proxy(command, upstream, path, [*more, *arguments]))
             ends.callback(running[-1].stop)
+            if schemas is not None:
+                running[-1].use_schemas(schemas)
             return running[-1]
 
         yield start
@@ -528,6 +567,20 @@ def _error_name(error: Any) -> str:
 
 def _line(each: dict[str, Any]) -> str:
     return f"{each['api']} v{each['api_version']} of {each['client_id']} (number {each['number']})"
+
+
+def _of_topics(records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    counts = Counter(f"{each['topic']} ({each['source']})" for each in records)
+    return (f"{count} of {name}" for name, count in sorted(counts.items()))
+
+
+def _undecoded(records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Why values could not be decoded, the first few."""
+    for each in records:
+        for side in ("key_error", "value_error"):
+            if error := each.get(side):
+                yield f"{side} {error['reason']} at offset {each['offset']} of {each['topic']}"
+                return
 
 
 def _census(seen: Sequence[dict[str, Any]]) -> str:

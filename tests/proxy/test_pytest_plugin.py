@@ -93,3 +93,42 @@ def test_causes_stand_before_consequences(
         elif rest:
             shown.append(("  " if line.startswith(" ") else "") + rest.lower())
     assert shown == told
+
+
+SCHEMAS = TESTS / "analyzer" / "captures" / "schemas"
+
+
+def test_records_are_asserted_by_fields_of_their_values(capture: Callable[[Path], Any]) -> None:
+    it = capture(SCHEMAS / "avro-registry.pcap")
+    found = it.assert_records("topic == orders and record.value.amount > 250.00 and api == Produce")
+    assert [one["value_decoded"]["amount"] for one in found] == ["269.84", "289.83"]
+    assert len(it.records()) > len(it.records("topic == orders")) > 2
+    it.assert_records("record.value.amount > 1000", count=0)
+    it.assert_records("record.value.amount > 250.00", count=4)
+    (exchange,) = it.assert_request(api="Fetch", where="record.value.amount > 250.00")
+    assert exchange["topics"] == ["orders"]
+    with pytest.raises(AssertionError, match=r"^4 records, not 1, with .*; there were 2 of orders"):
+        it.assert_records("record.value.amount > 250.00", count=1)
+    with pytest.raises(AssertionError, match=r"^no record with .*> 1000; there were .* of orders"):
+        it.assert_records("record.value.amount > 1000")
+
+
+def test_schemas_are_given_by_folder_and_by_topic(
+    capture: Callable[[Path], Any], plugin: ModuleType, tmp_path: Path
+) -> None:
+    path = SCHEMAS / "bad-schemas.pcap"
+    plain = capture(path)
+    assert not [one for one in plain.records() if "value_decoded" in one]
+    with pytest.raises(AssertionError, match="value_error unknown-schema at offset"):
+        plain.assert_records("record.value.name")
+    given = capture(path)
+    given.use_schemas(SCHEMAS / "schemas" / "bad-schemas")
+    assert given.assert_records("record.value.name")[0]["value_schema"]["source"] == "folder"
+    by_topic = capture(path)
+    (tmp_path / "any.json").write_text('{"type": "object"}')
+    by_topic.use_schemas(topics={"nothing": tmp_path / "any.json"})
+    assert by_topic.records() == plain.records()
+    wrong = capture(path)
+    wrong.use_schemas(tmp_path, topics={"x": "no.txt"})
+    with pytest.raises(plugin.KafkascopeError, match=r"no\.txt"):
+        wrong.records()
