@@ -456,8 +456,8 @@ class ReplayBroker:
 
 @pytest.fixture
 def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """`kafka_proxy("broker:9092", faults=[...], hold=FILTER, schemas=DIR, arguments=[...])`: a proxy
-    that runs. Its capture is kept, and its path printed, when the test fails."""
+    """`kafka_proxy("broker:9092", faults=[...], hold=FILTER, schemas=DIR, arguments=[...])`: starts
+    a proxy. Its capture is kept, and its path printed, when the test fails."""
     command = _command(request.config)
     running: list[Proxy] = request.node.stash.setdefault(_CAPTURES, [])
     with contextlib.ExitStack() as ends:
