@@ -1,8 +1,9 @@
 """Capture files and live packets to TCP streams. Knows nothing of Kafka; the only home of scapy."""
 
 from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
-from kafkascope.captures.inputs.files import Source, open_inputs
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.spool import NotKept, Spool
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import (
     Chunk,
     Closed,

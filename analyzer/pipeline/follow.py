@@ -130,6 +130,7 @@ def catch_up(
                 options,
                 split_bytes=split_bytes,
                 indexer=engine.index,
+                sketcher=engine.sketch,
                 before=before,
                 keep=None if last else keep or Keep(),
                 keys=keys,

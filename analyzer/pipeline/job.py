@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,9 @@ from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.numbers import MAX_FILES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.gaps import skipped_bytes
+from kafkascope.captures.inputs.order import Order
+from kafkascope.captures.merge.inputs import order_of
+from kafkascope.captures.merge.sketches import Sketch, size_of_samples, sketch_of
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
 
@@ -33,14 +37,37 @@ class File:
     fingerprint: bytes
     index: Index
     first_frame: int = 1
+    """Number of its first packet that is read."""
+    pieces: list[tuple[int, int, int]] | None = None
+    """The packets that are read, as in `Order.pieces`; None: all."""
+    shift_ns: int = 0
+    """To add to its times."""
+    latest_ns: int | None = None
+    """Latest time of the packets that are read, where `pieces` tells which."""
 
     @property
     def splits(self) -> list[Split]:
         """Its parts, with the numbers that files and packets have in this run."""
-        return [
-            replace(each, file=self.id, first=each.first + self.first_frame - 1)
-            for each in self.index.splits
-        ]
+        if self.pieces is None:
+            return [
+                replace(each, file=self.id, first=each.first + self.first_frame - 1)
+                for each in self.index.splits
+            ]
+        begins = [first for first, _, _ in self.pieces]
+        parts = []
+        for each in self.index.splits:
+            begin = each.first - 1
+            low = max(bisect_right(begins, begin) - 1, 0)
+            mine = tuple(self.pieces[low : bisect_left(begins, begin + each.packets)])
+            parts.append(replace(each, file=self.id, pieces=mine, shift_ns=self.shift_ns))
+        return parts
+
+    @property
+    def last_ns(self) -> int | None:
+        """Latest time of its packets that are read."""
+        if self.pieces is None:
+            return self.index.last_ns
+        return self.latest_ns
 
     @property
     def status(self) -> str:
@@ -103,6 +130,8 @@ class Job:
     """What TLS is decrypted with, besides the key logs inside the files."""
     schemas: KnownSchemas | None = field(default=None, repr=False)
     """What keys and values are decoded with; grows while tasks report what they lack."""
+    order: Order | None = None
+    """The order of the packets where files hold the same ones."""
     given: list[Any] = field(default_factory=list)
     """Tells the schemas that the user gave from others."""
 
@@ -134,7 +163,7 @@ class Job:
     @property
     def last_ns(self) -> int:
         """Time of the latest packet, those of earlier batches included."""
-        return max(self.before.last_ns, *(file.index.last_ns or 0 for file in self.files), 0)
+        return max(self.before.last_ns, *(file.last_ns or 0 for file in self.files), 0)
 
     @property
     def first_packet(self) -> int:
@@ -151,12 +180,22 @@ def index_all(names: list[str], split_bytes: int) -> list[Index]:
     return [index(name, open_anywhere, split_bytes=split_bytes) for name in names]
 
 
+Sketcher = Callable[[list[str], int], list[Sketch]]
+"""Returns samples of files, in order; takes their names and the size of a sample."""
+
+
+def sketch_all(names: list[str], count: int) -> list[Sketch]:
+    """Sample files one after the other."""
+    return [sketch_of(name, count, open_anywhere(name, 0)) for name in names]
+
+
 def job_of(
     names: Iterable[str],
     options: TableOptions,
     *,
     split_bytes: int = SPLIT_BYTES,
     indexer: Indexer = index_all,
+    sketcher: Sketcher = sketch_all,
     before: Before | None = None,
     keep: Keep | None = None,
     keys: KeyLog | None = None,
@@ -181,15 +220,35 @@ def job_of(
         file = File(number, name, size_of(name), fingerprint_of(name), indexes[name], first_frame)
         first_frame += file.index.packets
         files.append(file)
+    packets = None
+    if len(order) > 1:
+        sketches = sketcher(order, size_of_samples(len(order)))
+        packets = order_of(order, sketches, lambda file: open_anywhere(order[file], 0))
+    if packets is not None:
+        _put_in_order(files, packets, before.packets)
     given = [] if schemas is None else identity_of(schemas)
-    return Job(files, options, before, keep, keys, schemas, given)
+    return Job(files, options, before, keep, keys, schemas, packets, given)
+
+
+def _put_in_order(files: list[File], order: Order, before: int) -> None:
+    """Tell files which of their packets are read, behind the packets of batches `before`."""
+    pieces = order.pieces([file.index.packets for file in files])
+    for number, (file, mine) in enumerate(zip(files, pieces, strict=True)):
+        file.pieces = [(first, count, frame + before) for first, count, frame in mine]
+        file.first_frame = min((frame for _, _, frame in file.pieces), default=0)
+        file.shift_ns = order.shifts[number]
+        shared = number in order.lasts or not mine
+        file.latest_ns = order.lasts.get(number) if shared else file.index.last_ns
 
 
 def capture_rows(job: Job) -> list[tuple[Any, ...]]:
     """Return rows of `captures`."""
+    shared = {} if job.order is None else {each.file: each for each in job.order.shared}
+    base = job.before.files
     rows = []
     for file in job.files:
         about = file.index
+        each = shared.get(file.id - base)
         note = about.damage
         if about.compressed and file.size >= LARGE_COMPRESSED:
             note = note or "compressed: read by one task"
@@ -208,6 +267,7 @@ def capture_rows(job: Job) -> list[tuple[Any, ...]]:
                 about.dropped,
                 file.status,
                 note or None,
+                *((each.of + base, each.own, each.ahead_ns) if each else (None, None, None)),
             )
         )
     return rows

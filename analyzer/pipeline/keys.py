@@ -283,10 +283,16 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
+def blocks_of(job: Job) -> list[DecryptionSecrets]:
+    """Return the key logs inside the files of a job."""
+    return [_block(data) for file in job.files for _, data in file.index.secrets]
+
+
 def agreement_of(job: Job) -> Agreement | None:
     """Return what decides for a job; None where there is no key log."""
+    # What is read in an order of its own knows all from the start, as `open_inputs` does.
     blocks = [
-        (file.first_frame + packet - 1, data)
+        (0 if job.order else file.first_frame + packet - 1, data)
         for file in job.files
         for packet, data in file.index.secrets
     ]

@@ -17,7 +17,7 @@ from kafkascope.analyzer.pipeline.finish import CELL_KEYS, fixed_tables, statist
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried, setting_of
 from kafkascope.analyzer.pipeline.heads import Handshakes, heads, notes_in
 from kafkascope.analyzer.pipeline.job import Before, Job
-from kafkascope.analyzer.pipeline.keys import agreement_of
+from kafkascope.analyzer.pipeline.keys import agreement_of, blocks_of
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
 from kafkascope.analyzer.pipeline.schemas import learned, sent
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
@@ -136,7 +136,9 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
     legs: Legs = "both" if job.options.both_legs else "client"
 
     def made(earlier: Facts | None, folder: Path) -> tuple[Path, Facts]:
-        source = Source(names, None, _Lazily(names))
+        source = Source(names, None, _Lazily(names), job.order)
+        if job.order is not None:
+            source.secrets += blocks_of(job)
         # Each round learns the key logs inside the files anew, when it comes to them.
         log = job.keys and job.keys.copy()
         with Capture(source, decode_as=job.options.decode_as, legs=legs, log=log) as capture:

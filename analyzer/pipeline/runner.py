@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.pipeline import plain
-from kafkascope.analyzer.pipeline.job import Job, index_all, job_of
+from kafkascope.analyzer.pipeline.job import Job, index_all, job_of, sketch_all
 from kafkascope.analyzer.pipeline.places import listed
 from kafkascope.analyzer.pipeline.store import Store, batch_id
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.facts import Facts
+    from kafkascope.captures.merge.sketches import Sketch
     from kafkascope.captures.tls.keylog import KeyLog
 
 
@@ -33,6 +34,9 @@ class Engine(Protocol):
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
         """Index files."""
+
+    def sketch(self, names: list[str], count: int) -> list[Sketch]:
+        """Sample files."""
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
         """Make all tables in a folder below `staging`."""
@@ -46,6 +50,10 @@ class Plain:
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
         """Index files one after the other."""
         return index_all(names, split_bytes)
+
+    def sketch(self, names: list[str], count: int) -> list[Sketch]:
+        """Sample files one after the other."""
+        return sketch_all(names, count)
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
         """See `plain.run`."""
@@ -85,6 +93,7 @@ def run(
             options,
             split_bytes=split_bytes,
             indexer=engine.index,
+            sketcher=engine.sketch,
             keys=keys,
             schemas=schemas,
         )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from kafkascope.analyzer.pipeline import plain
 from kafkascope.analyzer.pipeline.flows import setting_of
-from kafkascope.analyzer.pipeline.job import Job, index_all
+from kafkascope.analyzer.pipeline.job import Job, index_all, sketch_all
 from kafkascope.analyzer.pipeline.keys import agreement_of
 from kafkascope.analyzer.pipeline.places import is_remote, size_of
 from kafkascope.analyzer.pipeline.schemas import sent
@@ -25,6 +25,7 @@ from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import FACTS
 from kafkascope.analyzer.spark import stages
 from kafkascope.analyzer.spark.finish import finish
+from kafkascope.captures.merge.sketches import Sketch
 from kafkascope.captures.parts.split import Index
 
 PARTITION_BYTES: Final = 64 << 20
@@ -51,6 +52,12 @@ class Spark:
         if not any(map(is_remote, names)) and sum(map(size_of, names)) < DRIVER_BYTES:
             return index_all(names, split_bytes)
         return stages.index_files(self.session, names, split_bytes)
+
+    def sketch(self, names: list[str], count: int) -> list[Sketch]:
+        """Sample files, one task each; small inputs in the driver."""
+        if not any(map(is_remote, names)) and sum(map(size_of, names)) < DRIVER_BYTES:
+            return sketch_all(names, count)
+        return stages.sketch_files(self.session, names, count)
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
         """Make all tables."""

@@ -4,6 +4,7 @@ carry values but not the session."""
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried
 from kafkascope.analyzer.pipeline.heads import Handshakes, heads
+from kafkascope.analyzer.pipeline.job import sketch_all
 from kafkascope.analyzer.pipeline.places import open_anywhere, size_of
 from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
@@ -20,6 +22,7 @@ from kafkascope.analyzer.pipeline.spread import Pairs, dissected
 from kafkascope.analyzer.pipeline.tables.schemas import FACTS, PAIRS, SEGMENTS, Table
 from kafkascope.captures.formats.gaps import FileGap
 from kafkascope.captures.formats.remarks import Remark
+from kafkascope.captures.merge.sketches import Sketch
 from kafkascope.captures.parts.split import Index, Split, index
 from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined, walked
 
@@ -125,6 +128,24 @@ def _index_of(values: dict[str, Any]) -> Index:
     values["secrets"] = [(packet, bytes.fromhex(data)) for packet, data in values["secrets"]]
     values["remarks"] = [Remark(*each) for each in values["remarks"]]
     return Index(**values)
+
+
+def sketch_files(session: Any, names: list[str], count: int) -> list[Sketch]:
+    """Return samples of files, in the order of the names: one task for each file."""
+
+    def work(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                (found,) = sketch_all([names[number]], count)
+                data = pickle.dumps(found._replace(secrets=[]))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([number], pa.int32()), pa.array([data], pa.binary())],
+                    names=["number", "sketch"],
+                )
+
+    numbers = session.range(0, len(names), 1, min(len(names), 10_000))
+    found = numbers.mapInArrow(work, "number int, sketch binary").collect()
+    return [pickle.loads(row["sketch"]) for row in sorted(found, key=lambda row: row["number"])]
 
 
 # --- rows ---------------------------------------------------------------------------------------

@@ -11,23 +11,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
-from kafkascope.captures.errors import CutShort, NotACapture
+from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.gaps import CUT, FileGap, cut_short
 from kafkascope.captures.formats.records import DecryptionSecrets, Format, Interface
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import (
-    STDIN,
     Again,
     Impatient,
     Live,
     format_of,
-    is_capture,
     is_regular,
     open_stream,
     spoken,
-    unreadable,
 )
+from kafkascope.captures.inputs.order import REST, Order
 from kafkascope.captures.inputs.spool import NotKept, Spool
 from kafkascope.captures.inputs.window import Window, passed
 from kafkascope.captures.model import Packet
@@ -48,14 +46,18 @@ class Block(NamedTuple):
     positions: list[int]
     number: int
     """Packet number of the first record."""
+    shift_ns: int = 0
+    """To add to the times of all records."""
 
     def packets(self) -> Iterator[Packet]:
         """Yield the records one by one; their data are views of the buffer."""
         view = memoryview(self.buffer)
         record = self.format.record
-        number = self.number
+        number, shift_ns = self.number, self.shift_ns
         for at in self.positions:
             time_ns, interface, start, captured, wire = record(self.buffer, at)
+            if shift_ns:
+                time_ns = max(time_ns + shift_ns, 0)
             # A view in place of bytes: what lives longer than the block is copied where it is kept.
             data = cast(bytes, view[start : start + captured])
             yield Packet(
@@ -71,13 +73,46 @@ class Block(NamedTuple):
             number += 1
 
 
+class _File:
+    """A file that is read in parts, by the indexes of its records."""
+
+    def __init__(self, blocks: Iterator[Block]) -> None:
+        self._blocks = blocks
+        self._block: Block | None = None
+        self._first = 0
+        """Index of the block's first record."""
+
+    def take(self, first: int, count: int) -> Iterator[Block]:
+        """Yield the records from an index on, which is not before the last ones."""
+        end = first + count
+        while True:
+            block, begin = self._block, self._first
+            if block is not None:
+                stop = begin + len(block.positions)
+                low, high = max(first, begin), min(end, stop)
+                if low < high:
+                    yield block._replace(positions=block.positions[low - begin : high - begin])
+                if end <= stop:
+                    return
+                self._first, self._block = stop, None
+            self._block = next(self._blocks, None)
+            if self._block is None:
+                return
+
+
 class Source:
     """Several inputs, read as one. Iterate once, by `blocks` or by `packets`; a context manager."""
 
     def __init__(
-        self, names: list[str], spool: Spool | None = None, opened: dict[int, Stream] | None = None
+        self,
+        names: list[str],
+        spool: Spool | None = None,
+        opened: dict[int, Stream] | None = None,
+        order: Order | None = None,
     ) -> None:
         """Use `open_inputs` instead. `opened`: streams to read in place of the names."""
+        self.order = order
+        """Which packets of the inputs are read; None: all, one input after the other."""
         self.names = names
         """Paths by file index; "-" is standard input."""
         self.statistics = Statistics()
@@ -137,7 +172,7 @@ class Source:
     def blocks(self) -> Iterator[Block]:
         """Yield all records in order. Damage ends its file, not the others; it is raised at the
         end."""
-        yield from self._blocks()
+        yield from self._blocks() if self.order is None else self._in_order(self.order)
         if self.statistics.damage:
             raise self.statistics.damage[0]
 
@@ -153,6 +188,31 @@ class Source:
             self.statistics.dropped += sum(format_.drops.values()) if format_ else 0
             if self.spool is not None:
                 self._spool_ends[index] = self.spool.written
+
+    def _in_order(self, order: Order) -> Iterator[Block]:
+        """Yield the records that `order` names, then read all files to their ends: they may tell
+        more, and what is damaged counts."""
+        files = [_File(self._file_blocks(file, name)) for file, name in enumerate(self.names)]
+        number = 1
+        for run in order.runs():
+            for block in self._taken(files[run.file], run.first, run.size):
+                self._number = number + len(block.positions)
+                shift_ns = order.shifts[run.file]
+                self.statistics.packets = self._number - 1
+                yield block._replace(number=number, shift_ns=shift_ns)
+                number = self._number
+        for file in files:
+            for _ in self._taken(file, REST, REST):
+                self.statistics.packets = number - 1
+        for index in range(len(self.names)):
+            format_ = self.formats.get(index)
+            self.statistics.dropped += sum(format_.drops.values()) if format_ else 0
+
+    def _taken(self, file: _File, first: int, count: int) -> Iterator[Block]:
+        try:
+            yield from file.take(first, count)
+        except CutShort as error:
+            self.statistics.damage.append(error)
 
     def packets(self) -> Iterator[Packet]:
         """Yield all records in order, as `blocks`, with data of their own."""
@@ -199,7 +259,7 @@ class Source:
                 if start is None or self.spool is None:
                     raise NotKept(f"the bytes of {spoken(name)} were not kept")
                 streams[index] = Again(self.spool, start, self._spool_ends.get(index))
-        return Source(self.names, None, streams)
+        return Source(self.names, None, streams, self.order)
 
     def find(self, numbers: Iterable[int]) -> list[Packet]:
         """Read the packets with these numbers again; NotKept when that cannot be."""
@@ -307,59 +367,3 @@ class Source:
             if format_.final and not passed(format_, window, gaps):
                 return
             format_.final = True
-
-
-def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None = None) -> Source:
-    """Open the captures at `paths`: files, folders of captures, pipes, "-".
-
-    Files come in the order of their first packets; with a pipe among them, in the order given.
-    Raises NotACapture at once for what is no capture (for "-" and pipes when they are read). With
-    `spool`, what cannot be read a second time is kept there for `Source.read`.
-    """
-    names: list[str] = []
-    for each in paths:
-        path = os.fspath(each)
-        names += _folder(path) if path != STDIN and os.path.isdir(path) else [path]  # noqa: PTH112
-    if not names:
-        raise NotACapture("no input")
-    if names.count(STDIN) > 1:
-        raise NotACapture("standard input can be read only once")
-    regular = [name for name in names if is_regular(name)]
-    for name in regular:
-        stream, head, _ = open_stream(name)
-        stream.close()
-        format_of(head, 0, name)
-    if len(names) > 1 and len(regular) == len(names):
-        first = {name: _first_time(name) for name in set(names)}
-        names.sort(key=lambda name: first[name])
-    source = Source(names, spool)
-    source.size = sum(os.path.getsize(name) for name in regular)  # noqa: PTH202
-    return source
-
-
-def _folder(path: str) -> list[str]:
-    """Return the captures in a folder, without those in folders below it."""
-    found = []
-    try:
-        names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
-    except OSError as error:
-        raise unreadable(path, error) from None
-    for name in names:
-        stream, head, _ = open_stream(name)
-        stream.close()
-        if is_capture(head):
-            found.append(name)
-    if not found:
-        raise NotACapture(f"{path} is a folder without captures")
-    return found
-
-
-def _first_time(name: str) -> int:
-    """Return the time of a file's first packet; 0 when it has none."""
-    try:
-        with Source([name]) as source:
-            for block in source.blocks():
-                return next(block.packets()).time_ns
-    except CutShort:
-        pass
-    return 0

@@ -138,12 +138,16 @@ def _records(format_: Format, buffer: bytearray, at: Ints) -> _Records | None:
     return _pcapng(format_, buffer, at) if isinstance(format_, Pcapng) else None
 
 
+def _shifted(times: Ints, block: Block) -> Ints:
+    return np.maximum(times + block.shift_ns, 0) if block.shift_ns else times
+
+
 def times_of(block: Block) -> Ints:
     """Return the times of a block's records."""
     if block.format.uniform:
         found = _records(block.format, block.buffer, np.array(block.positions, np.int64))
         if found is not None:
-            return found.time_ns
+            return _shifted(found.time_ns, block)
     return np.array([packet.time_ns for packet in block.packets()], np.int64)
 
 
@@ -194,6 +198,7 @@ def columns_of(block: Block) -> Columns | None:
     if records is None:
         return None
     time_ns, start, captured, wire, interface = records
+    time_ns = _shifted(time_ns, block)
     count = len(start)
     kinds = np.array([each.link_type for each in format_.interfaces], np.int64)
     links = kinds[interface]

@@ -7,6 +7,7 @@ before a part (byte order, interfaces) is part of it. Compressed files are one p
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -53,6 +54,11 @@ class Split:
     """Time of the packet before: simple packet blocks have none of their own."""
     gaps: tuple[FileGap, ...] = ()
     """Damage of the file, which a reader of one part may not be able to tell."""
+    pieces: tuple[tuple[int, int, int], ...] | None = None
+    """(index of the first packet within the file, how many, number of the first): the packets that
+    are read; None: all."""
+    shift_ns: int = 0
+    """To add to times."""
 
     def to_json(self) -> list[Any]:
         """Return plain values for `from_json`."""
@@ -73,6 +79,7 @@ class Split:
             Interface._make((*each[:6], int(each[6]), int(each[7]), each[8])) for each in values[9]
         )
         values[11] = tuple(FileGap(*each) for each in values[11])
+        values[12] = None if values[12] is None else tuple(map(tuple, values[12]))
         return cls(*values)
 
 
@@ -224,6 +231,27 @@ class _Part(Source):
         self.told = split.gaps
 
     def _blocks(self) -> Iterator[Block]:
+        pieces = self._split.pieces
+        if pieces is None:
+            yield from self._all()
+            return
+        begins = [first for first, _, _ in pieces]
+        for block in self._all():
+            begin = block.number - 1
+            end = begin + len(block.positions)
+            at = max(bisect_right(begins, begin) - 1, 0)
+            while at < len(pieces) and begins[at] < end:
+                first, count, number = pieces[at]
+                low, high = max(first, begin), min(first + count, end)
+                if low < high:
+                    yield block._replace(
+                        positions=block.positions[low - begin : high - begin],
+                        number=number + low - first,
+                        shift_ns=self._split.shift_ns,
+                    )
+                at += 1
+
+    def _all(self) -> Iterator[Block]:
         split = self._split
         if not split.start:
             for block in super()._blocks():

@@ -84,7 +84,7 @@ def scan(
             for each in in_packet(packets[index]):
                 named(each)
     _count(columns, statistics)
-    block.format.last_ns = int(columns.time_ns[-1])
+    block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
     tcp = columns.tcp.nonzero()[0]
     copies = reassembler.copies.seen_all(
         columns.copy[tcp].tolist(),

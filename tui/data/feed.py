@@ -213,7 +213,7 @@ class Feed:
             case "opened":
                 grow_in_place()
                 spool = Spool(descriptor=os.dup(self._spool_file.fileno()))
-                self._source = Source(message["names"], spool)
+                self._source = Source(message["names"], spool, order=message["order"])
                 descriptor = os.dup(self._plaintext_file.fileno())
                 self._plaintext = Spool(message["plaintext"], descriptor=descriptor)
                 progress.size = message["size"]

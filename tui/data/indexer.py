@@ -122,6 +122,8 @@ class Indexer:
         names = self.capture.source.names
         if options.get("interface") or not all(map(is_regular, names)):
             return False
+        if self.capture.source.order is not None:
+            return False  # several files at once: bodies are read with the headers
         self.pace = Pace(len(names) - 1)
         self.capture.source.opener = self.pace.first
         if options["keylog"]:
@@ -145,6 +147,7 @@ class Indexer:
             {
                 "kind": "opened",
                 "names": source.names,
+                "order": source.order,
                 "size": source.size,
                 "plaintext": self._plaintext.capacity,
             }

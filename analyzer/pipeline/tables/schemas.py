@@ -300,6 +300,9 @@ CAPTURES: Final = Table(
         Col("dropped", _I64, "packets that the capturing program lost"),
         Col("status", _S, "ok, empty, damaged"),
         Col("note", _S, ""),
+        Col("copy_of", _I32, "file whose clock is followed, where it holds packets of others"),
+        Col("own_packets", _I64, "packets that no other file holds, of such a file"),
+        Col("ahead_ns", _I64, "by how much its clock is ahead of that file's"),
     ),
 )
 

@@ -1,0 +1,134 @@
+"""Which captures hold the same packets, and how far their clocks are apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median_low
+from typing import Final, NamedTuple
+
+from kafkascope.captures.merge.sketches import Sketch
+
+MIN_SHARED: Final = 3
+"""Segments that two captures must share; of fewer, half of those of the smaller one. Addresses,
+ports, sequence numbers and first bytes are the same in other traffic only if somebody made it
+so."""
+NEAR_NS: Final = 2_000_000_000
+"""Differences of two clocks stay this close to their median: delays and drift."""
+MIN_SPREAD_NS: Final = 50_000_000
+MAX_SPREAD_NS: Final = 5_000_000_000
+"""Least and greatest distance at which the same packet is looked for in another capture."""
+MAX_PLACES: Final = 16
+"""Captures of one moment that are completed by each other."""
+
+
+class Group(NamedTuple):
+    """Files that hold the same packets, as the places where these were captured."""
+
+    places: list[list[int]]
+    """Files of each place, which do not overlap in time, by time; the place first by name first."""
+    shifts: dict[int, int]
+    """Nanoseconds to add to the times of each file, for the clock of the first one by name."""
+    spread_ns: int
+    """Distance at which a packet is looked for in another capture."""
+
+
+class _Link(NamedTuple):
+    one: int
+    two: int
+    shared: int
+    difference: int
+    """Time in `two` less that in `one`, in ns."""
+    spread: int
+
+
+def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[Group]:
+    """Return the groups of two files or more. A file that more than MAX_PLACES others overlap is
+    left out."""
+    links: dict[int, list[_Link]] = defaultdict(list)
+    for link in _links(sketches):
+        links[link.one].append(link)
+        links[link.two].append(
+            link._replace(one=link.two, two=link.one, difference=-link.difference)
+        )
+    out = []
+    seen: set[int] = set()
+    for begin in sorted(links, key=lambda file: (names[file], file)):
+        if begin in seen:
+            continue
+        shifts, spread = _clocks(begin, links)
+        seen.update(shifts)
+        files = sorted(shifts, key=lambda file: (names[file], file))
+        places = _places(files, shifts, sketches)
+        if len(places) <= MAX_PLACES:
+            bounded = min(max(4 * spread + MIN_SPREAD_NS, MIN_SPREAD_NS), MAX_SPREAD_NS)
+            out.append(Group(places, shifts, bounded))
+    return out
+
+
+def _links(sketches: Sequence[Sketch]) -> list[_Link]:
+    """Return the pairs of files that share segments."""
+    held: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for file, sketch in enumerate(sketches):
+        for key, time_ns in sketch.times.items():
+            held[key].append((file, time_ns))
+    differences: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for where in held.values():
+        for (one, early), (two, late) in itertools.pairwise(where):
+            differences[one, two].append(late - early)
+        if len(where) > 2:
+            differences[where[0][0], where[-1][0]].append(where[-1][1] - where[0][1])
+    out = []
+    for (one, two), found in differences.items():
+        middle = median_low(found)
+        apart = sorted(abs(each - middle) for each in found)
+        near = sum(each <= NEAR_NS for each in apart)
+        smaller = min(len(sketches[one].times), len(sketches[two].times))
+        if 2 * near >= len(found) and _enough(near, smaller):
+            spread = apart[min(near - 1, near * 95 // 100)]
+            out.append(_Link(one, two, len(found), middle, spread))
+    return out
+
+
+def _enough(shared: int, smaller: int) -> bool:
+    return shared >= MIN_SHARED or (2 * shared >= smaller and shared >= min(2, smaller))
+
+
+def _clocks(begin: int, links: dict[int, list[_Link]]) -> tuple[dict[int, int], int]:
+    """Return the shifts of all files that are linked with one, and the greatest spread."""
+    shifts = {begin: 0}
+    spread = 0
+    waiting = sorted(links[begin], key=lambda link: link.shared)
+    while waiting:
+        link = waiting.pop()
+        if link.two in shifts:
+            continue
+        shifts[link.two] = shifts[link.one] - link.difference
+        spread = max(spread, link.spread)
+        waiting = sorted((*waiting, *links[link.two]), key=lambda link: link.shared)
+    return shifts, spread
+
+
+def _places(
+    files: list[int], shifts: dict[int, int], sketches: Sequence[Sketch]
+) -> list[list[int]]:
+    """Put files that do not overlap in time into one place: rotated files of one program."""
+    places: list[list[int]] = []
+    for file in files:
+        begin, end = _span(file, shifts, sketches)
+        for place in places:
+            spans = [_span(each, shifts, sketches) for each in place]
+            if all(end < first or begin > last for first, last in spans):
+                place.append(file)
+                break
+        else:
+            places.append([file])
+    for place in places:
+        place.sort(key=lambda file: _span(file, shifts, sketches))
+    return places
+
+
+def _span(file: int, shifts: dict[int, int], sketches: Sequence[Sketch]) -> tuple[int, int]:
+    sketch, shift = sketches[file], shifts[file]
+    return sketch.first_ns + shift, sketch.last_ns + shift
