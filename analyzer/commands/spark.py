@@ -384,6 +384,11 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
         say(f"{damage}")
     if not quiet:
         manifest = result.manifest
+        if result.order is not None:
+            from kafkascope.analyzer.reading.remarks import copies
+
+            for line in copies(result.order, [file["path"] for file in manifest["files"]]):
+                say(line)
         files = len(manifest["files"])
         wanted = manifest["rows"]["exchanges"]
         chosen = f"{wanted} of " if manifest["options"].get("filter") else ""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.facts import Facts
+    from kafkascope.captures.inputs.order import Order
     from kafkascope.captures.merge.sketches import Sketch
     from kafkascope.captures.tls.keylog import KeyLog
 
@@ -69,6 +70,8 @@ class Result:
 
     manifest: dict[str, Any]
     damage: list[str]
+    order: Order | None = None
+    """The order of the packets where files hold the same ones."""
 
 
 def run(
@@ -107,7 +110,9 @@ def make(store: Store, job: Job, engine: Engine) -> Result:
     made, facts = engine.run(job, staging)
     manifest = manifest_of(job, facts, batch, made, engine.name)
     store.commit(batch, made, manifest)
-    return Result(manifest, [file.index.damage for file in job.files if file.index.damage])
+    return Result(
+        manifest, [file.index.damage for file in job.files if file.index.damage], job.order
+    )
 
 
 def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> dict[str, Any]:

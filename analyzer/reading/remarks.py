@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, TLS
 from kafkascope.analyzer.conversation.undecided import EMPTY
 from kafkascope.analyzer.exchanges.offline import Capture
+from kafkascope.analyzer.render.cells import duration
 from kafkascope.captures.model import Connection
+
+if TYPE_CHECKING:
+    from kafkascope.captures.inputs.order import Order
 
 ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that sent no more took no part in a session."""
@@ -100,10 +104,32 @@ def _established(connection: Connection) -> bool:
     return tls.result.outcome == "established" and not any(tls.decrypted)
 
 
+MOST_COPIES: Final = 6
+"""Sentences about files that hold packets of others."""
+
+
+def copies(order: Order, names: Sequence[str]) -> Iterator[str]:
+    """Yield sentences about files that hold the same packets."""
+    for each in order.shared[:MOST_COPIES]:
+        own = f"{each.own} only there" if each.own else "none only there"
+        clock = "by the same clock"
+        if each.ahead_ns:
+            side = "ahead of" if each.ahead_ns > 0 else "behind"
+            clock = f"its clock {duration(abs(each.ahead_ns))} {side} that of {names[each.of]}"
+        yield (
+            f"{names[each.file]} was read together with {names[each.of]}: {each.both} packets are "
+            f"in both, {own}, {clock}"
+        )
+    if len(order.shared) > MOST_COPIES:
+        yield f"{len(order.shared) - MOST_COPIES} more files hold packets of others"
+
+
 def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[str]:
     """Yield what makes the results incomplete; with `verbose` also what was read. `tls`: whether
     unreadable sessions would have been part of the results."""
     statistics, context = capture.source.statistics, capture.context
+    if capture.source.order is not None:
+        yield from copies(capture.source.order, capture.source.names)
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"
     if statistics.cut_packets and context.numbers:

@@ -203,7 +203,8 @@ class Source:
                 number = self._number
         for file in files:
             for _ in self._taken(file, REST, REST):
-                self.statistics.packets = number - 1
+                pass
+        self.statistics.packets = number - 1
         for index in range(len(self.names)):
             format_ = self.formats.get(index)
             self.statistics.dropped += sum(format_.drops.values()) if format_ else 0

@@ -86,5 +86,6 @@ class Order:
         the first. `sizes`: packets of each file."""
         found: list[list[tuple[int, int, int]]] = [[] for _ in sizes]
         for run in self.runs(sizes):
-            found[run.file].append((run.first, run.size, run.number))
+            if run.size:
+                found[run.file].append((run.first, run.size, run.number))
         return found

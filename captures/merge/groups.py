@@ -14,11 +14,14 @@ MIN_SHARED: Final = 3
 """Segments that two captures must share; of fewer, half of those of the smaller one. Addresses,
 ports, sequence numbers and first bytes are the same in other traffic only if somebody made it
 so."""
+SAME_NS: Final = 1_000
+"""Where even the times are the same, but for how exactly files hold them, one segment is enough."""
 NEAR_NS: Final = 2_000_000_000
 """Differences of two clocks stay this close to their median: delays and drift."""
-MIN_SPREAD_NS: Final = 50_000_000
+MIN_SPREAD_NS: Final = 2_000_000
 MAX_SPREAD_NS: Final = 5_000_000_000
-"""Least and greatest distance at which the same packet is looked for in another capture."""
+"""Least and greatest distance at which the same packet is looked for in another capture: a fast
+retransmission, a round trip later, is another packet."""
 MAX_PLACES: Final = 16
 """Captures of one moment that are completed by each other."""
 
@@ -62,7 +65,7 @@ def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[Group]:
         files = sorted(shifts, key=lambda file: (names[file], file))
         places = _places(files, shifts, sketches)
         if len(places) <= MAX_PLACES:
-            bounded = min(max(4 * spread + MIN_SPREAD_NS, MIN_SPREAD_NS), MAX_SPREAD_NS)
+            bounded = min(8 * spread + MIN_SPREAD_NS, MAX_SPREAD_NS)
             out.append(Group(places, shifts, bounded))
     return out
 
@@ -85,7 +88,8 @@ def _links(sketches: Sequence[Sketch]) -> list[_Link]:
         apart = sorted(abs(each - middle) for each in found)
         near = sum(each <= NEAR_NS for each in apart)
         smaller = min(len(sketches[one].times), len(sketches[two].times))
-        if 2 * near >= len(found) and _enough(near, smaller):
+        same_clock = all(abs(each) <= SAME_NS for each in found)
+        if same_clock or (2 * near >= len(found) and _enough(near, smaller)):
             spread = apart[min(near - 1, near * 95 // 100)]
             out.append(_Link(one, two, len(found), middle, spread))
     return out

@@ -54,6 +54,8 @@ class _Place:
         self._blocks = self._read(group, names, open_)
         self.waiting: Heads = np.zeros(0, HEAD)
         self.ended = False
+        self.counts: dict[int, int] = {}
+        """Packets by file."""
 
     def _read(self, group: Group, names: list[str], open_: Open) -> Iterator[Heads]:
         flows = Flows()
@@ -74,6 +76,7 @@ class _Place:
                     latest = int(heads["order"][-1])
                     heads["serial"] = np.arange(serial, serial + len(heads))
                     count, serial = count + len(heads), serial + len(heads)
+                    self.counts[file] = count
                     yield heads
 
     def fill(self, count: int) -> None:
@@ -126,6 +129,10 @@ def merge(group: Group, names: list[str], order: Order, open_: Open) -> None:
         wanted = STEP if moved else STEP + max(len(each.waiting) for each in places)
         if wanted > MOST_HELD:
             raise OutOfOrder
+    # What is written to them meanwhile comes behind.
+    for place in places:
+        for file, count in place.counts.items():
+            order.add(file, count)
     first = group.places[0][0]
     for file in sorted(group.shifts):
         if file != first:

@@ -1,13 +1,13 @@
 """Small samples of captures that show which hold the same packets.
 
-A sample holds the packets whose keys are lowest: so two captures of the same packets sampled the
-same ones, wherever in the files they are.
+A sample holds the packets whose keys are lowest, so that two captures of the same packets sample
+the same ones, wherever in the files they are; and the first and last ones, where rotated files
+overlap.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.errors import CutShort
@@ -23,6 +23,8 @@ ALL_SAMPLES: Final = 1 << 19
 """Packets in all samples."""
 FEWEST: Final = 256
 """Packets in a sample, however many files there are."""
+EDGE: Final = 256
+"""Packets at either end of a file that are part of its sample."""
 FEW_BYTES: Final = 4 << 20
 """Inputs up to this size are sampled packet by packet: loading numpy would take longer."""
 LOOKED: Final = 16
@@ -67,18 +69,18 @@ def _one_by_one(source: Source, count: int) -> Sketch:
                 if isinstance(segment, Segment) and len(segment.payload) >= LOOKED:
                     head = bytes(segment.payload[:LOOKED])
                     times.setdefault(hash((segment.flow, segment.seq, head)), packet.time_ns)
-            if len(times) > 4 * count:
-                times = {key: times[key] for key in nsmallest(count, times)}
-    times = {key: times[key] for key in nsmallest(count, times)}
+    # Small inputs: all that was seen.
     return Sketch(times, packets, first, last, source.secrets)
 
 
 def _in_bulk(source: Source, count: int) -> Sketch:
     import numpy as np
 
-    from kafkascope.captures.merge.heads import Flows, heads_of
+    from kafkascope.captures.merge.heads import HEAD, Flows, heads_of
 
     flows = Flows()
+    begin: dict[int, int] = {}
+    end = np.zeros(0, HEAD)
     keys, times = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     packets, first, last = 0, 0, 0
     highest = np.uint64((1 << 64) - 1)
@@ -90,15 +92,25 @@ def _in_bulk(source: Source, count: int) -> Sketch:
             first = int(heads["time"][0]) if not packets else first
             last = max(last, int(heads["time"].max()))
             packets += len(heads)
-            low = (heads["start"] > 0) & (heads["start"] < highest)
-            keys = np.concatenate([keys, heads["start"][low]])
-            times = np.concatenate([times, heads["time"][low]])
+            heads = heads[heads["start"] > 0]
+            if len(begin) < EDGE:
+                begin |= _first(heads[:EDGE]) | begin
+            end = np.concatenate([end, heads[-EDGE:]])[-EDGE:]
+            low = heads[heads["start"] < highest]
+            keys = np.concatenate([keys, low["start"]])
+            times = np.concatenate([times, low["time"]])
             if len(keys) > 4 * count:
                 keys, times = _lowest(keys, times, count)
                 highest = keys[-1] if len(keys) == count else highest
     keys, times = _lowest(keys, times, count)
     found = dict(zip(keys.tolist(), times.tolist(), strict=True))
+    found = _first(end) | found | begin
     return Sketch(found, packets, first, last, source.secrets)
+
+
+def _first(heads: Any) -> dict[int, int]:
+    """Return the keys with their first times."""
+    return dict(zip(heads["start"][::-1].tolist(), heads["time"][::-1].tolist(), strict=True))
 
 
 def _lowest(keys: Any, times: Any, count: int) -> tuple[Any, Any]:

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.pipeline import plain, runner
-from kafkascope.analyzer.pipeline.job import Job, index_all
+from kafkascope.analyzer.pipeline.job import Job, index_all, sketch_all
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
+from kafkascope.captures.merge.sketches import Sketch
 from kafkascope.captures.parts.split import Index
 from kafkascope.captures.tls.keylog import KeyLog
 
@@ -33,6 +34,9 @@ class Apart:
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
         return index_all(names, split_bytes)
+
+    def sketch(self, names: list[str], count: int) -> list[Sketch]:
+        return sketch_all(names, count)
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
         return plain.regrouped(job, staging, self.tasks, self.rows, self.spread)

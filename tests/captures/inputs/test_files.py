@@ -141,7 +141,7 @@ def test_damage_names_its_place_and_spares_other_files(tmp_path: Path) -> None:
     (tmp_path / "a.pcap").write_bytes(broken)
     later = Tape()
     later.now_ns = START_NS + 10**12
-    later.add([frame for _, frame in WHOLE.frames])
+    later.add([frame for _, frame in conversation(30, isn=(1, 2)).frames])
     (tmp_path / "b.pcap").write_bytes(later.pcap())
     source = open_inputs([tmp_path])
     with pytest.raises(
