@@ -134,12 +134,8 @@ class Running:
                 upstream_tls=options.upstream_tls,
                 folder=options.folder,
                 buffer_bytes=options.buffer_bytes,
+                schemas=options.schemas,
             )
-            if options.schemas.folders or options.schemas.assigned:
-                from kafkascope.analyzer.payloads.decoding import Payloads
-                from kafkascope.analyzer.reading.schemas import known_of
-
-                made.payloads = Payloads(known_of(options.schemas))
             if recorder is not None and not options.quiet:
                 self._watch(recorder)
             await made.start()

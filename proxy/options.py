@@ -55,7 +55,7 @@ class ProxyOptions:
     upstream_tls: UpstreamTls | None
     folder: Path
     schemas: SchemaOptions
-    """What keys and values of held frames are shown and edited with."""
+    """What keys and values are decoded with, for rules and held frames."""
     buffer_bytes: int
     metrics: Address | None
     metrics_hosts: tuple[str, ...]
@@ -181,7 +181,7 @@ _OPTIONS: Final = (
         "schema_folders",
         multiple=True,
         metavar="DIR",
-        help="Schemas that keys and values of held frames are edited with.",
+        help="Schemas of keys and values, for rules and held frames.",
     ),
     click.option(
         "--schema",
@@ -190,6 +190,8 @@ _OPTIONS: Final = (
         metavar="TOPIC[:key]=FILE[#MESSAGE]",
         help="The schema of a topic whose values carry no id.",
     ),
+    click.option("--registry", metavar="URL", help="Ask this schema registry for others."),
+    click.option("--registry-ca", type=_FILE, help="PEM of CAs to trust there."),
     click.option("--tls", is_flag=True, help="Clients speak TLS."),
     click.option("--tls-cert", type=_FILE, help="PEM certificate chain to show to clients."),
     click.option("--tls-key", type=_FILE, help="Its key; else in the same file."),
@@ -294,7 +296,7 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         tls=_client_tls(given),
         upstream_tls=_upstream_tls(given),
         folder=given["confdir"] or Path.home() / ".kafkascope",
-        schemas=SchemaOptions(given["schema_folders"], given["assigned"]),
+        schemas=_schemas(given),
         metrics=metrics,
         metrics_hosts=given["metrics_hosts"],
         buffer_bytes=given["buffer"],
@@ -303,6 +305,16 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         grace_s=given["grace"] / 1e9,
         until_eof=given["until_eof"],
         arguments=tuple(each for each in sys.argv[2:] if each != "--open"),
+    )
+
+
+def _schemas(given: dict[str, Any]) -> SchemaOptions:
+    ca = given["registry_ca"]
+    return SchemaOptions(
+        given["schema_folders"],
+        given["assigned"],
+        given["registry"],
+        None if ca is None else str(ca),
     )
 
 

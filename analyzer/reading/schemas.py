@@ -83,8 +83,10 @@ def known_of(
     *,
     complete: Callable[[], Iterable[Schema]] | None = None,
     quiet: bool = False,
+    want: Callable[[SchemaKey], None] | None = None,
 ) -> KnownSchemas:
-    """Return the schemas that options give; `complete` gives those of a capture."""
+    """Return the schemas that options give; `complete` gives those of a capture. `want`: told, in
+    place of the registry, which ids are missing."""
     from kafkascope.analyzer.payloads.folder import assigned_of, read_folder
 
     given: list[Schema] = []
@@ -96,7 +98,13 @@ def known_of(
         assigned = dict(map(assigned_of, wanted.assigned))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--schema") from None
-    ask = None if wanted.registry is None else _registry(wanted, quiet=quiet)
+    if want is not None:
+        return KnownSchemas(given, assigned=assigned, complete=complete, registry=want)
+
+    def tell(problem: str) -> None:
+        _tell((problem,), quiet=quiet)
+
+    ask = None if wanted.registry is None else registry_of(wanted, tell)
 
     def registry(key: SchemaKey) -> Schema | None:
         found = [] if ask is None else ask(key)
@@ -110,12 +118,12 @@ def known_of(
     return known
 
 
-def _registry(wanted: SchemaOptions, *, quiet: bool) -> Callable[[SchemaKey], list[Schema]]:
-    """Return the function that asks the registry: for a schema, and all that it refers to."""
+def registry_of(
+    wanted: SchemaOptions, tell: Callable[[str], None]
+) -> Callable[[SchemaKey], list[Schema]]:
+    """Return the function that asks the registry: for a schema, and all that it refers to. `tell`:
+    told what goes wrong."""
     from kafkascope.analyzer.payloads.registry import Registry
-
-    def tell(problem: str) -> None:
-        _tell((problem,), quiet=quiet)
 
     try:
         return Registry(wanted.registry or "", ca_file=wanted.ca, tell=tell).with_references

@@ -90,7 +90,7 @@ class HeldFrames:
         frame = self.frame(number)
         if frame.decoded is None:
             return None
-        return shown(frame.decoded, self._proxy.payloads, _topic(frame))
+        return shown(frame.decoded, self._proxy.schemas.held, _topic(frame))
 
     def release(self, number: int) -> None:
         """Forward it unchanged."""
@@ -106,7 +106,7 @@ class HeldFrames:
         from kafkascope.proxy.relay.edits import edited
 
         frame = self.frame(number)
-        new = edited(frame, body, self._proxy.payloads, _topic(frame))
+        new = edited(frame, body, self._proxy.schemas.held, _topic(frame))
         self._decide(number, Replace(new))
 
     def release_all(self) -> int:

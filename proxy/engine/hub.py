@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.memory import Memory
     from kafkascope.proxy.relay.endpoints import Endpoints
     from kafkascope.proxy.relay.versions import Versions
+    from kafkascope.proxy.rules.decoded import DecodedRecords
     from kafkascope.proxy.rules.rules import Chain
 
 _log = logging.getLogger("kafkascope.proxy")
@@ -69,6 +70,8 @@ class Hub:
         """The memory that sockets are read into."""
         self.held: HeldFrames | None = None
         self.memory: Memory | None = None
+        self.records: DecodedRecords | None = None
+        """What decodes keys and values for rules."""
         self.with_secrets = False
         """Recordings keep secrets."""
         self.numbers = itertools.count(1)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.arena import Arena
 from kafkascope.proxy.engine.destinations import Destinations, parse_network
@@ -21,6 +22,7 @@ from kafkascope.proxy.engine.directory import Address, Listener, Nodes, open_soc
 from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.engine.memory import LIMIT, Memory
+from kafkascope.proxy.engine.schemas import ProxySchemas
 from kafkascope.proxy.engine.stream import DRAINING, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
 from kafkascope.proxy.relay.endpoints import Endpoints
@@ -28,7 +30,6 @@ from kafkascope.proxy.relay.versions import Versions
 from kafkascope.proxy.rules.rules import Chain
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.proxy.engine.handler import Handler
     from kafkascope.proxy.engine.route import Mode, Route
     from kafkascope.proxy.recording.recorder import Recorder
@@ -62,11 +63,13 @@ class KafkaProxy:
         folder: Path | None = None,
         buffer_bytes: int = LIMIT,
         allow_brokers: Iterable[str] = (),
+        schemas: SchemaOptions | None = None,
     ) -> None:
         """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with
         port 0 takes any free one. `folder` keeps the CA of generated certificates. `buffer_bytes`:
         what all connections together may keep. `allow_brokers`: networks in which brokers may be
-        though the upstream is of another kind (see `destinations`)."""
+        though the upstream is of another kind (see `destinations`). `schemas`: where those of keys
+        and values come from, besides the traffic."""
         parts = upstream.split(",") if isinstance(upstream, str) else upstream
         upstreams = [parse_address(part) for part in parts if part.strip()]
         if mode == "reverse" and not upstreams:
@@ -76,8 +79,8 @@ class KafkaProxy:
         self.hub = Hub()
         self.held = HeldFrames(self)
         self.hub.held = self.held
-        self.payloads: Payloads | None = None
-        """What decodes keys and values of frames that are held."""
+        self.schemas = ProxySchemas(self.hub, schemas or SchemaOptions())
+        self.hub.records = self.schemas.records
         self.rules = Chain(rules)
         """May change while traffic flows."""
         self.rules.attach(self.hub)
@@ -185,6 +188,7 @@ class KafkaProxy:
         self.memory.look()  # at nothing: it remembers nobody
         self._listeners.clear()
         self.nodes.close()
+        self.schemas.records.close()
         if self.recorder is not None:
             await asyncio.to_thread(self.recorder.stop)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from kafkascope.proxy.rules.verdicts import (
     Hold,
     Replace,
     Respond,
+    Soon,
     Throttle,
     Verdict,
 )
@@ -80,6 +81,10 @@ class RuleExecution:
         if isinstance(verdict, FINAL):
             self.conclude(direction, frame, verdict)
             return
+        if isinstance(verdict, Soon):
+            frame.rule = name
+            self._await(direction, frame, rules, verdict.verdict)
+            return
         self.taps.request(frame, frame.comment)
         go_on = partial(self.run, direction, frame, rules)
         if isinstance(verdict, Delay):
@@ -91,9 +96,18 @@ class RuleExecution:
         if isinstance(verdict, Hold):
             self._hold(direction, frame, direction.pause(go_on, forever=verdict.forever))
             return
+        self._await(direction, frame, rules, verdict)
+
+    def _await(
+        self,
+        direction: Direction,
+        frame: InterceptedFrame,
+        rules: Iterator[Rule],
+        what: Awaitable[Any],
+    ) -> None:
         stop = direction.pause(nothing)
         self._keep(stop, frame)
-        self.context.out.append(Ask(verdict, (direction.side, stop, frame, rules)))
+        self.context.out.append(Ask(what, (direction.side, stop, frame, rules)))
 
     def _ask(self, rule: Rule, frame: InterceptedFrame) -> Any:
         try:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.filter.bind import Bound, Every, Some, Test, Unless
+from kafkascope.analyzer.filter.bind import Bound, Every, Some, Test, Unless, fields_of
+from kafkascope.analyzer.filter.fields import DECODED
+from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.language import Filter, bind
 from kafkascope.analyzer.filter.saved import spelled
 from kafkascope.proxy.rules.witness import HEAD_FIELDS, CanHarm, refusal
@@ -26,7 +28,9 @@ class Matcher:
         """`FilterError` for a filter that is wrong; a blank one matches everything."""
         self.text = text
         self.bound = bind(spelled(text))
-        self._whole = Filter(self.bound)
+        self.decodes = bool(fields_of(self.bound) & DECODED)
+        """Whether it asks for keys and values that are decoded by schema: then `decided` tells."""
+        self._whole: Filter | None = None
         self._known: dict[tuple[object, ...], bool | None] = {}
 
     def refusal(self, side: int, can_harm: CanHarm | None = None) -> str | None:
@@ -48,7 +52,20 @@ class Matcher:
 
     def __call__(self, frame: InterceptedFrame) -> bool:
         """Whether a whole frame matches."""
-        return self._whole(frame.row, frame.exchange)
+        return self._filter(NOTHING)(frame.row, frame.exchange)
+
+    async def decided(self, frame: InterceptedFrame) -> bool:
+        """Whether a whole frame matches, with its keys and values decoded."""
+        records = frame.context.hub.records
+        if records is None:
+            return self(frame)
+        return await records.holds(self._filter, frame.row, frame.exchange)
+
+    def _filter(self, known: Known) -> Filter:
+        """Return the filter, made when frames come: only their proxy knows schemas."""
+        if self._whole is None:
+            self._whole = Filter(self.bound, known)
+        return self._whole
 
 
 def _settle(bound: Bound, frame: InterceptedFrame) -> bool | None:

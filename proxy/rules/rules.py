@@ -10,7 +10,7 @@ from kafkascope.proxy.rules.actions import BROKER, CLIENT
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
-    from kafkascope.proxy.rules.verdicts import Verdict
+    from kafkascope.proxy.rules.verdicts import Soon, Verdict
 
 Look = Literal["no", "head", "whole"]
 
@@ -25,7 +25,7 @@ class Rule(Protocol):
     def look(self, frame: InterceptedFrame) -> Look:
         """Look at the head alone: is the frame of interest, and does the rule need all of it?"""
 
-    def judge(self, frame: InterceptedFrame) -> Verdict | Awaitable[Verdict | None] | None:
+    def judge(self, frame: InterceptedFrame) -> Verdict | Soon | Awaitable[Verdict | None] | None:
         """Decide about a frame. None: let it pass. An awaitable stops only this direction of this
         connection."""
 

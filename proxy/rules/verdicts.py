@@ -6,6 +6,7 @@ of keeping what it sends.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -64,6 +65,14 @@ class Close:
 
     how: Literal["fin", "half", "reset"] = "fin"
     first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Soon:
+    """The verdict comes as soon as a thread has looked at the frame, which is recorded then, with
+    what is said about it."""
+
+    verdict: Awaitable[Verdict | None]
 
 
 Verdict: TypeAlias = Forward | Replace | Respond | Delay | Throttle | Hold | Drop | Close

@@ -15,7 +15,7 @@ from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.backends.exchange import scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, fields_of
-from kafkascope.analyzer.filter.fields import COLUMNS, DECODED, FIELDS, Teller, told_by
+from kafkascope.analyzer.filter.fields import COLUMNS, FIELDS, Teller, told_by
 from kafkascope.analyzer.filter.getters import removals
 from kafkascope.analyzer.filter.message import OFFSETS
 from kafkascope.analyzer.filter.paths import of_message
@@ -45,11 +45,9 @@ _NEVER: Final[dict[Teller, str]] = {
     "tls": "a proxy ends TLS itself, and rules see what is inside",
     "login": "a proxy keeps none of a connection",
     "decoding": "a frame that cannot be decoded passes as it is",
-    "schemas": "a proxy decodes no keys and values by schema",
 }
 NEVER: Final = {
     **{field.name: _NEVER[field.told_by] for field in FIELDS if field.told_by in _NEVER},
-    **dict.fromkeys(DECODED, _NEVER["schemas"]),
 }
 """Fields that no frame tells while it passes -> why."""
 
@@ -182,15 +180,16 @@ def _of_test(test: Test, key: int, version: int, side: int | None) -> Outcomes:
 def _tells(test: Test, key: int, version: int, side: int) -> bool:
     """Whether the bodies that are seen can have a value for a test."""
     name, path = test.field.name, test.path
-    if path:
+    if path and path[0] in ("request", "response", "body"):
         return any(_has(api, kind, path) for api, kind in _seen(key, side))
     if name in ALWAYS:
         return True
     if name in NAMED:
         paths = (("body", each) for each in NAMED[name])
         return any(_has(api, kind, each) for each in paths for api, kind in _seen(key, side))
+    facts = RECORDS if test.field.told_by == "schemas" else FACTS[name]
     return any(
-        FACTS[name] & attributes(layout_of(f"{api}{kind.capitalize()}", version))
+        facts & attributes(layout_of(f"{api}{kind.capitalize()}", version))
         for api, kind in _seen(key, side)
     )
 

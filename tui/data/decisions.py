@@ -80,7 +80,8 @@ class Decisions:
 
     def _decide(self, number: int) -> bool:
         decoding = self._decoding
-        known, decoding.lacked = decoding.changes, False
+        known = decoding.changes
+        decoding.begin()
         chosen = self._store.steady(lambda: self._chosen(number))
         if decoding.lacked and len(self._lacking) < MOST_LACKING:
             self._known = min(self._known, known) if self._lacking else known

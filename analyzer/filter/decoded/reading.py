@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
     from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.analyzer.payloads.model import SchemaKey
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Record
 
@@ -27,6 +28,7 @@ Found: TypeAlias = "tuple[Side, Decoded]"
 SIDES: Final[dict[str, Side]] = {"record.key": "key", "record.value": "value"}
 LACKING: Final = frozenset({"unknown-schema", "bad-schema"})
 """Reasons that another schema may do away with."""
+MOST_UNKNOWN: Final = 100
 KEPT: Final = 1 << 20
 """Bytes of keys and values of one exchange up to which it is decoded once for all tests of a
 filter."""
@@ -41,17 +43,29 @@ class Decoding:
         names: Callable[[], TopicNames],
         *,
         guard: AbstractContextManager[Any] | None = None,
+        limit: int | None = None,
     ) -> None:
         """Both are asked when a filter first needs them. `guard`: held while a key or value is
-        decoded, where others decode with the same `Payloads` in other threads."""
+        decoded, where others decode with the same `Payloads` in other threads. `limit`: bytes of
+        keys, values and headers of an exchange behind which its records are not decoded."""
         self._payloads = payloads
         self._names = names
         self._guard = guard or nullcontext()
         self._last: tuple[Exchange, int, list[Found]] | None = None
         self._fields = FieldNames()
+        self._limit = limit
         self.lacked = False
-        """Whether a schema was missing for a key or value since somebody reset it: with more
-        schemas a filter may come to another result."""
+        """Whether a schema was missing for a key or value since `begin`: with more schemas a filter
+        may come to another result."""
+        self.unknown: dict[SchemaKey, None] = {}
+        """The schemas that were missing, as far as keys and values name them; some of many."""
+        self.cut = False
+        """Whether records behind the limit were left out."""
+
+    def begin(self) -> None:
+        """Forget what was missing: another exchange follows."""
+        self.lacked = self.cut = False
+        self.unknown.clear()
 
     def values(self, exchange: Exchange | None, name: str, path: Path) -> Values:
         """Return the values of a field in all records of an exchange."""
@@ -100,9 +114,12 @@ class Decoding:
         size = 0
         for topic, record in _records(exchange, self._names()):
             size += _size(record)
+            if self._limit is not None and size > self._limit:
+                self.cut = True
+                break
             for found in self.of_record(topic, record):
-                error = found[1].error
-                self.lacked = self.lacked or (error is not None and error.reason in LACKING)
+                if found[1].error is not None:
+                    self._missed(found[1])
                 if kept is not None:
                     kept.append(found)
                 yield found
@@ -111,6 +128,13 @@ class Decoding:
         payloads = self._payloads()
         if kept is not None and payloads is not None:
             self._last = exchange, payloads.known.changes, kept
+
+    def _missed(self, decoded: Decoded) -> None:
+        assert decoded.error is not None
+        self.lacked = self.lacked or decoded.error.reason in LACKING
+        key = decoded.key if decoded.error.reason == "unknown-schema" else None
+        if key is not None and len(self.unknown) < MOST_UNKNOWN:
+            self.unknown[key] = None
 
     def learn(self) -> None:
         """Learn the fields of the schemas that are known by now, for `seen`; asks nobody for a

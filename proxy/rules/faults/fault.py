@@ -9,11 +9,11 @@ from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.matching import Matcher
 from kafkascope.proxy.rules.triggers import Trigger
+from kafkascope.proxy.rules.verdicts import Soon, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Look
-    from kafkascope.proxy.rules.verdicts import Verdict
 
 SIDES: Final = {"request": CLIENT, "response": BROKER}
 
@@ -104,11 +104,19 @@ class Fault:
         """Whether the fault never cares for frames with such a head: see `rules.Chain.quiet`."""
         return self.matcher.by_head(frame) is False
 
-    def judge(self, frame: InterceptedFrame) -> Verdict | None:
+    def judge(self, frame: InterceptedFrame) -> Verdict | Soon | None:
         """See `rules.Rule`."""
         settled = self.matcher.by_head(frame)
+        if settled is None and self.matcher.decodes:
+            return Soon(self._decided(frame))
         if settled is False or (settled is None and not self.matcher(frame)):
             return None
+        return self._act(frame)
+
+    async def _decided(self, frame: InterceptedFrame) -> Verdict | None:
+        return self._act(frame) if await self.matcher.decided(frame) else None
+
+    def _act(self, frame: InterceptedFrame) -> Verdict | None:
         if not self.trigger.fire():
             return None
         verdict = self.action.act(frame)

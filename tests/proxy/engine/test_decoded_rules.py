@@ -1,0 +1,262 @@
+"""Rules about keys and values that are decoded by schema, before real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.analyzer.reading.options import SchemaOptions
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import Batch, batches, open_batch
+from kafkascope.dissectors.registry import decode_request
+from kafkascope.proxy.engine.schemas import LateSchemas
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.rules.faults import FaultError, parse_fault
+from tests.analyzer.filter.decoded.orders import (
+    ORDER,
+    VALUE,
+    avro,
+    frames,
+    payloads,
+    schema_folder,
+    user,
+)
+from tests.proxy.kit import broker, connect, read_frame, until
+
+RULE = "api == Produce and record.value.count > 100"
+SMALL = VALUE | {"count": 5}
+
+
+class Client:
+    """Sends frames of Produce and reads the answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, frame: bytes) -> None:
+        self.writer.write(frame)
+
+    async def ask(self, frame: bytes) -> bytes:
+        self.send(frame)
+        return await read_frame(self.reader)
+
+
+def run(steps: Callable[[KafkaProxy, Client, list[bytes]], Any], **options: Any) -> None:
+    """`steps` with a proxy, a client, and what the broker got."""
+    got: list[bytes] = []
+
+    def answer(key: int, version: int, whole: bytes) -> bytes:
+        got.append(whole)
+        return frames()[1]
+
+    @asynccontextmanager
+    async def ready() -> AsyncIterator[tuple[KafkaProxy, Client]]:
+        async with broker(answer) as upstream, KafkaProxy(str(upstream), **options) as proxy:
+            reader, writer = await connect(proxy.bootstrap)
+            try:
+                yield proxy, Client(reader, writer)
+            finally:
+                writer.close()
+
+    async def main() -> None:
+        async with ready() as (proxy, client):
+            await steps(proxy, client, got)
+
+    asyncio.run(main())
+
+
+def order(value: dict[str, Any] = VALUE, **more: Any) -> bytes:
+    return frames((user('{"user-id": 1}'), avro(value)), **more)[0]
+
+
+@pytest.fixture
+def schemas(tmp_path: Path) -> SchemaOptions:
+    return SchemaOptions((str(schema_folder(tmp_path / "schemas")),))
+
+
+def test_what_matches_is_held_edited_and_goes_on_in_its_schema(schemas: SchemaOptions) -> None:
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        proxy.rules.add(parse_fault(f"{RULE} -> hold"))
+        plain = order(SMALL)
+        await client.ask(plain)
+        assert got == [plain]  # looked at, and passed as it came
+        client.send(order())
+        await until(lambda: len(proxy.held))
+        (held,) = proxy.held.list()
+        assert held["rule"] == f"{RULE} -> hold"
+        body = proxy.held.body(held["number"])
+        assert body is not None
+        records = body["topic_data"][0]["partition_data"][0]["records"]["batches"][0]["records"]
+        records[0]["value_decoded"]["count"] = 7
+        records[0]["value_decoded"]["items"] = []
+        proxy.held.edit(held["number"], body)
+        await read_frame(client.reader)
+        sent = decode_request(got[1][4:]).body["topic_data"][0]["partition_data"][0]["records"]
+        (batch,) = (each for each in batches(sent) if isinstance(each, Batch))
+        (record,) = open_batch(sent, batch).records
+        before = payloads().decode("t", "value", avro(), ())
+        after = payloads().decode("t", "value", record.value, ())
+        assert before is not None
+        assert after is not None
+        assert after.value == before.value | {"count": 7, "items": []}
+
+    run(steps, schemas=schemas)
+
+
+def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        first = parse_fault(f"{RULE} -> delay 10ms")
+        second = parse_fault("record.key.user-id == 1 -> error NOT_LEADER_OR_FOLLOWER nth 2")
+        proxy.rules.add(first)
+        proxy.rules.add(second)
+        answers = [await client.ask(order(value)) for value in (SMALL, VALUE, VALUE)]
+        assert first.trigger.fired == 2
+        assert (second.trigger.matched, second.trigger.fired) == (2, 1)
+        assert answers[0] == answers[2] != answers[1]
+        assert len(got) == 2
+
+    run(steps, schemas=schemas)
+
+
+def test_records_are_decoded_beside_the_event_loop(
+    schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Payloads.decode
+    slow, threads = threading.Event(), set()
+
+    def decode(self: Payloads, *given: Any) -> Any:
+        threads.add(threading.current_thread())
+        slow.wait(60)
+        return plain(self, *given)
+
+    monkeypatch.setattr(Payloads, "decode", decode)
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        proxy.rules.add(parse_fault(f"{RULE} -> hold"))
+        client.send(order(SMALL))
+        await until(lambda: threads)
+        # Another connection, whose frame no such rule looks at, does not wait.
+        reader, writer = await connect(proxy.bootstrap)
+        other = Client(reader, writer)
+        proxy.rules.clear()
+        await other.ask(order(SMALL, number=2))
+        assert len(got) == 1
+        slow.set()
+        await read_frame(client.reader)
+        writer.close()
+
+    run(steps, schemas=schemas)
+    assert threading.main_thread() not in threads
+
+
+def test_a_schema_that_nobody_knows_is_told_once() -> None:
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        fault = parse_fault(f"not ({RULE}) -> delay 1ms")
+        proxy.rules.add(fault)
+        for _ in range(3):
+            await client.ask(order())
+        said = [text for _, text in proxy.hub.notices if "schema" in text]
+        assert len(said) == len(set(said))
+        assert [text for text in said if "id 7" in text] == [
+            "no schema with id 7 is known: for rules about decoded keys and values its records "
+            "say nothing"
+        ]
+        assert fault.trigger.fired == 3
+
+    run(steps)
+
+
+def test_a_registry_is_asked_beside_the_traffic() -> None:
+    known = {key: each for each in payloads().known for key in each.keys}
+    answer = threading.Event()
+
+    def ask(key: SchemaKey) -> list[Schema]:
+        assert threading.current_thread() is not threading.main_thread()
+        answer.wait(60)
+        return [known[key]] if key in known else []
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        proxy.schemas.late = LateSchemas(ask)
+        fault = parse_fault(f"{RULE} -> delay 1ms")
+        proxy.rules.add(fault)
+        await client.ask(order())  # the registry hangs, the frame does not
+        assert fault.trigger.fired == 0
+        answer.set()
+        await until(lambda: proxy.schemas.late.changes)
+        await client.ask(order())
+        assert fault.trigger.fired == 1
+
+    run(steps)
+
+
+def test_schemas_that_pass_serve_what_follows() -> None:
+    said = {"subject": "t-value", "version": 1, "id": 7, "schema": orjson.dumps(ORDER).decode()}
+    key = b'{"keytype":"SCHEMA","subject":"t-value","version":1,"magic":1}'
+    registration = frames((key, orjson.dumps(said | {"deleted": False})), topic="_schemas")[0]
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        fault = parse_fault(f"{RULE} -> delay 1ms")
+        proxy.rules.add(fault)
+        await client.ask(order())
+        assert fault.trigger.fired == 0
+        assert proxy.schemas.held is None
+        await client.ask(registration)
+        await client.ask(order())
+        assert fault.trigger.fired == 1
+        assert proxy.schemas.held is not None
+
+    run(steps)
+
+
+def test_of_a_large_frame_the_first_records_count(
+    schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkascope.proxy.engine.schemas.MOST_BYTES", 1000)
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        fault = parse_fault(f"{RULE} -> delay 1ms")
+        proxy.rules.add(fault)
+        await client.ask(frames((None, avro()), *[(None, avro(SMALL))] * 50)[0])
+        assert fault.trigger.fired == 1
+        await client.ask(frames(*[(None, avro(SMALL))] * 50, (None, avro()))[0])
+        assert fault.trigger.fired == 1
+        said = [text for _, text in proxy.hub.notices if "look at the first ones" in text]
+        assert len(said) == 1
+
+    run(steps, schemas=schemas)
+
+
+def test_where_there_are_no_records_such_a_rule_is_refused() -> None:
+    with pytest.raises(FaultError, match="record"):
+        parse_fault("api == Heartbeat and record.value.count > 1 -> delay 1ms")
+    with pytest.raises(FaultError, match="can match no request"):
+        parse_fault("api == Fetch and schema.id == 7 -> delay 1ms on request")
+    assert parse_fault("api == Fetch and schema.id == 7 -> delay 1ms").side == 1
+
+
+def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> None:
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        proxy.rules.add(parse_fault(f"{RULE} -> hold"))
+        client.send(order())
+        await until(lambda: len(proxy.held))
+        (number,) = proxy.held
+        body = proxy.held.body(number)
+        assert body is not None
+        records = body["topic_data"][0]["partition_data"][0]["records"]["batches"][0]["records"]
+        records[0]["value_decoded"]["count"] = "many"
+        with pytest.raises(DissectError, match="does not fit its schema at count"):
+            proxy.held.edit(number, body)
+        proxy.held.release(number)
+        await read_frame(client.reader)
+        assert got == [order()]
+
+    run(steps, schemas=schemas)
