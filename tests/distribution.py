@@ -21,6 +21,7 @@ SHARES = {
     "test_proxy_faults": "clusters",
     "test_proxy_tls": "clusters",
     "test_clients": "brokers",
+    "test_edits": "brokers",
     "test_pytest_plugin": "brokers",
     "test_schemas": "brokers",
     "test_terminal": "brokers",
