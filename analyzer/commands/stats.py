@@ -100,9 +100,12 @@ def shown(
     lines: Callable[[Any], list[dict[str, Any]]],
     remarks: Callable[[], list[str]] = list,
     watcher: _LeftOut | None = None,
+    begin: Callable[[Reading], None] = lambda reading: None,
 ) -> int:
-    """Count, print the lines, say what there is to remark on them, and end as reading ended."""
+    """Count, print the lines, say what there is to remark on them, and end as reading ended.
+    `begin`: called before anything is read."""
     with Reading(options) as reading:
+        begin(reading)
         if watcher is not None and watcher.on and reading.stored is None:
             reading.capture.watch = watcher.saw
         count(reading, statistic, watch=hasattr(statistic, "saw") and not options.filter_text)
@@ -145,17 +148,42 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
 @stats.command()
 @input_options
 def topics(options: ReadOptions) -> int:
-    """Who writes to and reads from which topic, and how much."""
-    statistic = Topics()
-    return shown(options, statistic, "topics", Topics.COLUMNS, statistic.rows)
+    """Who writes to and reads from which topic, and how much.
+
+    With --schemas, --schema, --registry or --columns topic,schemas also which schemas the keys and
+    values of a topic name.
+    """
+    return _by_topic(options, "topics", Topics.COLUMNS, Topics.rows)
 
 
 @stats.command()
 @input_options
 def partitions(options: ReadOptions) -> int:
     """The same by partition, with its share of the topic and the offsets that went by."""
+    return _by_topic(options, "partitions", Topics.PARTITION_COLUMNS, Topics.partitions)
+
+
+def _by_topic(
+    options: ReadOptions,
+    name: str,
+    columns: tuple[Column, ...],
+    rows: Callable[[Topics, TopicNames | None], list[Line]],
+) -> int:
+    """Count topics; the schemas in them where the user says something of schemas."""
+    given = options.schemas
+    wanted = bool(given.folders or given.assigned or given.registry) or "schemas" in options.columns
     statistic = Topics()
-    return shown(options, statistic, "partitions", Topics.PARTITION_COLUMNS, statistic.partitions)
+    if wanted and not given.off:
+        columns = tuple(
+            each._replace(wide=each.wide and each.name != "schemas") for each in columns
+        )
+
+    def begin(reading: Reading) -> None:
+        statistic.payloads = reading.payloads if wanted else None
+
+    return shown(
+        options, statistic, name, columns, lambda names: rows(statistic, names), begin=begin
+    )
 
 
 @stats.command()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.payloads.model import Namespace, SchemaKey
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
     Measures,
@@ -29,6 +30,12 @@ from kafkascope.analyzer.statistics.model import (
 )
 from kafkascope.analyzer.statistics.moved import moved, replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.dissectors.embedded.internal import is_internal
+from kafkascope.dissectors.records.records import Batch, open_batch
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
 
 FETCHING: Final = frozenset({1, 78})
 MOVING: Final = FETCHING | {0}
@@ -50,6 +57,8 @@ class Flow(Measures):
     """(client id, host)"""
     readers: Names = whole(Names)
     codecs: Names = whole(Names)
+    schemas: Names = whole(Names)
+    """(key or value, kind of id, id), where somebody wants them"""
     least_offset: int | None = least()
     most_offset: int | None = most()
     first_ns: int | None = least()
@@ -75,6 +84,7 @@ class Topics(ByKey[Flow]):
         Column("codecs", "codecs", "list"),
         Column("writers", "writers", "list"),
         Column("readers", "readers", "list"),
+        Column("schemas", "schemas", "list", wide=True),
         Column("first", "first", "time", wide=True),
         Column("last", "last", "time", wide=True),
     )
@@ -87,7 +97,13 @@ class Topics(ByKey[Flow]):
         Column("most_offset", "to", "count"),
     )
 
+    VERSION = 2
+
     values: Keyed[Flow] = table(Flow)
+
+    payloads: Payloads | None = None
+    """Knows the schemas that keys and values name; without it these are not looked for, and no
+    batch is opened."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count the records of an exchange."""
@@ -111,6 +127,8 @@ class Topics(ByKey[Flow]):
             count = sum(each.counts)
             for batch in found:
                 flow.codecs.add(batch.codec_name)
+                if self.payloads is not None and not batch.control and not is_internal(each.topic):
+                    _name_schemas(flow, self.payloads, blob, batch)
             if each.way == "replica":
                 flow.replicated_bytes += len(blob)
             elif each.way == "fetch":
@@ -149,7 +167,7 @@ class Topics(ByKey[Flow]):
         found = self.grouped(("topic",), names)
         found.sort(key=_by_bytes)
         return [
-            {**key, "partitions": counts[key["topic"]], **_line(flow, titles)}
+            {**key, "partitions": counts[key["topic"]], **self._line(flow, titles)}
             for key, flow in found
         ]
 
@@ -166,7 +184,7 @@ class Topics(ByKey[Flow]):
             {
                 **key,
                 "share": share(_bytes(flow), _bytes(whole[key["topic"]])),
-                **_line(flow, titles),
+                **self._line(flow, titles),
                 "least_offset": flow.least_offset,
                 "most_offset": flow.most_offset,
             }
@@ -178,6 +196,32 @@ class Topics(ByKey[Flow]):
         if self.values.others is not None:
             flows.append(self.values.others)
         return labels({client for flow in flows for client in (*flow.writers, *flow.readers)})
+
+    def _line(self, flow: Flow, titles: dict[Any, str]) -> Line:
+        schemas = None
+        if self.payloads is not None:
+            schemas = [_schema_text(self.payloads, *each) for each in flow.schemas]
+        return {**_line(flow, titles), "schemas": schemas}
+
+
+def _name_schemas(flow: Flow, payloads: Payloads, blob: bytes, batch: Batch) -> None:
+    """Take note of the schemas that the records of a batch name."""
+    sides: tuple[Side, ...] = ("key", "value")
+    for record in open_batch(blob, batch).records:
+        for side, data in zip(sides, (record.key, record.value), strict=True):
+            named = payloads.named(side, data, record.headers)
+            if named is not None:
+                key, _ = named
+                flow.schemas.add((side, key.namespace, key.value))
+
+
+def _schema_text(payloads: Payloads, side: str, namespace: Namespace, value: int | str) -> str:
+    """Return what names a schema, with its first subject: value id 7 (orders-value)."""
+    key = SchemaKey(namespace, value)
+    found = payloads.known.find(key)
+    names = [name for schema in found for name, _ in schema.subjects]
+    more = names[0] if names else found[0].format if found else "unknown"
+    return f"{side} {key} ({more})"
 
 
 def _offsets(flow: Flow, first: int, last: int) -> None:

@@ -1,0 +1,70 @@
+"""Which schemas a topic carries, for those who ask."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.statistics.topics import Topics
+from kafkascope.tui.cli import main
+from tests.analyzer.filter.decoded.orders import avro, payloads, produced, user
+from tests.analyzer.schema_samples import SAMPLES, capture
+
+ROW: Any = type("Row", (), {"client_id": "c", "client_address": "h:1", "time_ns": 1})()
+
+
+def counted(with_: Payloads | None) -> list[str] | None:
+    statistic = Topics()
+    statistic.payloads = with_
+    statistic.add(ROW, produced((user("{}"), avro()), (None, user("{}", 9)), (b"k", b"text")))
+    again = Topics()
+    again.payloads = with_
+    (line,) = again.load(json.loads(json.dumps(statistic.dump()))).rows()
+    found: list[str] | None = line["schemas"]
+    return found
+
+
+def test_a_topic_names_its_schemas() -> None:
+    assert counted(payloads()) == [
+        "key id 8 (t-key)",
+        "value id 7 (t-value)",
+        "value id 9 (unknown)",
+    ]
+    assert counted(Payloads(KnownSchemas())) == [
+        "key id 8 (unknown)",
+        "value id 7 (unknown)",
+        "value id 9 (unknown)",
+    ]
+
+
+def test_without_schemas_no_batch_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("kafkascope.analyzer.statistics.topics.open_batch")
+    assert counted(None) is None
+
+
+ORDERS = ["key id 1 (orders-key)", "value id 2 (orders-value)", "value id 3 (orders-value)"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ([], None),
+        (["--no-schemas", "--columns", "topic,schemas"], None),
+        (["--columns", "topic,schemas"], ORDERS),
+        (["--schemas", str(SAMPLES / "schemas" / "avro-registry")], ORDERS),
+    ],
+)
+@pytest.mark.parametrize("table", ["topics", "partitions"])
+def test_the_command_tells_them_where_it_is_asked(
+    table: str, words: list[str], wanted: list[str] | None
+) -> None:
+    ran = CliRunner().invoke(
+        main, ["stats", table, str(capture("avro-registry")), *words, "--json"]
+    )
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert next(each["schemas"] for each in lines if each["topic"] == "orders") == wanted
