@@ -128,7 +128,11 @@ def batch(
         parts.append(varint(len(body)) + body)
         truth.records += 1
         truth.value_bytes += len(value)
-    data = b"".join(parts)
+    return sealed(codec, base, count, b"".join(parts), now)
+
+
+def sealed(codec: int, base: int, count: int, data: bytes, now: int) -> bytes:
+    """A batch of magic 2 around its records."""
     if codec == 1:
         packer = zlib.compressobj(1, zlib.DEFLATED, 31)
         data = packer.compress(data) + packer.flush()
