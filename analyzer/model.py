@@ -7,12 +7,14 @@ Values only: nothing here reads, decides or formats. Time is integer nanoseconds
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
     from kafkascope.dissectors.registry import Decoded, RequestHeader
@@ -87,16 +89,43 @@ class Note(NamedTuple):
     side: Side | None = None
 
 
-# Not frozen, though nobody changes them: a frozen one takes three times as long to make, and there
-# are millions.
-@dataclass(slots=True, unsafe_hash=True)
+Later: TypeAlias = "partial[tuple[Decoded | None, tuple[Undecoded, ...]]]"
+"""What decodes a message when somebody asks for its body; by then it is known that it can."""
+
+
 class Request:
     """A frame of the client with its header and, when it could be decoded, its body."""
 
-    frame: Frame
-    header: RequestHeader | None
-    """None for raw SASL tokens and opaque bytes."""
-    decoded: Decoded | None
+    __slots__ = ("_decoded", "frame", "header")
+
+    def __init__(
+        self, frame: Frame, header: RequestHeader | None, decoded: Decoded | Later | None
+    ) -> None:
+        self.frame = frame
+        self.header = header
+        """None for raw SASL tokens and opaque bytes."""
+        self._decoded = decoded
+
+    @property
+    def decoded(self) -> Decoded | None:
+        """The decoded message."""
+        found = self._decoded
+        if isinstance(found, partial):
+            self._decoded = found = found()[0]
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Request and (self.frame, self.header, self.decoded) == (
+            other.frame,
+            other.header,
+            other.decoded,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.frame, self.header))
+
+    def __repr__(self) -> str:
+        return f"Request({self.frame!r}, {self.header!r}, {self.decoded!r})"
 
     @property
     def body(self) -> dict[str, Any] | None:
@@ -104,14 +133,39 @@ class Request:
         return None if self.decoded is None else self.decoded.body
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Response:
     """A frame of the broker with, when it could be decoded, its body."""
 
-    frame: Frame
-    correlation_id: int | None
-    """None for raw SASL tokens and opaque bytes."""
-    decoded: Decoded | None
+    __slots__ = ("_decoded", "correlation_id", "frame")
+
+    def __init__(
+        self, frame: Frame, correlation_id: int | None, decoded: Decoded | Later | None
+    ) -> None:
+        self.frame = frame
+        self.correlation_id = correlation_id
+        """None for raw SASL tokens and opaque bytes."""
+        self._decoded = decoded
+
+    @property
+    def decoded(self) -> Decoded | None:
+        """The decoded message."""
+        found = self._decoded
+        if isinstance(found, partial):
+            self._decoded = found = found()[0]
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Response and (self.frame, self.correlation_id, self.decoded) == (
+            other.frame,
+            other.correlation_id,
+            other.decoded,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.frame, self.correlation_id))
+
+    def __repr__(self) -> str:
+        return f"Response({self.frame!r}, {self.correlation_id!r}, {self.decoded!r})"
 
     @property
     def body(self) -> dict[str, Any] | None:
@@ -119,6 +173,8 @@ class Response:
         return None if self.decoded is None else self.decoded.body
 
 
+# Not frozen, though nobody changes it: a frozen one takes three times as long to make, and there
+# are millions.
 @dataclass(slots=True, unsafe_hash=True)
 class Exchange:
     """A request with its response, or with the reason there is none. Never changes once told."""
@@ -159,6 +215,8 @@ class Exchange:
     """The part of the latency that the client asked for (`analyzer.waits`)."""
     tls: TlsSummary | None = None
     """What it came out of, or could not be read in; None for what was sent in plain."""
+    facts: BodyFacts | None = field(default=None, compare=False, repr=False)
+    """What its bodies say, where that was read without all of them; None: see the bodies."""
 
     @property
     def request_body(self) -> dict[str, Any] | None:

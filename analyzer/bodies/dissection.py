@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from kafkascope.analyzer.model import Frame, Side, Undecoded
-from kafkascope.dissectors.codec.reader import REFUSALS, Reader, reader
+from kafkascope.dissectors.codec.reader import REFUSALS, Body, Reader, reader
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout, StructWire
 from kafkascope.dissectors.registry import (
@@ -117,10 +117,11 @@ def _acks_reader(version: int) -> Reader | None:
     return reader(Layout(whole.message, version, wire))
 
 
-def acks_of(payload: bytes, header: RequestHeader, decoded: Decoded | None) -> int | None:
-    """Return the acks of a Produce request; None when they cannot be read."""
-    if decoded is not None:
-        acks: int = decoded.body["acks"]
+def acks_of(payload: bytes, header: RequestHeader, known: Body | None) -> int | None:
+    """Return the acks of a Produce request, of which the body may be known; None when they cannot
+    be read."""
+    if known is not None:
+        acks: int = known["acks"]
         return acks
     read = _acks_reader(header.api_version)
     if read is None:

@@ -106,6 +106,14 @@ def attributes(layout: Layout) -> frozenset[str]:
 
 
 @cache
+def read_by(layout: Layout) -> frozenset[int]:
+    """Return the slots that the collector of a layout reads, as `reader` wants them."""
+    collecting = _Collecting(layout)
+    collecting.source()
+    return frozenset(collecting.used)
+
+
+@cache
 def teaches(layout: Layout) -> bool:
     """Return whether a body may hold pairs of topic id and name."""
     return _pairs(layout.body)
@@ -170,6 +178,8 @@ class _Collecting(Lines):
         self.layout = layout
         self.response = layout.message.kind == "response"
         self.useful = False
+        self.used: set[int] = set()
+        """What `id` gives for the slots whose values are read."""
 
     def source(self) -> str | None:
         self.add("def collect(body, facts):")
@@ -181,6 +191,7 @@ class _Collecting(Lines):
 
     def coordinator(self) -> None:
         """Emit code for the keys of FindCoordinator: groups or transactional ids (KIP-699)."""
+        self.used.update(map(id, self.layout.body.slots))
         names = [slot.name for slot in self.layout.body.slots]
         kind = "body['key_type']" if "key_type" in names else "0"
         keys = "body['coordinator_keys']" if "coordinator_keys" in names else "(body['key'],)"
@@ -208,6 +219,7 @@ class _Collecting(Lines):
         """Emit code for a plain field, and keep its variable for errors in inner structs."""
         name, wire, entity = slot.name, slot.wire, slot.field.entity
         got = f"{value}[{name!r}]"
+        before = len(self.lines)
         if isinstance(wire, ArrayWire):
             self.plain_array(slot, got, scope)
         elif isinstance(wire, StructWire):
@@ -234,6 +246,8 @@ class _Collecting(Lines):
         elif name == "member_id":
             variable = self.variable(got)
             self.guarded(variable, "members", variable)
+        if len(self.lines) > before:
+            self.used.add(id(slot))
 
     def number(self, name: str, got: str, scope: _Scope) -> None:
         if name in PARTITION_NAMES or (name == "index" and scope.in_topic):
@@ -272,7 +286,9 @@ class _Collecting(Lines):
             return
         self.useful = True
         text = slot.name.removesuffix("code") + "message"
-        message = f"{value}[{text!r}]" if any(s.name == text for s in slots) else "None"
+        messages = [each for each in slots if each.name == text]
+        self.used.update(map(id, (slot, *messages)))
+        message = f"{value}[{text!r}]" if messages else "None"
         self.add(f"if {value}[{slot.name!r}]:")
         self.add(
             f"    facts.errors.append(({value}[{slot.name!r}], {top}, {scope.topic}, "
@@ -285,12 +301,15 @@ class _Collecting(Lines):
         got = f"{value}[{slot.name!r}]"
         if isinstance(wire, ArrayWire) and isinstance(wire.element, StructWire):
             each = self.fresh("s")
-            self.block(f"for {each} in {got} or ():", wire.element, each, scope)
+            if self.block(f"for {each} in {got} or ():", wire.element, each, scope):
+                self.used.add(id(slot))
         elif isinstance(wire, StructWire):
             each = self.fresh("s")
             mark = len(self.lines)
             self.add(f"{each} = {got}")
-            if not self.block(f"if {each} is not None:", wire, each, scope):
+            if self.block(f"if {each} is not None:", wire, each, scope):
+                self.used.add(id(slot))
+            else:
                 del self.lines[mark:]
 
     def block(self, head: str, wire: StructWire, value: str, scope: _Scope) -> bool:

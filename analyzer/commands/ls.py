@@ -10,7 +10,6 @@ import click
 from kafkascope.analyzer.commands.atrest import kafka_files, list_files
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
@@ -90,8 +89,10 @@ def ls(options: ReadOptions, connects: bool) -> int:
         if fields is not None:
             fields.print(pairs, output)
         elif options.form in ("json", "jsonl") and not options.columns:
+            from kafkascope.analyzer.exchanges.row_json import json_of_row
+
             for row, _ in pairs:
-                output.element(_object(row))
+                output.element(json_of_row(row) if row.number else _connect(row))
             output.end()
         elif options.form == "table":
             _print_table(pairs, columns, times, output, reading)
@@ -174,9 +175,8 @@ def _ordered(
         yield pair
 
 
-def _object(row: Row) -> dict[str, Any]:
-    if row.number:
-        return rows.to_json(row)
+def _connect(row: Row) -> dict[str, Any]:
+    """Return the object of a connect without a connection."""
     from kafkascope.analyzer.reading.connects import to_json
 
     return to_json(row)

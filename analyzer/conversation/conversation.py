@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Self
 
-from kafkascope.analyzer.bodies import facts, fetch_sessions, nodes
+from kafkascope.analyzer.bodies import facts as body_facts
+from kafkascope.analyzer.bodies import fetch_sessions, nodes
 from kafkascope.analyzer.bodies.dissection import (
     PRODUCE,
     acks_of,
@@ -22,12 +23,15 @@ from kafkascope.analyzer.bodies.dissection import (
     dissect_response,
     header_of_cut,
 )
+from kafkascope.analyzer.bodies.facts import BodyFacts
+from kafkascope.analyzer.bodies.short import Plan, plan_of, short_body
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.detect import HEADER_MISSING, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
 from kafkascope.analyzer.conversation.pending import (
     MAX_TOKENS,
     SASL_TOKEN,
+    SMALL,
     InFlight,
     Pending,
     loaded,
@@ -39,6 +43,7 @@ from kafkascope.analyzer.conversation.tampering import notes_of
 from kafkascope.analyzer.model import (
     Exchange,
     Frame,
+    Later,
     Note,
     Request,
     Response,
@@ -54,6 +59,7 @@ from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, read_re
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.model import Endpoint
+    from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
 
 MAX_EARLY: Final = 256
@@ -69,6 +75,8 @@ ENDINGS: Final = {
 NO_ACKS: Final = "none came, and whether one was asked for (acks) is not in the capture"
 IN_A_GAP: Final = "its answer fell into a gap of the capture"
 
+NO_TAGS: Final = b"\0"
+
 _INT = struct.Struct(">i")
 
 
@@ -83,7 +91,13 @@ KNOWN: Final = frozenset(
 @cache
 def _teaches(layout: Layout) -> bool:
     """Return whether a body may hold what the context learns; those of most requests do not."""
-    return facts.teaches(layout) or nodes.teaches(layout)
+    return body_facts.teaches(layout) or nodes.teaches(layout)
+
+
+@cache
+def _plan(key: int, version: int) -> Plan | None:
+    """Return how short bodies are read; None for those that this connection's state learns from."""
+    return None if key in STATEFUL else plan_of(key, version)
 
 
 class Conversation(Resumable):
@@ -340,12 +354,7 @@ class Conversation(Resumable):
         if whole and self._sense.client_id is None and header.client_id:
             self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
         if self._context.bodies or header.api_key in self._context.stateful:
-            decoded, pending.undecoded = dissect_request(frame, header)
-            if decoded is not None:
-                pending.decoded = decoded
-                self._learn(decoded)
-                if header.api_key in fetch_sessions.KEYS:
-                    pending.session = self._fetching.request(header.api_key, decoded.body)
+            self._read(pending, header, frame)
         elif frame.cut:
             pending.undecoded = cut_of(frame, "request")
         self.phases.saw_request(header, pending.decoded)
@@ -355,7 +364,7 @@ class Conversation(Resumable):
             return
         acks = None
         if header.api_key == PRODUCE:
-            acks = acks_of(frame.payload, header, pending.decoded)
+            acks = acks_of(frame.payload, header, pending.body)
             pending.blind = acks is None and bool(frame.cut)
         if acks == 0:
             self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
@@ -364,6 +373,25 @@ class Conversation(Resumable):
             if dropped:
                 self._give_up(dropped)
             self._context.waiting += pending.held
+
+    def _read(self, pending: Pending, header: RequestHeader, frame: Frame) -> None:
+        """Read the body of a request."""
+        payload = frame.payload
+        if not frame.cut and len(payload) <= SMALL and not header.tagged_fields:
+            plan = _plan(header.api_key, header.api_version)
+            if plan is not None:
+                pending.body = short_body(plan.request, payload, header.end)
+                if pending.body is not None:
+                    pending.plan = plan
+        if pending.plan is None:
+            decoded, pending.undecoded = dissect_request(frame, header)
+            if decoded is None:
+                return
+            pending.decoded, pending.body = decoded, decoded.body
+            self._learn(decoded)
+        if header.api_key in fetch_sessions.KEYS:
+            assert pending.body is not None
+            pending.session = self._fetching.request(header.api_key, pending.body)
 
     def _opaque(self, frame: Frame) -> None:
         """Take in a frame of the client that is no request."""
@@ -483,7 +511,7 @@ class Conversation(Resumable):
 
     def _learn(self, decoded: Decoded) -> None:
         if _teaches(decoded.layout):
-            facts.learn(decoded.layout, decoded.body, self._context.names)
+            body_facts.learn(decoded.layout, decoded.body, self._context.names)
             nodes.learn(decoded.layout, decoded.body, self._context.nodes)
 
     def _notes(self, *sides: tuple[Side, Decoded | None]) -> tuple[Note, ...]:
@@ -499,33 +527,52 @@ class Conversation(Resumable):
         return tuple(notes)
 
     def _tell(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
-        header, asked = pending.header, pending.decoded
+        header, frame, asked = pending.header, pending.frame, pending.body
+        request = None if frame is None else Request(frame, header, pending.decoded)
         response: Response | None = None
+        facts: BodyFacts | None = None
         decoded: Decoded | None = None
         undecoded = pending.undecoded
         wait_ns = 0
+        plan = pending.plan
+        collect = None
+        if plan is not None:
+            assert header is not None
+            assert frame is not None
+            assert asked is not None
+            collect = plan.collect_response
+            request = Request(frame, header, partial(dissect_request, frame, header))
+            facts = BodyFacts()
+            if plan.collect_request is not None:
+                plan.collect_request(asked, facts)
         if answer is not None:
-            decoded, more = self._read_answer(pending, answer)
-            undecoded += more
-            if header is not None and pending.frame is not None:
+            later: Later | None = None
+            told = None
+            if plan is not None and header is not None and not answer.cut:
+                told = self._short_answer(plan, header.api_key, asked, answer)
+                if told is not None:
+                    later = partial(dissect_response, answer, header)
+            if told is None:
+                decoded, more = self._read_answer(pending, answer)
+                undecoded += more
+                told = None if decoded is None else decoded.body
+            if header is not None and frame is not None:
                 wait_ns = self._waits.response(
-                    header.api_key,
-                    pending.frame,
-                    None if asked is None else asked.body,
-                    answer,
-                    None if decoded is None else decoded.body,
-                    pending.session,
+                    header.api_key, frame, asked, answer, told, pending.session
                 )
-            response = Response(answer, None if header is None else header.correlation_id, decoded)
-        request = None if pending.frame is None else Request(pending.frame, header, asked)
+            if facts is not None and collect is not None and told is not None:
+                collect(told, facts)
+            correlation_id = None if header is None else header.correlation_id
+            response = Response(answer, correlation_id, later or decoded)
         notes = pending.notes
-        if self._skipped or (asked and asked.note) or (decoded and decoded.note):
-            notes += self._notes(("request", asked), ("response", decoded))
+        first = pending.decoded
+        if self._skipped or (first and first.note) or (decoded and decoded.note):
+            notes += self._notes(("request", first), ("response", decoded))
         client, broker = self._ends
         remarks = self._context.remarks
         if remarks is not None and remarks.files:
             correlation_id = None if header is None else header.correlation_id
-            notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
+            notes += notes_of(remarks, frame, answer, client, correlation_id)
         phases, tls = self.phases, self.connection.tls
         # By position: this is done for every exchange.
         self._out.append(
@@ -553,8 +600,19 @@ class Conversation(Resumable):
                 self._ended_ns if state == "lost" and reason == self._ended else None,
                 wait_ns,
                 None if tls is None else tls.summary,
+                facts,
             )
         )
+
+    def _short_answer(self, plan: Plan, key: int, asked: Body | None, answer: Frame) -> Body | None:
+        """Return the short body of a response; None when it goes the general way."""
+        payload, at = answer.payload, plan.response_at
+        if at > 4 and payload[4:5] != NO_TAGS:
+            return None
+        body = short_body(plan.response, payload, at)
+        if body is not None and asked is not None and key in fetch_sessions.KEYS:
+            self._fetching.response(key, asked, body)
+        return body
 
     def _read_answer(
         self, pending: Pending, answer: Frame
@@ -568,8 +626,8 @@ class Conversation(Resumable):
             self._learn(decoded)
             if header.api_key in STATEFUL:
                 self.phases.saw_response(header.api_key, decoded)
-            elif header.api_key in fetch_sessions.KEYS and pending.decoded is not None:
-                self._fetching.response(header.api_key, pending.decoded.body, decoded.body)
+            elif header.api_key in fetch_sessions.KEYS and pending.body is not None:
+                self._fetching.response(header.api_key, pending.body, decoded.body)
         return decoded, undecoded
 
     def _orphan(self, frame: Frame) -> None:

@@ -11,7 +11,9 @@ from kafkascope.dissectors.codec.weights import memory_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
+    from kafkascope.analyzer.bodies.short import Plan
     from kafkascope.analyzer.model import Frame, Note, Undecoded
+    from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 MAX_IN_FLIGHT: Final = 100_000
@@ -54,7 +56,7 @@ class Pending(Resumable):
         "software",
         "undecoded",
     )
-    __slots__ = (*STATE, "decoded")
+    __slots__ = (*STATE, "body", "decoded", "plan")
 
     def __init__(self, number: int, header: RequestHeader | None, api: str) -> None:
         self.number = number
@@ -67,6 +69,11 @@ class Pending(Resumable):
         self.frame: Frame | None = None
         """None while the request's last bytes are missing, though its answer was seen."""
         self.decoded: Decoded | None = None
+        """None for one that cannot be decoded, and where the body is short."""
+        self.body: Body | None = None
+        """Its body, or the short one where there is a plan."""
+        self.plan: Plan | None = None
+        """How its short body was read."""
         self.undecoded: tuple[Undecoded, ...] = ()
         self.answer: Frame | None = None
         """An answer that came before the whole request was seen."""
@@ -78,13 +85,14 @@ class Pending(Resumable):
 
     def dump(self) -> Dump:
         """Return the state; the body is decoded anew from the frame."""
-        return {**super().dump(), "decoded": self.decoded is not None}
+        return {**super().dump(), "decoded": self.body is not None}
 
     def load(self, state: Dump) -> Self:
         """Take over what `dump` gave."""
         super().load(state)
         if state["decoded"] and self.frame is not None and self.header is not None:
             self.decoded = dissect_request(self.frame, self.header)[0]
+            self.body = None if self.decoded is None else self.decoded.body
         return self
 
 
@@ -98,11 +106,11 @@ def held_by(pending: Pending) -> int:
     if pending.frame is None:
         return 0
     size = len(pending.frame.payload)
-    if pending.decoded is None:
+    if pending.body is None:
         return size
     if size <= SMALL:
         return size * SMALL_TIMES
-    return size + memory_of(pending.decoded.body)
+    return size + memory_of(pending.body)
 
 
 class InFlight(Resumable):

@@ -75,6 +75,8 @@ class RowColumn(NamedTuple):
     expression."""
     table: str | None = ""
     """Name in tables; empty for the column's own name, None when tables lack it."""
+    own: bool = False
+    """Whether most rows have a value of their own; that of others repeats from row to row."""
 
 
 class Named(NamedTuple):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.layout import Layout
 
 NO_ID: Final = -(2**40)
 NO_ACKS: Final = -(2**20)
@@ -127,6 +128,7 @@ class Row:
             "rank by first byte: time, file, offset; from 1",
             Asked("number", "number == 1206", doc="number of the exchange, from 1"),
             "head",
+            own=True,
         ),
     ]
     id: Annotated[
@@ -136,6 +138,7 @@ class Row:
             "hash of the file's fingerprint and the place of the first byte",
             json={"exchange_id": "{}"},
             table="exchange_id",
+            own=True,
         ),
     ]
     time_ns: Annotated[
@@ -146,6 +149,7 @@ class Row:
             Asked("time", "time >= 12:03:00", ("frame.time",), doc="first byte of the request"),
             "head",
             json={"time": "iso_ns({})"},
+            own=True,
         ),
     ]
     connection: Annotated[
@@ -231,6 +235,7 @@ class Row:
             Asked("correlation_id", "correlation_id == 4711"),
             "head",
             NO_ID,
+            own=True,
         ),
     ]
     request_bytes: Annotated[
@@ -240,6 +245,7 @@ class Row:
             "on the wire, size field included",
             Asked("request.bytes", "request.bytes > 1MiB", doc="size of the request on the wire"),
             "head",
+            own=True,
         ),
     ]
     response_bytes: Annotated[
@@ -249,6 +255,7 @@ class Row:
             "the same",
             Asked("response.bytes", "response.bytes > 1MB", doc="size of the response on the wire"),
             "head",
+            own=True,
         ),
     ]
     latency_ns: Annotated[
@@ -259,11 +266,12 @@ class Row:
             Asked("latency", "latency > 500ms"),
             "head",
             json={"latency_ms": "None if {} is None else {} / MS", "latency_ns": "{}"},
+            own=True,
         ),
     ]
     server_ns: Annotated[
         int | None,
-        RowColumn(DURATION, "last byte of the request to first byte of the response"),
+        RowColumn(DURATION, "last byte of the request to first byte of the response", own=True),
     ]
     wait_ns: Annotated[
         int,
@@ -273,6 +281,7 @@ class Row:
             Asked("wait", "latency > 1s and not wait", truth=True),
             "body",
             json={"wait_ms": "{} / MS if {} % MS else {} // MS"},
+            own=True,
         ),
     ]
     throttle_ms: Annotated[
@@ -421,6 +430,7 @@ class Row:
             "records in all batches of both sides; null where the API carries none",
             Asked("records", "records > 1000", doc="number of records in it", truth=True),
             "body",
+            own=True,
         ),
     ]
     batches: Annotated[
@@ -430,11 +440,14 @@ class Row:
             "number of record batches in it",
             Asked("batches", "batches > 10", truth=True),
             "body",
+            own=True,
         ),
     ]
     offset: Annotated[
         int | None,
-        RowColumn(INT, "base offset that the broker gave to the first partition of a Produce"),
+        RowColumn(
+            INT, "base offset that the broker gave to the first partition of a Produce", own=True
+        ),
     ]
     frames: Annotated[
         tuple[int, ...],
@@ -448,6 +461,7 @@ class Row:
                 doc="packets that carry its first byte of request and response",
                 cost="i",
             ),
+            own=True,
         ),
     ]
     undecoded: Annotated[
@@ -492,26 +506,22 @@ _address = lru_cache(4096)(str)
 
 def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
     """Return the row of an exchange, with the topic names known so far."""
-    facts = BodyFacts()
     request, response = exchange.request, exchange.response
-    asking = answering = asked = answer = latency = server = None
+    asking = answering = latency = server = None
     frames: tuple[int, ...] = ()
     if request is not None:
-        asking, asked = request.frame, request.decoded
+        asking = request.frame
         frames = (asking.parts[0].packet,)
     if response is not None:
-        answering, answer = response.frame, response.decoded
+        answering = response.frame
         frames = (*frames, answering.parts[0].packet)
         if asking is not None:
             latency = answering.last_ns - asking.first_ns
             server = answering.first_ns - asking.last_ns
-    layout = None
-    for decoded in (asked, answer):
-        if decoded is not None:
-            layout = layout or decoded.layout
-            collect = collector(decoded.layout)
-            if collect is not None:
-                collect(decoded.body, facts)
+    key, version = exchange.api_key, exchange.api_version
+    facts, layout = exchange.facts, None
+    if facts is None:
+        facts, layout = _collected(exchange)
     contents = contents_of(facts.blobs)
     ids = facts.topic_ids
     topics = tuple(facts.topics)
@@ -522,7 +532,6 @@ def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
         # A response need not repeat the group of its request.
         group = next(iter(facts.groups)) if len(facts.groups) == 1 else None
         errors = tuple([_error(each, names, group) for each in facts.errors])
-    key, version = exchange.api_key, exchange.api_version
     first = asking or answering
     session = exchange.fetch_session
     # By position, in the order of the fields: this runs for every exchange.
@@ -572,6 +581,19 @@ def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
     )
 
 
+def _collected(exchange: "Exchange") -> tuple[BodyFacts, "Layout | None"]:
+    """Return what the bodies say, and the layout of the first one that is there."""
+    facts, layout = BodyFacts(), None
+    for side in (exchange.request, exchange.response):
+        decoded = None if side is None else side.decoded
+        if decoded is not None:
+            layout = layout or decoded.layout
+            collect = collector(decoded.layout)
+            if collect is not None:
+                collect(decoded.body, facts)
+    return facts, layout
+
+
 def _both(told: dict[int, None], found: tuple[int, ...]) -> tuple[int, ...]:
     """Return the values from fields, then those from batches, without duplicates."""
     return tuple(dict.fromkeys((*told, *found))) if told else found
@@ -590,6 +612,7 @@ def _implied(
     return tuple(topic for topic in found if topic not in listed)
 
 
+@lru_cache(4096)
 def is_flexible(key: int | None, version: int | None) -> bool:
     """Return whether the version of an API has compact types and tags."""
     return key in APIS and version is not None and version in APIS[key].flexible
@@ -675,7 +698,7 @@ def _json_writer() -> Callable[[Row], dict[str, Any]]:
     body = "\n        ".join(('"schema": "exchange/1",', *pairs))
     source = f"def to_json(row):\n    return {{\n        {body}\n    }}\n"
     made: Callable[[Row], dict[str, Any]] = compile_function(
-        "to_json", source, _JSON_NAMES, "exchange/1"
+        "to_json", source, JSON_NAMES, "exchange/1"
     )
     return made
 
@@ -699,7 +722,7 @@ def _note_json(note: Note) -> dict[str, Any]:
     return out | ({"side": note.side} if note.side else {})
 
 
-_JSON_NAMES: Final = {
+JSON_NAMES: Final = {
     "MS": MS,
     "iso_ns": iso_ns,
     **{each.__name__: each for each in (_error_json, _undecoded_json, _note_json)},

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from kafkascope.analyzer.exchanges.full import full_line, line_of
+from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
-from kafkascope.analyzer.exchanges.rows import Row, to_json
+from kafkascope.analyzer.exchanges.row_json import json_of_row
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
@@ -45,7 +46,7 @@ class JsonLinesExport:
         if self._full:
             line = full_line(row, exchange, self._names, self.problems, self._payloads)
         else:
-            line = line_of(to_json(row))
+            line = json_of_row(row) + b"\n"
         self._at += self._out.write(json_safe(line))
 
     def _narrowed(self, lines: bytes) -> bytes:

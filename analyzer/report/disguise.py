@@ -105,6 +105,7 @@ class Disguise:
             response=self._response(exchange.response),
             fetch_session=self._session(exchange.fetch_session),
             tls=self._summary(exchange.tls),
+            facts=None,
         )
 
     def _summary(self, tls: TlsSummary | None) -> TlsSummary | None:
@@ -154,21 +155,13 @@ class Disguise:
         if header is not None:
             client_id = self._name(header.client_id, "clientId")
             header = header._replace(client_id=client_id, tagged_fields=[])
-        return replace(
-            request,
-            frame=_without_bytes(request.frame),
-            header=header,
-            decoded=self._decoded(request.decoded),
-        )
+        return Request(_without_bytes(request.frame), header, self._decoded(request.decoded))
 
     def _response(self, response: Response | None) -> Response | None:
         if response is None:
             return None
-        return replace(
-            response,
-            frame=_without_bytes(response.frame),
-            decoded=self._decoded(response.decoded),
-        )
+        frame = _without_bytes(response.frame)
+        return Response(frame, response.correlation_id, self._decoded(response.decoded))
 
     def _decoded(self, decoded: Decoded | None) -> Decoded | None:
         if decoded is None:

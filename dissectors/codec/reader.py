@@ -5,6 +5,9 @@ generated code checks every length and count against the bytes that are left, bu
 explain: on anything wrong it raises one of `REFUSALS`, and the caller parses the same bytes with
 the reference Struct to learn where and why. Good frames never pay for that. Only `TooLarge` is the
 last word: to parse such a body again would take long.
+
+A reader of some fields only makes bodies without the others, over which it goes with the same
+checks.
 """
 
 from __future__ import annotations
@@ -48,8 +51,9 @@ REFUSALS = (Refusal, struct.error, IndexError, DissectError)
 
 
 @cache
-def reader(layout: Layout) -> Reader:
-    """Return the reader of a layout, generated once."""
+def reader(layout: Layout, wanted: frozenset[int] | None = None) -> Reader:
+    """Return the reader of a layout, generated once. `wanted`: what `id` gives for the slots that
+    bodies are to have; None for all of them."""
     names: dict[str, Any] = {
         "Uuid": Uuid,
         "Refusal": Refusal,
@@ -58,24 +62,33 @@ def reader(layout: Layout) -> Reader:
         "uvarint": read_uvarint,
         "unpack_from": struct.unpack_from,
     }
-    source = reader_source(layout, names)
+    source = reader_source(layout, names, wanted)
     origin = f"reader of {layout.message.name} {layout.version} {layout.message.releases}".strip()
+    if wanted is not None:
+        origin = f"short {origin}"
     function: Reader = compile_function("read", source, names, origin)
     return function
 
 
-def reader_source(layout: Layout, names: dict[str, Any] | None = None) -> str:
+def reader_source(
+    layout: Layout, names: dict[str, Any] | None = None, wanted: frozenset[int] | None = None
+) -> str:
     """Return the source of a reader; adds the struct objects that it refers to to `names`."""
-    writer = _ReaderSource({} if names is None else names)
+    writer = _ReaderSource({} if names is None else names, wanted)
     return writer.function(layout.body)
 
 
 class _ReaderSource(Lines):
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, Any], wanted: frozenset[int] | None) -> None:
         super().__init__()
         self.names = names
+        self.wanted = wanted
         self.run: list[tuple[str, str]] = []
-        """Fixed-size values not read yet: (struct letter, variable)."""
+        """Fixed-size values not read yet: (struct code, variable); no variable for padding."""
+
+    def keeps(self, slot: Slot) -> bool:
+        """Return whether bodies get a slot."""
+        return self.wanted is None or id(slot) in self.wanted
 
     def function(self, body: StructWire) -> str:
         self.add("def read(data, at):")
@@ -92,30 +105,42 @@ class _ReaderSource(Lines):
         form = ">" + "".join(code for code, _ in self.run)
         name = "read_" + form[1:].replace("?", "o")
         packer = struct.Struct(form)
-        self.names[name] = packer.unpack_from
-        targets = ", ".join(variable for _, variable in self.run)
-        self.add(f"{targets}{',' if len(self.run) == 1 else ''} = {name}(data, at)")
+        variables = [variable for _, variable in self.run if variable]
+        if variables:
+            self.names[name] = packer.unpack_from
+            self.add(f"{', '.join(variables)}{',' * (len(variables) == 1)} = {name}(data, at)")
         self.add(f"at += {packer.size}")
+        if not variables:
+            self.add("if at > size:", "    raise Refusal")
         self.run = []
 
     def struct(self, wire: StructWire) -> str:
         """Emit a struct that is not null; return the expression of its value."""
-        items = [f"{slot.name!r}: {self.value(slot.wire)}" for slot in wire.slots]
+        items = []
+        for slot in wire.slots:
+            if self.keeps(slot):
+                items.append(f"{slot.name!r}: {self.value(slot.wire)}")
+            else:
+                self.skip(slot.wire)
         if not wire.flexible:
             self.flush()
             return "{" + ", ".join(items) + "}"
         self.flush()
         count = self.fresh("n")
         self.add(f"{count} = data[at]", "at += 1")
-        extra = self.fresh("extra")
-        variables = {slot.name: self.fresh("t") for slot in wire.tags}
+        extra = self.fresh("extra") if self.wanted is None else ""
+        variables = {slot.name: self.fresh("t") for slot in wire.tags if self.keeps(slot)}
         for slot in wire.tags:
-            self.add(f"{variables[slot.name]} = {_literal(slot.default)}")
-        result = self.fresh("s")
+            if slot.name in variables:
+                self.add(f"{variables[slot.name]} = {_literal(slot.default)}")
         items += [f"{name!r}: {variable}" for name, variable in variables.items()]
         self.add(f"if {count}:")
         self.depth += 1
         self.section(wire, count, extra, variables)
+        if not extra:
+            self.depth -= 1
+            return "{" + ", ".join(items) + "}"
+        result = self.fresh("s")
         self.add(f"{result} = {{{', '.join(items)}}}")
         self.add(f"if {extra}:", f"    {result}['_tagged_fields'] = {extra}")
         self.depth -= 1
@@ -123,7 +148,8 @@ class _ReaderSource(Lines):
         return result
 
     def section(self, wire: StructWire, count: str, extra: str, known: dict[str, str]) -> None:
-        """Emit the loop over a tagged section that is not empty."""
+        """Emit the loop over a tagged section that is not empty. `extra`: variable for unknown
+        tags, empty where nobody wants them."""
         tag, last, length, stop = (self.fresh(p) for p in ("tag", "last", "size", "stop"))
         self.add(f"if {count} > 127:", f"    {count}, at = uvarint(data, at - 1)")
         # A tagged field takes two bytes at least.
@@ -131,7 +157,9 @@ class _ReaderSource(Lines):
         self.add(
             f"room -= {count} * {UNKNOWN_TAG_WEIGHT}", "if room < 0:", "    raise too_large(at)"
         )
-        self.add(f"{extra} = []", f"{last} = -1", f"for _ in range({count}):")
+        if extra:
+            self.add(f"{extra} = []")
+        self.add(f"{last} = -1", f"for _ in range({count}):")
         self.depth += 1
         self.add(f"{tag}, at = uvarint(data, at)", f"{length}, at = uvarint(data, at)")
         self.add(f"{stop} = at + {length}")
@@ -140,26 +168,34 @@ class _ReaderSource(Lines):
         for slot in wire.tags:
             self.add(f"{word} {tag} == {slot.tag}:")
             self.depth += 1
-            self.tagged(slot, known[slot.name])
+            self.tagged(slot, known.get(slot.name))
             self.add(f"if at != {stop}:", "    raise Refusal")
             self.depth -= 1
             word = "elif"
-        unknown = f"{extra}.append({{'tag': {tag}, 'data': data[at:{stop}]}})"
         if wire.tags:
-            self.add("else:", f"    {unknown}", f"    at = {stop}")
-        else:
-            self.add(unknown, f"at = {stop}")
-        self.depth -= 1
-
-    def tagged(self, slot: Slot, target: str) -> None:
-        """Emit the value of a tagged field into `target`."""
-        if isinstance(slot.wire, StructWire) and slot.wire.nullable:
-            self.add("marker, at = uvarint(data, at)", "if marker == 0:", f"    {target} = None")
-            self.add("elif marker == 1:")
+            self.add("else:")
             self.depth += 1
-            self.add(f"{target} = {self.struct(slot.wire)}")
+        if extra:
+            self.add(f"{extra}.append({{'tag': {tag}, 'data': data[at:{stop}]}})")
+        self.add(f"at = {stop}")
+        self.depth -= 2 if wire.tags else 1
+
+    def tagged(self, slot: Slot, target: str | None) -> None:
+        """Emit the value of a tagged field into `target`; without one, what goes over it."""
+        if isinstance(slot.wire, StructWire) and slot.wire.nullable:
+            self.add("marker, at = uvarint(data, at)", "if marker == 0:")
+            self.add(f"    {target} = None" if target else "    pass", "elif marker == 1:")
+            self.depth += 1
+            if target:
+                self.add(f"{target} = {self.struct(slot.wire)}")
+            else:
+                self.skip_struct(slot.wire)
             self.depth -= 1
             self.add("else:", "    raise Refusal")
+            return
+        if not target:
+            self.skip(slot.wire)
+            self.flush()
             return
         value = self.value(slot.wire)
         self.flush()
@@ -257,6 +293,81 @@ class _ReaderSource(Lines):
         self.depth -= 1
         self.null_or_refuse(value, f"{marker} == -1", nullable=True)
         return value
+
+    # --- what nobody wants
+
+    def skip(self, wire: Wire) -> None:
+        """Emit what goes over a value: the checks of `value`, without the value."""
+        match wire:
+            case NumberWire():
+                self.run.append((f"{wire.size}x", ""))
+            case BoolWire():
+                self.run.append(("x", ""))
+            case UuidWire():
+                self.run.append(("16x", ""))
+            case StringWire():
+                self.skip_blob(wire, "h")
+            case BytesWire():
+                self.skip_blob(wire, "i")
+            case ArrayWire():
+                self.skip_array(wire)
+            case StructWire():
+                if wire.nullable:
+                    marker = self.fresh("n")
+                    self.run.append(("b", marker))
+                    self.flush()
+                    self.add(f"if {marker} == 1:")
+                    self.depth += 1
+                    self.skip_struct(wire)
+                    self.depth -= 1
+                    self.add(f"elif {marker} != -1:", "    raise Refusal")
+                else:
+                    self.skip_struct(wire)
+            case _:
+                assert_never(wire)
+
+    def skip_blob(self, wire: StringWire | BytesWire, code: str) -> None:
+        length = self.length(wire.compact, code)
+        if wire.compact:
+            self.add(f"{length} -= 1")
+        self.add(f"if {length} >= 0:", f"    at += {length}")
+        self.add("    if at > size:", "        raise Refusal")
+        self.refuse_null(length, wire.nullable)
+
+    def refuse_null(self, length: str, nullable: bool) -> None:
+        """Emit the other branch after `if it is there`."""
+        self.add(f"elif {length} != -1:" if nullable else "else:", "    raise Refusal")
+
+    def skip_array(self, wire: ArrayWire) -> None:
+        count, smallest = self.length(wire.compact, "i"), max(1, minimum_size(wire.element))
+        if wire.compact:
+            self.add(f"{count} -= 1")
+        self.add(f"if {count} >= 0:")
+        self.depth += 1
+        self.add(f"if {count} * {smallest} > size - at:", "    raise Refusal")
+        self.add(f"room -= {count} * {8 + weight(wire.element)}", "if room < 0:")
+        self.add("    raise too_large(at)")
+        if isinstance(wire.element, NumberWire | BoolWire | UuidWire):
+            self.add(f"at += {count} * {smallest}")
+        else:
+            self.add(f"for _ in range({count}):")
+            self.depth += 1
+            self.skip(wire.element)
+            self.flush()
+            self.depth -= 1
+        self.depth -= 1
+        self.refuse_null(count, wire.nullable)
+
+    def skip_struct(self, wire: StructWire) -> None:
+        for slot in wire.slots:
+            self.skip(slot.wire)
+        self.flush()
+        if wire.flexible:
+            count = self.fresh("n")
+            self.add(f"{count} = data[at]", "at += 1", f"if {count}:")
+            self.depth += 1
+            self.section(wire, count, "", {})
+            self.depth -= 1
 
 
 def _literal(value: Any) -> str:
