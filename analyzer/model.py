@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
+    from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 State = Literal[
@@ -89,29 +90,34 @@ class Note(NamedTuple):
     side: Side | None = None
 
 
-Later: TypeAlias = "partial[tuple[Decoded | None, tuple[Undecoded, ...]]]"
-"""What decodes a message when somebody asks for its body; by then it is known that it can."""
+Later: TypeAlias = "partial[Decoded]"
+"""What decodes a message when somebody asks for it; by then it is known that it can be decoded."""
 
 
 class Request:
     """A frame of the client with its header and, when it could be decoded, its body."""
 
-    __slots__ = ("_decoded", "frame", "header")
+    __slots__ = ("_body", "_decoded", "frame", "header")
 
     def __init__(
-        self, frame: Frame, header: RequestHeader | None, decoded: Decoded | Later | None
+        self,
+        frame: Frame,
+        header: RequestHeader | None,
+        decoded: Decoded | Later | None,
+        body: Body | None = None,
     ) -> None:
         self.frame = frame
         self.header = header
         """None for raw SASL tokens and opaque bytes."""
         self._decoded = decoded
+        self._body = body
 
     @property
     def decoded(self) -> Decoded | None:
         """The decoded message."""
         found = self._decoded
         if isinstance(found, partial):
-            self._decoded = found = found()[0]
+            self._decoded = found = found()
         return found
 
     def __eq__(self, other: object) -> bool:
@@ -128,30 +134,37 @@ class Request:
         return f"Request({self.frame!r}, {self.header!r}, {self.decoded!r})"
 
     @property
-    def body(self) -> dict[str, Any] | None:
+    def body(self) -> Body | None:
         """The decoded body."""
+        if self._body is not None:
+            return self._body
         return None if self.decoded is None else self.decoded.body
 
 
 class Response:
     """A frame of the broker with, when it could be decoded, its body."""
 
-    __slots__ = ("_decoded", "correlation_id", "frame")
+    __slots__ = ("_body", "_decoded", "correlation_id", "frame")
 
     def __init__(
-        self, frame: Frame, correlation_id: int | None, decoded: Decoded | Later | None
+        self,
+        frame: Frame,
+        correlation_id: int | None,
+        decoded: Decoded | Later | None,
+        body: Body | None = None,
     ) -> None:
         self.frame = frame
         self.correlation_id = correlation_id
         """None for raw SASL tokens and opaque bytes."""
         self._decoded = decoded
+        self._body = body
 
     @property
     def decoded(self) -> Decoded | None:
         """The decoded message."""
         found = self._decoded
         if isinstance(found, partial):
-            self._decoded = found = found()[0]
+            self._decoded = found = found()
         return found
 
     def __eq__(self, other: object) -> bool:
@@ -168,8 +181,10 @@ class Response:
         return f"Response({self.frame!r}, {self.correlation_id!r}, {self.decoded!r})"
 
     @property
-    def body(self) -> dict[str, Any] | None:
+    def body(self) -> Body | None:
         """The decoded body."""
+        if self._body is not None:
+            return self._body
         return None if self.decoded is None else self.decoded.body
 
 

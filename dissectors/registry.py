@@ -337,9 +337,11 @@ _decoded = partial(tuple.__new__, Decoded)
 """Makes a `Decoded` of a tuple without a Python frame."""
 
 
-def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded:
+def decode_request(
+    payload: bytes, head: RequestHeader | None = None, body: Body | None = None
+) -> Decoded:
     """Decode the payload of a request, header and body; `DissectError` when that fails. `head` is
-    the header, where it was read before."""
+    the header, `body` the body, to the end of the payload, where they were read before."""
     head = read_request_header(payload) if head is None else head
     version = head.api_version
     plan = _request_plan(head.api_key, version)
@@ -348,12 +350,21 @@ def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded
         header, body_at = read_layout(plan.header_layout, payload)
     else:
         header, body_at = _header_body(head, plan.kind), head.end
-    return _body_by(plan, payload, version, header, body_at)
+    return _body_by(plan, payload, version, header, body_at, body)
 
 
-def _body_by(plan: _Plan, payload: bytes, version: int, header: Body, body_at: int) -> Decoded:
+def _body_by(
+    plan: _Plan,
+    payload: bytes,
+    version: int,
+    header: Body,
+    body_at: int,
+    body: Body | None,
+) -> Decoded:
     name, header_layout, layout, note = plan.message, plan.header_layout, plan.layout, plan.note
-    if plan.varies:
+    if body is not None:
+        end = len(payload)
+    elif plan.varies:
         body, end, layout = read_best(name, version, payload, body_at)
         note = _note(layout)
     else:
@@ -376,9 +387,9 @@ def _header_body(head: RequestHeader, kind: int) -> Body:
     return header
 
 
-def decode_response(payload: bytes, key: int, version: int) -> Decoded:
+def decode_response(payload: bytes, key: int, version: int, body: Body | None = None) -> Decoded:
     """Decode the payload of a response to a request of that key and version; `DissectError` when
-    that fails.
+    that fails. `body`: to the end of the payload, where it was read before.
 
     A broker that lacks the version of an ApiVersions request answers in version 0 with error 35
     (KIP-511).
@@ -393,7 +404,7 @@ def decode_response(payload: bytes, key: int, version: int) -> Decoded:
     if key == API_VERSIONS and version > 0 and _is_fallback(payload, body_at):
         version = 0
         plan = _response_plan(key, 0)
-    return _body_by(plan, payload, version, header, body_at)
+    return _body_by(plan, payload, version, header, body_at, body)
 
 
 def _is_fallback(payload: bytes, at: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import Note
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.batches import only_batch
 from kafkascope.dissectors.records.records import Batch, batches, crc_ok, open_batch
 
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
@@ -76,6 +77,11 @@ def walk_of(blob: bytes) -> Walk:
     known = _walks.get(id(blob))
     if known is not None and known.blob is blob:
         return known
+    only = only_batch(blob)
+    if only is not None:
+        walk = _walk((blob, [only], [max(0, only.record_count or 0)], None))
+        _walks.keep(walk)
+        return walk
     found: list[Batch] = []
     error: DissectError | None = None
     try:

@@ -36,7 +36,7 @@ INNER: Final = frozenset({"max_bytes"})
 
 
 class Plan(NamedTuple):
-    """How both sides of a version are read."""
+    """How both sides of a version are read; to a plan for whole bodies these are no shorter."""
 
     request: Reader
     response: Reader
@@ -47,8 +47,9 @@ class Plan(NamedTuple):
 
 
 @cache
-def plan_of(key: int, version: int) -> Plan | None:
-    """Return the plan of a version; None when it goes the general way."""
+def plan_of(key: int, version: int, *, whole: bool) -> Plan | None:
+    """Return the plan of a version; None when it goes the general way. `whole`: bodies have all
+    their fields, as somebody will ask for them."""
     api = APIS.get(key)
     if api is None or version not in api.versions or key in (KEYS | WAITING) - {FETCH}:
         return None
@@ -59,8 +60,8 @@ def plan_of(key: int, version: int) -> Plan | None:
     if any(facts.teaches(each) or nodes.teaches(each) for each in (asked, answer)):
         return None
     return Plan(
-        _reader(key, asked),
-        _reader(key, answer),
+        reader(asked) if whole else _reader(key, asked),
+        reader(answer) if whole else _reader(key, answer),
         4 + response_header_version(key, version),
         facts.collector(asked),
         facts.collector(answer),

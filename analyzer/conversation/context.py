@@ -38,6 +38,9 @@ class Context:
         """Ports that the user says are Kafka's."""
         self.bodies = bodies
         """Whether bodies are decoded at once; without, only headers and what the state needs."""
+        self.whole = True
+        """Whether bodies are read with all their fields, as whoever gets the exchanges will ask for
+        them; else with what rows need, and again when somebody asks."""
         self.stateful = STATEFUL
         """Keys of the APIs whose bodies the state needs."""
         self.brokers: set[Endpoint] = set()

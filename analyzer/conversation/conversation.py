@@ -43,7 +43,6 @@ from kafkascope.analyzer.conversation.tampering import notes_of
 from kafkascope.analyzer.model import (
     Exchange,
     Frame,
-    Later,
     Note,
     Request,
     Response,
@@ -54,12 +53,18 @@ from kafkascope.analyzer.model import (
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
+from kafkascope.dissectors.registry import (
+    APIS,
+    Decoded,
+    RequestHeader,
+    decode_request,
+    decode_response,
+    read_request_header,
+)
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.model import Endpoint
-    from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
 
 MAX_EARLY: Final = 256
@@ -95,9 +100,14 @@ def _teaches(layout: Layout) -> bool:
 
 
 @cache
-def _plan(key: int, version: int) -> Plan | None:
-    """Return how short bodies are read; None for those that this connection's state learns from."""
-    return None if key in STATEFUL else plan_of(key, version)
+def _plan(key: int, version: int, whole: bool) -> Plan | None:
+    """Return how bodies are read that this connection's state does not learn from; else None."""
+    return None if key in STATEFUL else plan_of(key, version, whole=whole)
+
+
+_request_later = partial(partial, decode_request)
+"""Returns what decodes a request when somebody asks for it; `_response_later` a response."""
+_response_later = partial(partial, decode_response)
 
 
 class Conversation(Resumable):
@@ -378,7 +388,7 @@ class Conversation(Resumable):
         """Read the body of a request."""
         payload = frame.payload
         if not frame.cut and len(payload) <= SMALL and not header.tagged_fields:
-            plan = _plan(header.api_key, header.api_version)
+            plan = _plan(header.api_key, header.api_version, self._context.whole)
             if plan is not None:
                 pending.body = short_body(plan.request, payload, header.end)
                 if pending.body is not None:
@@ -487,7 +497,9 @@ class Conversation(Resumable):
             self._known = True
             self._context.brokers.add(self._ends[1])
         self._acknowledged = self._acknowledged or pending.blind
-        self._tell(pending, "answered", frame)
+        plan = pending.plan
+        if plan is None or not self._usual(pending, plan, frame):
+            self._tell(pending, "answered", frame)
 
     # --- raw SASL tokens
 
@@ -527,52 +539,38 @@ class Conversation(Resumable):
         return tuple(notes)
 
     def _tell(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
-        header, frame, asked = pending.header, pending.frame, pending.body
-        request = None if frame is None else Request(frame, header, pending.decoded)
+        header, asked = pending.header, pending.decoded
         response: Response | None = None
-        facts: BodyFacts | None = None
         decoded: Decoded | None = None
         undecoded = pending.undecoded
         wait_ns = 0
-        plan = pending.plan
-        collect = None
-        if plan is not None:
-            assert header is not None
-            assert frame is not None
-            assert asked is not None
-            collect = plan.collect_response
-            request = Request(frame, header, partial(dissect_request, frame, header))
-            facts = BodyFacts()
-            if plan.collect_request is not None:
-                plan.collect_request(asked, facts)
         if answer is not None:
-            later: Later | None = None
-            told = None
-            if plan is not None and header is not None and not answer.cut:
-                told = self._short_answer(plan, header.api_key, asked, answer)
-                if told is not None:
-                    later = partial(dissect_response, answer, header)
-            if told is None:
-                decoded, more = self._read_answer(pending, answer)
-                undecoded += more
-                told = None if decoded is None else decoded.body
-            if header is not None and frame is not None:
+            decoded, more = self._read_answer(pending, answer)
+            undecoded += more
+            if header is not None and pending.frame is not None:
                 wait_ns = self._waits.response(
-                    header.api_key, frame, asked, answer, told, pending.session
+                    header.api_key,
+                    pending.frame,
+                    pending.body,
+                    answer,
+                    None if decoded is None else decoded.body,
+                    pending.session,
                 )
-            if facts is not None and collect is not None and told is not None:
-                collect(told, facts)
-            correlation_id = None if header is None else header.correlation_id
-            response = Response(answer, correlation_id, later or decoded)
+            response = Response(answer, None if header is None else header.correlation_id, decoded)
+        request = None
+        if pending.frame is not None:
+            read = None
+            if pending.plan is not None and header is not None:
+                read = _request_later(pending.frame.payload, header, None)
+            request = Request(pending.frame, header, asked or read)
         notes = pending.notes
-        first = pending.decoded
-        if self._skipped or (first and first.note) or (decoded and decoded.note):
-            notes += self._notes(("request", first), ("response", decoded))
+        if self._skipped or (asked and asked.note) or (decoded and decoded.note):
+            notes += self._notes(("request", asked), ("response", decoded))
         client, broker = self._ends
         remarks = self._context.remarks
         if remarks is not None and remarks.files:
             correlation_id = None if header is None else header.correlation_id
-            notes += notes_of(remarks, frame, answer, client, correlation_id)
+            notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
         phases, tls = self.phases, self.connection.tls
         # By position: this is done for every exchange.
         self._out.append(
@@ -600,19 +598,73 @@ class Conversation(Resumable):
                 self._ended_ns if state == "lost" and reason == self._ended else None,
                 wait_ns,
                 None if tls is None else tls.summary,
-                facts,
             )
         )
 
-    def _short_answer(self, plan: Plan, key: int, asked: Body | None, answer: Frame) -> Body | None:
-        """Return the short body of a response; None when it goes the general way."""
-        payload, at = answer.payload, plan.response_at
-        if at > 4 and payload[4:5] != NO_TAGS:
-            return None
-        body = short_body(plan.response, payload, at)
-        if body is not None and asked is not None and key in fetch_sessions.KEYS:
-            self._fetching.response(key, asked, body)
-        return body
+    def _usual(self, pending: Pending, plan: Plan, answer: Frame) -> bool:
+        """Tell a request with its answer where nothing is odd about them, as most are; return
+        whether it was so. The same as `_tell`, in a straight line."""
+        header, frame, asked = pending.header, pending.frame, pending.body
+        context, payload, at = self._context, answer.payload, plan.response_at
+        remarks = context.remarks
+        if (
+            header is None
+            or frame is None
+            or asked is None
+            or answer.cut
+            or self._skipped
+            or pending.notes
+            or (remarks is not None and remarks.files)
+            or (at > 4 and payload[4:5] != NO_TAGS)
+        ):
+            return False
+        told = short_body(plan.response, payload, at)
+        if told is None:
+            return False
+        key, version, correlation_id, client_id, _, _ = header
+        if key == fetch_sessions.FETCH:
+            self._fetching.response(key, asked, told)
+        wait_ns = self._waits.response(key, frame, asked, answer, told, pending.session)
+        facts = BodyFacts()
+        if plan.collect_request is not None:
+            plan.collect_request(asked, facts)
+        if plan.collect_response is not None:
+            plan.collect_response(told, facts)
+        if not context.whole:
+            asked = told = None
+        client, broker = self._ends
+        phases, tls = self.phases, self.connection.tls
+        self._out.append(
+            Exchange(
+                pending.number,
+                pending.id,
+                "answered",
+                self.connection,
+                client,
+                broker,
+                key,
+                pending.api,
+                version,
+                correlation_id,
+                client_id,
+                Request(frame, header, _request_later(frame.payload, header, asked), asked),
+                Response(
+                    answer, correlation_id, _response_later(payload, key, version, told), told
+                ),
+                pending.software,
+                phases.user if tls is None else phases.user_within(tls),
+                phases.mechanism,
+                "",
+                (),
+                (),
+                pending.session,
+                None,
+                wait_ns,
+                None if tls is None else tls.summary,
+                facts,
+            )
+        )
+        return True
 
     def _read_answer(
         self, pending: Pending, answer: Frame

@@ -22,6 +22,9 @@ def learn_from_log(exchange: Exchange, names: TopicNames) -> None:
     """Learn the topics that a fetched piece of the metadata log creates."""
     if exchange.api_key != FETCH or exchange.response is None:
         return
+    facts = exchange.facts
+    if facts is not None and NAME not in facts.topics and ID not in facts.topic_ids:
+        return
     body = exchange.response.body
     if body is None:
         return

@@ -64,6 +64,8 @@ def count(
         reading.capture.watch = _all(saws, through)
     if through is None:
         reading.capture.named = named
+    asking = [each for each in (*statistics, *others) if not getattr(each, "ROWS_SUFFICE", False)]
+    reading.rows_suffice = reading.rows_suffice or not (asking or through)
     adds = [each.add for each in statistics]
     for row, exchange in reading.rows():
         if through is not None:

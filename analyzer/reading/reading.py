@@ -168,6 +168,7 @@ class Reading:
                 yield pair
             return
         names = self.capture.context.names
+        self.capture.context.whole = not self.rows_suffice
         for exchange in self.capture.exchanges():
             if not self.exchanges_read:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)

@@ -76,6 +76,8 @@ class Accumulator(Compound):
     NAME: ClassVar[str]
     VERSION: ClassVar[int] = 1
     COLUMNS: ClassVar[tuple[Column, ...]]
+    ROWS_SUFFICE: ClassVar[bool] = False
+    """Whether it counts rows alone: the bodies of messages need not be read for it."""
 
     @property
     def limit(self) -> int:

@@ -132,6 +132,19 @@ def batches(data: bytes) -> Iterator[Batch | Partial]:
         at += _START + length
 
 
+def only_batch(data: bytes) -> Batch | None:
+    """Return the batch that a records field is, when it is one of magic 2 and no more: by far most
+    are. None else, also for damaged ones."""
+    size = len(data)
+    if size < HEADER_SIZE or data[_MAGIC_AT] != 2:
+        return None
+    fields = _V2.unpack_from(data)
+    base, length = fields[:2]
+    if _START + length != size:
+        return None
+    return _batch((0, size, 2, base, base + fields[6], fields[2], *fields[4:6], *fields[7:]))
+
+
 def _batch_v2(data: bytes, at: int, base: int, length: int) -> Batch:
     fields = _V2.unpack_from(data, at)
     _, _, epoch, _, crc, attributes, delta = fields[:7]
