@@ -98,6 +98,13 @@ class _ReaderSource(Lines):
         self.add(f"return {value}, at")
         return self.text()
 
+    def kept(self, wire: Wire, default: Any) -> Any:
+        """Return what bodies get of a default."""
+        if not isinstance(wire, StructWire) or not isinstance(default, dict):
+            return default
+        slots = filter(self.keeps, (*wire.slots, *wire.tags))
+        return {slot.name: self.kept(slot.wire, default[slot.name]) for slot in slots}
+
     def flush(self) -> None:
         """Read the pending run with one call."""
         if not self.run:
@@ -132,7 +139,7 @@ class _ReaderSource(Lines):
         variables = {slot.name: self.fresh("t") for slot in wire.tags if self.keeps(slot)}
         for slot in wire.tags:
             if slot.name in variables:
-                self.add(f"{variables[slot.name]} = {_literal(slot.default)}")
+                self.add(f"{variables[slot.name]} = {_literal(self.kept(slot.wire, slot.default))}")
         items += [f"{name!r}: {variable}" for name, variable in variables.items()]
         self.add(f"if {count}:")
         self.depth += 1
