@@ -38,6 +38,7 @@ INNER: Final = frozenset({"max_bytes"})
 class Plan(NamedTuple):
     """How both sides of a version are read; to a plan for whole bodies these are no shorter."""
 
+    api: str
     request: Reader
     response: Reader
     response_at: int
@@ -60,6 +61,7 @@ def plan_of(key: int, version: int, *, whole: bool) -> Plan | None:
     if any(facts.teaches(each) or nodes.teaches(each) for each in (asked, answer)):
         return None
     return Plan(
+        api.name,
         reader(asked) if whole else _reader(key, asked),
         reader(answer) if whole else _reader(key, answer),
         4 + response_header_version(key, version),

@@ -77,6 +77,7 @@ ENDINGS: Final = {
     "idle": "the connection was silent for too long",
 }
 
+ACKS_0: Final = "acks=0: no answer is sent"
 NO_ACKS: Final = "none came, and whether one was asked for (acks) is not in the capture"
 IN_A_GAP: Final = "its answer fell into a gap of the capture"
 
@@ -320,7 +321,50 @@ class Conversation(Resumable):
         self._reserved = None
         return number
 
+    def _usual_request(self, frame: Frame) -> bool:
+        """Take in a request where nothing is odd about it nor before it, as most are; return
+        whether it was so. The same as `_request`, in a straight line."""
+        payload, context = frame.payload, self._context
+        if (
+            not frame.offset
+            or frame.cut
+            or len(payload) > SMALL
+            or not context.bodies
+            or self._half is not None
+            or self.phases.tokens
+            or self._sense.client_id is None
+        ):
+            return False
+        try:
+            header = read_request_header(payload)
+        except DissectError:
+            return False
+        key, version, correlation_id, client_id, tags, end = header
+        plan = _plan(key, version, context.whole)
+        if plan is None or tags:
+            return False
+        body = short_body(plan.request, payload, end)
+        if body is None:
+            return False
+        pending = Pending(self._number(), header, plan.api)
+        pending.frame, pending.plan, pending.body = frame, plan, body
+        pending.id = context.identify(self.connection, self.client, frame)
+        phases = self.phases
+        phases.client_id, pending.software = client_id, phases.software
+        if key == fetch_sessions.FETCH:
+            pending.session = self._fetching.request(key, body)
+        elif key == PRODUCE and body["acks"] == 0:
+            self._tell(pending, "no-reply", None, ACKS_0)
+            return True
+        dropped = self._in_flight.add(correlation_id, pending)
+        if dropped:
+            self._give_up(dropped)
+        context.waiting += pending.held
+        return True
+
     def _request(self, frame: Frame) -> None:
+        if self._usual_request(frame):
+            return
         half, self._half = self._half, None
         if half is not None:
             self._complete(half, frame)
@@ -377,7 +421,7 @@ class Conversation(Resumable):
             acks = acks_of(frame.payload, header, pending.body)
             pending.blind = acks is None and bool(frame.cut)
         if acks == 0:
-            self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
+            self._tell(pending, "no-reply", None, ACKS_0)
         else:
             dropped = self._in_flight.add(header.correlation_id, pending)
             if dropped:
@@ -386,21 +430,12 @@ class Conversation(Resumable):
 
     def _read(self, pending: Pending, header: RequestHeader, frame: Frame) -> None:
         """Read the body of a request."""
-        payload = frame.payload
-        if not frame.cut and len(payload) <= SMALL and not header.tagged_fields:
-            plan = _plan(header.api_key, header.api_version, self._context.whole)
-            if plan is not None:
-                pending.body = short_body(plan.request, payload, header.end)
-                if pending.body is not None:
-                    pending.plan = plan
-        if pending.plan is None:
-            decoded, pending.undecoded = dissect_request(frame, header)
-            if decoded is None:
-                return
-            pending.decoded, pending.body = decoded, decoded.body
-            self._learn(decoded)
+        decoded, pending.undecoded = dissect_request(frame, header)
+        if decoded is None:
+            return
+        pending.decoded, pending.body = decoded, decoded.body
+        self._learn(decoded)
         if header.api_key in fetch_sessions.KEYS:
-            assert pending.body is not None
             pending.session = self._fetching.request(header.api_key, pending.body)
 
     def _opaque(self, frame: Frame) -> None:
