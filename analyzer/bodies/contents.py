@@ -3,12 +3,13 @@ Expands nothing except compressed message sets, whose headers lack the number of
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import Note
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.batches import only_batch
+from kafkascope.dissectors.records.batches import CODEC_MASK, only_batch
+from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.records.records import Batch, batches, crc_ok, open_batch
 
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
@@ -95,22 +96,28 @@ def walk_of(blob: bytes) -> Walk:
     return walk
 
 
+@cache
+def _codecs(codec: int) -> tuple[str, ...]:
+    return (name_of(codec),)
+
+
 def contents_of(blobs: list[bytes] | None) -> Contents:
     """Return the totals over these records fields."""
     if not blobs:
         return NOTHING if blobs is None else EMPTY
     if len(blobs) == 1:
-        blob, found, counts, error = walk_of(blobs[0])
-        if error is None and len(found) == 1 and crc_ok(blob, found[0]):
+        blob = blobs[0]
+        batch = only_batch(blob)
+        if batch is not None and crc_ok(blob, batch):
             # The usual case: a single intact batch.
-            batch = found[0]
-            codec = batch.codec_name
+            count = max(0, batch.record_count or 0)
+            codecs = _codecs(batch.attributes & CODEC_MASK)
             if batch.producer_id < 0:
-                return _contents((counts[0], 1, (codec,), (), (), ()))
+                return _contents((count, 1, codecs, (), (), ()))
             its_id, its_epoch = (batch.producer_id,), (batch.producer_epoch,)
-            return _contents((counts[0], 1, (codec,), its_id, its_epoch, ()))
+            return _contents((count, 1, codecs, its_id, its_epoch, ()))
     records = count = damaged = 0
-    codecs: dict[str, None] = {}
+    names: dict[str, None] = {}
     producers: dict[int, None] = {}
     epochs: dict[int, None] = {}
     notes: list[Note] = []
@@ -119,7 +126,7 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
         count += len(walk.batches)
         records += sum(walk.counts)
         for batch in walk.batches:
-            codecs[batch.codec_name] = None
+            names[batch.codec_name] = None
             if batch.producer_id >= 0:
                 producers[batch.producer_id] = None
                 epochs[batch.producer_epoch] = None
@@ -130,7 +137,7 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     if damaged:
         noun = "a record batch has" if damaged == 1 else f"{damaged} record batches have"
         notes.append(Note("error", f"{noun} a wrong checksum"))
-    told = tuple(codecs), tuple(producers), tuple(epochs), tuple(notes)
+    told = tuple(names), tuple(producers), tuple(epochs), tuple(notes)
     return _contents((records, count, *told))
 
 

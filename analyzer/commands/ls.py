@@ -91,8 +91,12 @@ def ls(options: ReadOptions, connects: bool) -> int:
         elif options.form in ("json", "jsonl") and not options.columns:
             from kafkascope.analyzer.exchanges.row_json import json_of_row
 
+            lines = options.form == "jsonl" and not connects
             for row, _ in pairs:
-                output.element(json_of_row(row) if row.number else _connect(row))
+                if lines:
+                    output.json_lines(json_of_row(row) + b"\n")
+                else:
+                    output.element(json_of_row(row) if row.number else _connect(row))
             output.end()
         elif options.form == "table":
             _print_table(pairs, columns, times, output, reading)
@@ -169,6 +173,9 @@ def _ordered(
     options: ReadOptions,
 ) -> Iterator[Pair]:
     source: Iterable[Pair] = pairs if sorting is None else sorting(pairs)
+    if options.top is None:
+        yield from source
+        return
     for index, pair in enumerate(source):
         if options.top is not None and index >= options.top:
             return

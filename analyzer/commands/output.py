@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
@@ -25,7 +25,6 @@ class Output:
     """A context manager; `line` and `octets` write, `width` is the terminal's or None."""
 
     def __init__(self, options: ReadOptions, *, live: bool = False) -> None:
-        self._live = live
         self._options = options
         self._before = b"["
         """What the next element begins with."""
@@ -41,6 +40,7 @@ class Output:
         self._color = self._file is None and _colors(options)
         out = self._file.file if self._file else stdout_bytes()
         self._binary = out
+        self._write: Callable[[bytes], object] = self._write_through if live else out.write
 
     def __enter__(self) -> Self:
         return self
@@ -96,10 +96,9 @@ class Output:
         else:
             self.line(between_tabs(cells), style)
 
-    def _write(self, data: bytes) -> None:
+    def _write_through(self, data: bytes) -> None:
         self._binary.write(data)
-        if self._live:
-            self._binary.flush()
+        self._binary.flush()
 
 
 def _is_utf8(stream: TextIO) -> bool:
