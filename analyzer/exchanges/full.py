@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,16 +18,21 @@ from kafkascope.analyzer.exchanges.records import (
     SHARE_FETCH,
     Problem,
     RecordField,
+    batch_objects,
     field_objects,
     fields_of,
+    opened_records,
     shareable,
     topic_text,
 )
+from kafkascope.analyzer.exchanges.row_json import NOT_UTF8, utf8_of_row
 from kafkascope.analyzer.exchanges.rows import to_json
 from kafkascope.dissectors.codec.jsonform import plain, without_non_finite
 from kafkascope.dissectors.embedded.masking import masked
+from kafkascope.dissectors.embedded.table import has_embedded
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Partial, crc_ok
+from kafkascope.dissectors.records.batches import only_batch
+from kafkascope.dissectors.records.records import Batch, Partial, crc_ok
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -116,6 +121,7 @@ def _embedded(exchange: Exchange) -> list[dict[str, Any]]:
         {"side": name, "path": path, "kind": inside.kind, "value": inside.body}
         | ({"note": inside.note} if inside.note else {})
         for name, side in (("request", exchange.request), ("response", exchange.response))
+        if side is not None and side.decoded is not None and has_embedded(side.decoded.message)
         for path, inside in embedded_of(exchange, side)
     ]
 
@@ -141,6 +147,9 @@ def _spelled(
     if not data:
         return {"base64": "", "batches": []}
     field: RecordField = next(fields)
+    only = only_batch(data) if field.aligned and room.left > 0 else None
+    if only is not None:
+        return _spelled_only(number, field, only, problems, room, payloads)
     batches: list[dict[str, Any]] = []
     left_out = {}
     objects_of = field_objects(number, field, problems, b",", payloads)
@@ -157,30 +166,56 @@ def _spelled(
             left_out = {"left_out": room.sentence}
             problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
             break
-        batches.append(
-            {
-                "at": batch.at,
-                "size": batch.size,
-                "magic": batch.magic,
-                "codec": batch.codec_name,
-                "base_offset": batch.base_offset,
-                "last_offset": batch.last_offset,
-                "leader_epoch": batch.leader_epoch,
-                "crc": batch.crc,
-                "crc_ok": crc_ok(data, batch),
-                "attributes": batch.attributes,
-                "base_timestamp": batch.base_timestamp,
-                "max_timestamp": batch.max_timestamp,
-                "producer_id": batch.producer_id,
-                "producer_epoch": batch.producer_epoch,
-                "base_sequence": batch.base_sequence,
-                "record_count": batch.record_count,
-                "records": orjson.Fragment(objects),
-            }
-        )
+        batches.append(_batch_object(batch, crc_ok(data, batch), objects))
+    return {"base64": _octets(field), "batches": batches, **left_out}
+
+
+def _spelled_only(
+    number: int,
+    field: RecordField,
+    batch: Batch,
+    problems: list[Problem],
+    room: Room,
+    payloads: Payloads | None,
+) -> dict[str, Any]:
+    """Return the JSON form of a records field that is one batch of magic 2: what `_spelled` makes
+    of it, without looking for others."""
+    right = crc_ok(field.data, batch)
+    records = opened_records(number, field, batch, problems, right=right)
+    pieces = batch_objects(number, field, batch, records, field.base_offset, b",", payloads)
+    objects = _array(pieces, room)
+    if objects is None:
+        problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
+        return {"base64": _octets(field), "batches": [], "left_out": room.sentence}
+    return {"base64": _octets(field), "batches": [_batch_object(batch, right, objects)]}
+
+
+def _batch_object(batch: Batch, right: bool, objects: bytes) -> dict[str, Any]:
+    return {
+        "at": batch.at,
+        "size": batch.size,
+        "magic": batch.magic,
+        "codec": batch.codec_name,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "leader_epoch": batch.leader_epoch,
+        "crc": batch.crc,
+        "crc_ok": right,
+        "attributes": batch.attributes,
+        "base_timestamp": batch.base_timestamp,
+        "max_timestamp": batch.max_timestamp,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "base_sequence": batch.base_sequence,
+        "record_count": batch.record_count,
+        "records": orjson.Fragment(objects),
+    }
+
+
+def _octets(field: RecordField) -> orjson.Fragment | None:
+    """Return the bytes of a records field; None where secrets in it cannot be masked."""
     clean = shareable(field)
-    shown = None if clean is None else orjson.Fragment(b'"' + b64encode(clean) + b'"')
-    return {"base64": shown, "batches": batches, **left_out}
+    return None if clean is None else orjson.Fragment(b'"%b"' % b2a_base64(clean, newline=False))
 
 
 def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
@@ -235,4 +270,8 @@ def full_line(
     """Return an exchange/1 line with `request` and `response`, line feed included."""
     problems = [] if problems is None else problems
     bodies = full_bodies(exchange, names, problems, payloads=payloads)
-    return line_of(to_json(row) | bodies)
+    try:
+        told = orjson.dumps(bodies, default=plain, option=orjson.OPT_APPEND_NEWLINE)
+        return b"%b,%b" % (utf8_of_row(row)[:-1], told[1:])
+    except NOT_UTF8:
+        return line_of(to_json(row) | bodies)

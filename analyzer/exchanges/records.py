@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -27,7 +28,11 @@ from kafkascope.dissectors.embedded.internal import (
 )
 from kafkascope.dissectors.embedded.values import schema_id_of
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.records.records import (
+    CODEC_MASK,
+    CONTROL,
+    TRANSACTIONAL,
     Batch,
     Opened,
     Partial,
@@ -61,6 +66,9 @@ PIECE = 1 << 20
 LONGEST = 8 << 20
 """Limit in bytes for a record's key, value and headers to be written out: eight times the size that
 brokers accept by default. As JSON they may take six times as much."""
+LONGEST_TOPIC = 249
+"""Characters of a topic's name, as Kafka allows: of others it is not kept what stands around
+records."""
 KEPT = 1 << 20
 """Bytes up to which a key, a value or the headers of a longer record are still written out."""
 
@@ -213,23 +221,31 @@ def field_objects(
         for batch in field.batches():
             if isinstance(batch, Partial):
                 continue
-            opened = open_batch(data, batch)
+            records = opened_records(number, field, batch, problems, right=crc_ok(data, batch))
             offset = None
             if field.base_offset is not None:
                 offset = field.base_offset + place
-            wanted = None if only is None else only[place : place + len(opened.records)]
-            place += len(opened.records)
-            if opened.error is not None:
-                problems.append(_problem(number, field, opened.error.reason))
-            elif not crc_ok(data, batch):
-                problems.append(_problem(number, field, "a batch has a wrong checksum"))
-            records = opened.records
+            wanted = None if only is None else only[place : place + len(records)]
+            place += len(records)
             pieces = batch_objects(
                 number, field, batch, records, offset, separator, payloads, wanted
             )
             yield batch, pieces
     except DissectError as error:
         problems.append(_problem(number, field, f"{error.reason} at byte {error.offset}"))
+
+
+def opened_records(
+    number: int, field: RecordField, batch: Batch, problems: list[Problem], *, right: bool
+) -> list[Record]:
+    """Return the records of a batch; what is wrong with it is added to `problems`. `right`: its
+    checksum is."""
+    opened = open_batch(field.data, batch)
+    if opened.error is not None:
+        problems.append(_problem(number, field, opened.error.reason))
+    elif not right:
+        problems.append(_problem(number, field, "a batch has a wrong checksum"))
+    return opened.records
 
 
 def _problem(number: int, field: RecordField, text: str) -> Problem:
@@ -256,30 +272,18 @@ def batch_objects(
     """Yield the records of a batch as JSON objects, several at a time. `offset` is the offset of
     the first record of a Produce. Without `number` the records come from Kafka's own files.
     `only`: those with a byte 1, see `Chosen`."""
-    start = {
-        "schema": "record/1",
-        "exchange": number,
-        "source": field.source,
-        "topic": topic_text(field),
-        "topic_id": None if field.topic_id is None else str(Uuid(field.topic_id)),
-        "partition": field.partition,
-    }
     known = batch.producer_id >= 0
-    end = {
-        "codec": batch.codec_name,
-        "magic": batch.magic,
-        "producer_id": batch.producer_id if known else None,
-        "producer_epoch": batch.producer_epoch if known else None,
-    }
-    rest = {"transactional": batch.transactional, "control": batch.control}
+    topic = topic_text(field)
+    frame = _frame if len(topic) <= LONGEST_TOPIC else _frame.__wrapped__
+    head, tail, last, closing = frame(
+        *(field.source, topic, field.topic_id, field.partition, batch.magic),
+        *(batch.attributes, batch.producer_id, batch.producer_epoch, separator),
+    )
+    head = head % (b"null" if number is None else b"%d" % number)
     internal = batch.control or is_internal(field.topic, field.topic_id)
-    head = dumps(start)[:-1] + b',"offset":'
-    tail = b"," + dumps(end)[1:-1] + b',"sequence":'
-    last = b"," + dumps(rest)[1:] + separator
     sequence = batch.base_sequence if known else -1
     # Kafka counts sequence numbers by offset: compaction leaves gaps in both.
     first = batch.base_offset
-    closing = b',"headers":[]' + tail + b"null" + last
     produced = field.source == "produce"
     encode = orjson.dumps
     parts: list[bytes] = []
@@ -355,6 +359,45 @@ def batch_objects(
             made = 0
     if parts:
         yield b"".join(parts)
+
+
+@lru_cache(256)
+def _frame(
+    source: str,
+    topic: str,
+    topic_id: bytes | None,
+    partition: int,
+    magic: int,
+    attributes: int,
+    producer_id: int,
+    producer_epoch: int,
+    separator: bytes,
+) -> tuple[bytes, bytes, bytes, bytes]:
+    """Return what stands around the records of a batch: the start, with a place for the number of
+    the exchange; what follows the headers; the end; and, of a record without headers and sequence,
+    all behind its value."""
+    start = {
+        "source": source,
+        "topic": topic,
+        "topic_id": None if topic_id is None else str(Uuid(topic_id)),
+        "partition": partition,
+    }
+    known, second = producer_id >= 0, magic == 2
+    end = {
+        "codec": name_of(attributes & CODEC_MASK),
+        "magic": magic,
+        "producer_id": producer_id if known else None,
+        "producer_epoch": producer_epoch if known else None,
+    }
+    rest = {
+        "transactional": second and bool(attributes & TRANSACTIONAL),
+        "control": second and bool(attributes & CONTROL),
+    }
+    told = dumps(start)[1:-1].replace(b"%", b"%%")
+    head = b'{"schema":"record/1","exchange":%b,' + told + b',"offset":'
+    tail = b"," + dumps(end)[1:-1] + b',"sequence":'
+    last = b"," + dumps(rest)[1:] + separator
+    return head, tail, last, b',"headers":[]' + tail + b"null" + last
 
 
 def _size(headers: Sequence[Header]) -> int:

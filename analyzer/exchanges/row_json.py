@@ -31,12 +31,21 @@ LONGEST_TEXT: Final = 2048
 """Characters of one that is kept: those of a thousand partitions are written anew."""
 
 
+NOT_UTF8: Final = (TypeError, UnicodeEncodeError)
+"""Raised for text that is not UTF-8."""
+
+
 def json_of_row(row: Row) -> bytes:
     """Return the bytes that `dumps(to_json(row))` returns."""
     try:
         return _writer()(row)
-    except (TypeError, UnicodeEncodeError):
-        return dumps(to_json(row))  # text that is not UTF-8: escaped, as is all of the row
+    except NOT_UTF8:
+        return dumps(to_json(row))  # escaped, as is all of the row
+
+
+def utf8_of_row(row: Row) -> bytes:
+    """Return the same; raise one of `NOT_UTF8` when text of the row is not UTF-8."""
+    return _writer()(row)
 
 
 @cache

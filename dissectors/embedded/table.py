@@ -100,7 +100,8 @@ def decode(message: str, field: str, value: bytes, around: Around) -> Embedded |
 
 
 @cache
-def _has_embedded(message: str) -> bool:
+def has_embedded(message: str) -> bool:
+    """Return whether any field of a message has a known format."""
     return any(name == message and form in DECODERS for (name, _), form in FORMATS.items())
 
 
@@ -108,7 +109,7 @@ def embedded_in(
     layout: Layout, body: dict[str, Any], around: Around | None = None
 ) -> Iterator[tuple[str, Embedded]]:
     """Yield the path and content of each bytes field of the body that has a known format."""
-    if _has_embedded(layout.message.name):
+    if has_embedded(layout.message.name):
         yield from _walk(layout.message.name, layout.body, body, "", around or Around())
 
 
