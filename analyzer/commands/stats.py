@@ -18,7 +18,7 @@ from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.connections import Connections, connection_columns
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.model import Column, Line
@@ -101,9 +101,11 @@ def shown(
     remarks: Callable[[], list[str]] = list,
     watcher: _LeftOut | None = None,
     begin: Callable[[Reading], None] = lambda reading: None,
+    for_people: Callable[[list[Line]], tuple[Column, ...]] | None = None,
 ) -> int:
     """Count, print the lines, say what there is to remark on them, and end as reading ended.
-    `begin`: called before anything is read."""
+    `begin`: called before anything is read. `for_people`: the columns of the table, where they
+    depend on what was found."""
     with Reading(options) as reading:
         begin(reading)
         if watcher is not None and watcher.on and reading.stored is None:
@@ -112,6 +114,8 @@ def shown(
         times = reading.times()
         with Output(options) as output:
             found = lines(reading.capture.context.names)
+            if for_people is not None and options.form == "table" and not options.columns:
+                columns = for_people(found)
             print_lines(found, columns, f"{name}/1", options, output, times)
         code = reading.finish()
         if not options.quiet:
@@ -210,7 +214,8 @@ def connections(options: ReadOptions, by: str) -> int:
 
     columns = Connections.CLIENT_COLUMNS if by == "client" else Connections.COLUMNS
     name = "client-connections" if by == "client" else "connections"
-    return shown(options, found, name, columns, lines, left.remarks, left)
+    people = None if by == "client" else connection_columns
+    return shown(options, found, name, columns, lines, left.remarks, left, for_people=people)
 
 
 @stats.command()

@@ -333,6 +333,19 @@ def _take(wire: Wire, connection: Connection) -> None:
     wire.merge(mine)
 
 
+def connection_columns(lines: Iterable[Line]) -> tuple[Column, ...]:
+    """Return the columns of a table for people: where TLS cannot be read, with its version and
+    suite, and last, as it is a sentence, why."""
+    if not any(line["tls_note"] for line in lines):
+        return Connections.COLUMNS
+    behind = "tls", "tls_note"
+    by_name = {column.name: column for column in Connections.COLUMNS}
+    return (
+        *(column for column in Connections.COLUMNS if column.name not in behind),
+        *(by_name[name]._replace(wide=False) for name in behind),
+    )
+
+
 SEALED: Final = (
     *("tls", "tls_error", "tls_note", "sni", "alpn", "tls_client", "resumed", "inside"),
     *("tls_offered", "tls_suites", "tls_early", "tls_alerts", "tls_updates", "tls_decrypted"),

@@ -68,9 +68,8 @@ def find(
         return None
     known = list(secrets)
     for suite in suites:
-        size = 48 if suite.hash == "sha384" else 32
         for index, secret in enumerate(known):
-            if len(secret) == size and not suite.exchange and suite.cipher:
+            if len(secret) == suite.secret_size and not suite.exchange and suite.cipher:
                 sequence = _sequence(suite, secret, bodies, first, tries)
                 if sequence is not None:
                     return FoundSecret(index, suite, sequence)

@@ -9,7 +9,7 @@ from typing import Final
 from kafkascope.captures.model import Certificate, Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
-from kafkascope.captures.tls.begin import CLIENT_HELLO, SERVER_HELLO
+from kafkascope.captures.tls.begin import CLIENT_HELLO, SERVER_HELLO, begins_hello
 from kafkascope.captures.tls.epoch import Epoch
 from kafkascope.captures.tls.sessions import Origin
 from kafkascope.captures.tls.sources import SharedKeys
@@ -17,6 +17,9 @@ from kafkascope.captures.tls.suites import suite_of, version_name
 
 HELLO_REQUEST: Final = 0
 """No part of what is hashed (RFC 5246, 7.4.1.1)."""
+HELLO_RANDOM: Final = 11
+"""Where the random of a ClientHello begins in its record: behind two headers and a version."""
+RANDOM: Final = 32
 MOST_TRANSCRIPT: Final = 1 << 18
 MOST_CERTIFICATE: Final = 1 << 14
 """Bytes of a certificate that is kept to be described; usual ones have one or two thousand."""
@@ -100,6 +103,29 @@ class Negotiation(Resumable):
             tls.offered = tuple(map(version_name, hello.versions))
             tls.suites = hello.suites
             tls.early_data = hello.early_data
+
+    def cut_hello(self, data: bytes, keys: SharedKeys, tls: Tls) -> bool:
+        """Take what is there of a ClientHello that the capture has in part; return whether the
+        client's random is. `data`: its record."""
+        end = HELLO_RANDOM + RANDOM
+        if self.client_hello is not None or not begins_hello(data) or len(data) < end:
+            return False
+        random = data[HELLO_RANDOM:end]
+        size = data[end] if len(data) > end else 0
+        session_id = data[end + 1 : end + 1 + size]
+        whole = len(session_id) == size <= 32
+        self.client_hello = m.ClientHello(
+            random, session_id if whole else b"", (), 0, "", b"", psk=False, early_data=False
+        )
+        self._transcript = None
+        keys.claim(random)
+        tls.random = random
+        return True
+
+    @property
+    def chosen(self) -> Epoch | None:
+        """What the ServerHello chose."""
+        return self._epoch
 
     def _server_hello(self, message: bytes, tls: Tls) -> Epoch | None:
         hello, asked = m.server_hello(message), self.client_hello

@@ -79,6 +79,11 @@ class RecordBuffer(Resumable):
         return not (self._kept or self._passed or self.lost)
 
     @property
+    def head(self) -> bytes:
+        """What is here of the record that is not complete."""
+        return b"".join(self._blocks)
+
+    @property
     def application(self) -> bool:
         """Whether the first bytes of a record of application data are here, but not its last."""
         return bool(self._blocks) and self._blocks[0][0] == APPLICATION_DATA

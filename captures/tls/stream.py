@@ -4,17 +4,12 @@ stream = TlsStream(connection, client, keys)
 for event in stream.feed(event): ...        # of the plaintext; Closed events pass through
 connection.tls                              # what is known of its TLS, and why it cannot be read
 
-Each byte of plaintext stands where its byte of ciphertext stands, so pieces lead to the packets
-that carried it. The first byte of a record has the time and the packet of the record's header, the
-last one those of the record's end: nobody can read it earlier. State without I/O; knows nothing of
-what is inside.
+Where each byte stands: `plaintext`. State without I/O; knows nothing of what is inside.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Final, NamedTuple, Self
 
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent, Tls
@@ -24,6 +19,7 @@ from kafkascope.captures.tls.begin import CLIENT_HELLO
 from kafkascope.captures.tls.epoch import Epoch, Opener, Stage, awaited, opener_of, updated
 from kafkascope.captures.tls.handshake import NO_FAILURE, Handshake
 from kafkascope.captures.tls.negotiation import Negotiation
+from kafkascope.captures.tls.plaintext import Plaintext
 from kafkascope.captures.tls.protection import BadRecord
 from kafkascope.captures.tls.records import (
     ALERT,
@@ -34,9 +30,8 @@ from kafkascope.captures.tls.records import (
     MOST_RECORD,
     RecordBuffer,
     TlsRecord,
-    shifted,
 )
-from kafkascope.captures.tls.search import Search
+from kafkascope.captures.tls.search import MODERN_SUITES, Search
 from kafkascope.captures.tls.sources import SharedKeys
 from kafkascope.captures.tls.suites import suite_of, version_name
 
@@ -44,12 +39,16 @@ MOST_EARLY: Final = 64
 """Records of early data that wait for the ServerHello, which says how they are encrypted."""
 MOST_SKIPPED: Final = 32
 """Records of a handshake that may pass before one has to fit the secret of application data."""
+MOST_UNNAMED: Final = 4
+"""Records on which all secrets are tried, where the ClientHello is missing: some may be of the
+handshake."""
 MOST_BAD: Final = 3
 """Records in a row that do not authenticate, before the next one is searched for."""
 MOST_ALERTS: Final = 4
+MOST_COALESCED: Final = 4
+"""Records that may have passed unseen with one whose end only is missing."""
 NO_KEY_LOG: Final = "no key log was given (--keylog)"
-
-_start = attrgetter("start")
+LACKS_HANDSHAKE: Final = "bytes of the handshake are missing"
 
 
 class Side(Resumable):
@@ -133,7 +132,7 @@ class Stall(NamedTuple):
 class TlsStream(Resumable):
     """One connection. `feed` events in order; `over` when nothing more can be learned."""
 
-    STATE = ("_data", "_early", "client", "connection", "midstream")
+    STATE = ("_data", "_early", "_holed", "client", "connection", "midstream")
 
     def __init__(self, connection: Connection, client: int | None, keys: SharedKeys) -> None:
         """`client`: direction of the side that sent the ClientHello; None where the handshake is
@@ -149,6 +148,8 @@ class TlsStream(Resumable):
         self._early: list[TlsRecord] = []
         self._data = False
         """Application data was read."""
+        self._holed = False
+        """Bytes of the handshake are missing."""
         self._patient = keys.growing
         """What the key log has no secret for waits until it grows."""
         self.waiting: Stall | None = None
@@ -253,7 +254,7 @@ class TlsStream(Resumable):
             found = self._single(side, chunk)
             if found is not None:
                 return found
-        plain = _Plain(self.connection, chunk.direction, side.offset)
+        plain = Plaintext(self.connection, chunk.direction, side.offset)
         if side.search is not None:
             if not side.readable:
                 return []
@@ -317,7 +318,7 @@ class TlsStream(Resumable):
             return []
         direction = waiting.direction
         side = self._sides[direction]
-        plain = _Plain(self.connection, direction, side.offset)
+        plain = Plaintext(self.connection, direction, side.offset)
         if waiting.records:
             self._records(side, waiting.records, waiting.pieces, direction, plain)
         else:
@@ -332,7 +333,7 @@ class TlsStream(Resumable):
         if not self.midstream and not any(side.opened for side in self._sides):
             self._hopeless()
 
-    def _read(self, side: Side, plain: _Plain, direction: int) -> list[StreamEvent]:
+    def _read(self, side: Side, plain: Plaintext, direction: int) -> list[StreamEvent]:
         """Return what was read, and the early data that waited for it."""
         out = self._told(side, plain, direction)
         client = self.client
@@ -342,12 +343,12 @@ class TlsStream(Resumable):
         if asking.epoch is not None:
             # The ServerHello says how they are encrypted.
             early, self._early = self._early, []
-            plain = _Plain(self.connection, client, asking.offset)
+            plain = Plaintext(self.connection, client, asking.offset)
             self._records(asking, early, early[-1].pieces, client, plain)
             out += self._told(asking, plain, client)
         return out
 
-    def _told(self, side: Side, plain: _Plain, direction: int) -> list[StreamEvent]:
+    def _told(self, side: Side, plain: Plaintext, direction: int) -> list[StreamEvent]:
         side.offset = plain.end
         if plain.end != plain.begin:
             read = list(self.tls.decrypted)
@@ -356,7 +357,7 @@ class TlsStream(Resumable):
         return plain.events()
 
     def _take(
-        self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: _Plain
+        self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: Plaintext
     ) -> None:
         """Take bytes that begin where a record goes on."""
         self._records(side, side.buffer.feed(data, pieces), pieces, direction, plain)
@@ -367,7 +368,7 @@ class TlsStream(Resumable):
         records: Sequence[TlsRecord],
         pieces: Sequence[Piece],
         direction: int,
-        plain: _Plain,
+        plain: Plaintext,
     ) -> None:
         """Take the records that came with a chunk, as far as they need not wait."""
         for index, record in enumerate(records):
@@ -389,6 +390,8 @@ class TlsStream(Resumable):
             return False
         client = direction == self.client
         if epoch is None or stage is Stage.PLAIN:
+            if record.kind == APPLICATION_DATA and self._holed:
+                return self._awaits_late(direction)
             if record.kind != CHANGE_CIPHER_SPEC:
                 return False
             # Not later: what it may resume is looked up here, and that may wait as well.
@@ -414,10 +417,12 @@ class TlsStream(Resumable):
             return True
         return False
 
-    def _record(self, side: Side, record: TlsRecord, direction: int, plain: _Plain) -> None:
+    def _record(self, side: Side, record: TlsRecord, direction: int, plain: Plaintext) -> None:
         if self._handshake.result is None and not self.midstream:
             self._handshake.record(record, direction)
             self._ended()
+        if side.stage is Stage.PLAIN and self._begins_late(side, record, direction):
+            plain.gap(_time(record.pieces), "lost")
         epoch = side.epoch
         if epoch is None or side.stage is Stage.PLAIN:
             self._unprotected(side, record, direction)
@@ -445,7 +450,7 @@ class TlsStream(Resumable):
                 self._early.append(record)
 
     def _protected(
-        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
+        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: Plaintext
     ) -> None:
         """Take an encrypted record."""
         side.records += 1
@@ -468,7 +473,7 @@ class TlsStream(Resumable):
         if kind == APPLICATION_DATA:
             if not self._data:
                 self._data = True
-                if self.midstream:
+                if self.midstream or self.tls.note == LACKS_HANDSHAKE:
                     self._say("", "")
                 self._handshake.opened(direction, None)
                 self._ended()
@@ -498,7 +503,7 @@ class TlsStream(Resumable):
         return found
 
     def _unopened(
-        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
+        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: Plaintext
     ) -> None:
         """A record could not be opened: find out whether that matters."""
         if epoch.modern and side.stage < Stage.TRAFFIC:
@@ -517,7 +522,7 @@ class TlsStream(Resumable):
             side.search = Search.behind(side.sequence - side.bad, 0)
 
     def _handshake_unopened(
-        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: _Plain
+        self, side: Side, epoch: Epoch, record: TlsRecord, direction: int, plain: Plaintext
     ) -> None:
         """TLS 1.3, before application data: look whether those secrets fit already."""
         later = _next(side.stage)
@@ -641,7 +646,8 @@ class TlsStream(Resumable):
                 f"authentication failed at record {record}: the key log's secret for client random "
                 f"{epoch.client_random.hex()} is not the one of this connection",
             )
-        else:
+        elif epoch.modern or self.tls.note != LACKS_HANDSHAKE:
+            # In TLS 1.2 what is missing may have named a line.
             self._say("no-secret", self._no_line(epoch.client_random))
 
     def _no_line(self, random: bytes) -> str:
@@ -673,7 +679,9 @@ class TlsStream(Resumable):
 
     def _gap(self, gap: Gap) -> list[StreamEvent]:
         side = self._sides[gap.direction]
-        plain = _Plain(self.connection, gap.direction, side.offset)
+        plain = Plaintext(self.connection, gap.direction, side.offset)
+        if side.readable and side.stage is Stage.PLAIN:
+            self._cut_record(side, side.buffer.head, gap.direction)
         if side.search is not None:
             side.search.gap(gap.size)
         elif gap.size is not None and side.buffer.skip(gap.size):
@@ -681,11 +689,13 @@ class TlsStream(Resumable):
                 side.sequence += 1
             else:
                 side.messages.lost = True
+                self._lacks_handshake(side, gap)
         elif side.epoch is None or side.stage is not Stage.TRAFFIC or not side.readable:
-            # Where the handshake goes on cannot be known.
+            # Where the handshake goes on cannot be known; application data is looked for.
             side.buffer.lost = True
-            if side.readable and not side.opened and not self.tls.error:
-                self._fail("no-handshake", "bytes of the handshake are missing")
+            if side.readable:
+                side.search = Search.behind(0, gap.size)
+                self._lacks_handshake(side, gap)
             return []
         else:
             side.search = Search.behind(side.sequence, gap.size)
@@ -695,19 +705,22 @@ class TlsStream(Resumable):
         return self._told(side, plain, gap.direction)
 
     def _searched(
-        self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: _Plain
+        self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: Plaintext
     ) -> None:
         """Look for a record that fits, and go on behind it."""
         search = side.search
         assert search is not None
         search.add(data, pieces)
         while (record := search.candidate()) is not None:
+            late = side.stage is not Stage.TRAFFIC and self._holed
             sequence = self._fits(side, search, record, direction)
             if self.waiting is not None:
                 return
             if sequence is None:
                 search.reject()
                 continue
+            if late and sequence > self._first(side):
+                plain.gap(_time(record.pieces), "lost")
             side.sequence = sequence
             side.search = None
             side.bad = 0
@@ -720,8 +733,10 @@ class TlsStream(Resumable):
 
     def _fits(self, side: Side, search: Search, record: TlsRecord, direction: int) -> int | None:
         """Return the sequence number with which a record opens; None where there is none."""
-        if side.epoch is None:
+        if self.midstream and side.epoch is None:
             return self._midstream_fits(side, search, record, direction)
+        if side.stage is not Stage.TRAFFIC:
+            return self._late_fits(side, search, record, direction)
         if side.opener is None:
             side.opener = self._opener(side, direction)
         if side.opener is None:
@@ -736,6 +751,111 @@ class TlsStream(Resumable):
                 continue
             return sequence
         return None
+
+    # --- behind a hole in the handshake
+
+    def _cut_record(self, side: Side, head: bytes, direction: int) -> None:
+        """Take the messages of a record whose end is missing, and the start of a ClientHello."""
+        if head[:1] != bytes((HANDSHAKE,)):
+            return
+        for message in side.messages.feed(head[HEADER:]):
+            self._message(side, message, direction)
+        cut = direction == self.client and side.epoch is None
+        if cut and self._negotiation.cut_hello(head, self._keys, self.tls):
+            self._hopeless()
+
+    def _lacks_handshake(self, side: Side, gap: Gap) -> None:
+        """Say so, until application data is read all the same."""
+        self._holed = True
+        if gap.direction == self.client and self._negotiation.client_hello is None:
+            # Nothing tells which secrets are those of this connection.
+            self.midstream = True
+            for each in self._sides:
+                each.search = Search.anywhere()
+        if not (self.tls.error or side.opened or self._data):
+            self._say("no-handshake", LACKS_HANDSHAKE)
+
+    def _likely(self, direction: int) -> list[Epoch]:
+        """Return what application data may be encrypted with, as far as the rest of the handshake
+        tells."""
+        client = direction == self.client
+        chosen, other = self._negotiation.chosen, self._sides[1 - direction].epoch
+        if chosen is not None and not chosen.modern:
+            chosen = self._negotiation.changed(client=client, keys=self._keys)
+        if chosen is not None or other is not None:
+            return [each for each in (chosen or other,) if each is not None and each.supported]
+        hello, log = self._negotiation.client_hello, self._keys.log
+        if hello is None or log is None:
+            return []
+        # The ServerHello is missing: in TLS 1.3 the client's random is enough.
+        secrets = log.secrets(hello.random)
+        made = () if secrets is None else (secrets.client_traffic, secrets.server_traffic)
+        sizes = {len(secret) for secret in made if secret is not None}
+        return [
+            Epoch(m.TLS_1_3, suite, hello.random, b"")
+            for suite in MODERN_SUITES
+            if not sizes or suite_of(suite).secret_size in sizes
+        ]
+
+    def _awaits_late(self, direction: int) -> bool:
+        """Return whether the key log may still get the secrets of application data."""
+        log, likely = self._keys.log, self._likely(direction)
+        client = direction == self.client
+        return log is not None and any(
+            awaited(epoch, Stage.TRAFFIC, client=client, log=log) for epoch in likely
+        )
+
+    def _begins_late(self, side: Side, record: TlsRecord, direction: int) -> bool:
+        """Look whether a record is one of application data, whose handshake has holes; return
+        whether records with application data may be missing before it."""
+        if record.kind != APPLICATION_DATA or not (side.readable and self._holed):
+            return False
+        side.records += 1
+        found = self._late(side, record, direction, range(side.records + MOST_COALESCED))
+        if found is None:
+            return False
+        side.sequence, side.bad = found, 0
+        side.records -= 1
+        return found > self._first(side)
+
+    def _late_fits(
+        self, side: Side, search: Search, record: TlsRecord, direction: int
+    ) -> int | None:
+        """Return the sequence number of the first record of application data that is found."""
+        if self._patient and self._awaits_late(direction):
+            self.waiting = Stall(direction)
+            return None
+        return self._late(side, record, direction, search.sequences(self._keys.sequences))
+
+    def _late(self, side: Side, record: TlsRecord, direction: int, numbers: range) -> int | None:
+        """Try the keys of application data on a record, and begin with those that fit."""
+        log, client = self._keys.log, direction == self.client
+        if log is None or side.skipped >= MOST_SKIPPED:
+            return None
+        for epoch in self._likely(direction):
+            opener = opener_of(epoch, Stage.TRAFFIC, client=client, updates=0, log=log)
+            if opener is None:
+                continue
+            for sequence in numbers:
+                self._keys.sequences -= 1
+                try:
+                    opener.protection.open(sequence, record.kind, record.version, record.body)
+                except BadRecord:
+                    continue
+                side.start(epoch, Stage.TRAFFIC)
+                side.messages.clear()
+                side.opener = self._opener(side, direction)
+                if not self.tls.version:
+                    self.tls.random = epoch.client_random
+                    self.tls.version = version_name(epoch.version)
+                    self.tls.suite = suite_of(epoch.suite).name
+                return sequence
+        side.skipped += 1
+        return None
+
+    def _first(self, side: Side) -> int:
+        """Return the number of the first record that may hold application data."""
+        return 0 if side.epoch is None or side.epoch.modern else 1
 
     # --- mid-stream
 
@@ -763,6 +883,10 @@ class TlsStream(Resumable):
             if self._patient and self._keys.trials > 0:
                 self.waiting = Stall(direction)
                 return None
+            side.skipped += 1
+            if self._holed and side.skipped < MOST_UNNAMED:
+                search.tried.clear()
+                return None
             search.tried_all = True
             self._say(
                 "no-handshake",
@@ -771,6 +895,10 @@ class TlsStream(Resumable):
             return None
         epoch = found.epoch
         self.client = direction if found.client else 1 - direction
+        other = self._sides[1 - direction]
+        if self._holed and not other.readable and other.epoch is None:
+            # Given up when nothing told which secret it is.
+            other.readable, other.search, other.skipped = True, Search.anywhere(), 0
         side.start(epoch, Stage.TRAFFIC)
         self.tls.random = epoch.client_random
         self.tls.version = version_name(epoch.version)
@@ -791,84 +919,6 @@ class TlsStream(Resumable):
 
 def _next(stage: Stage) -> Stage:
     return Stage.HANDSHAKE if stage is Stage.EARLY else Stage.TRAFFIC
-
-
-class _Plain:
-    """Collects what a chunk turns into."""
-
-    def __init__(self, connection: Connection, direction: int, offset: int) -> None:
-        self._connection = connection
-        self._direction = direction
-        self.begin = self.end = offset
-        self._from = offset
-        self._blocks: list[bytes] = []
-        self._pieces: list[Piece] = []
-        self._events: list[StreamEvent] = []
-
-    def add(self, data: bytes, record: TlsRecord, start: int) -> None:
-        """Add the plaintext of a record, whose first byte is `start` bytes into the body."""
-        if not data:
-            return
-        self._blocks.append(data)
-        at = self.end - self._from
-        self.end += len(data)
-        pieces = record.pieces
-        begin = record.begin + HEADER + start
-        if len(pieces) == 1:
-            _, time_ns, packet, file, where = pieces[0]
-            self._pieces.append(Piece(at, time_ns, packet, file, where + begin))
-        else:
-            self._spread(pieces, record, begin, at, len(data))
-
-    def _spread(
-        self, pieces: list[Piece], record: TlsRecord, begin: int, at: int, size: int
-    ) -> None:
-        """Add pieces for a record that may cross packets."""
-        last = record.begin + HEADER + record.size - 1
-        first = bisect_right(pieces, record.begin, key=_start) - 1
-        index = bisect_right(pieces, begin, key=_start) - 1
-        stop = bisect_right(pieces, last, key=_start) - 1
-        out = self._pieces
-        if first != index:
-            head = pieces[first]
-            out.append(head._replace(start=at, at=head.at + record.begin - head.start))
-            begin, at, size = begin + 1, at + 1, size - 1
-            if not size:
-                return
-            index = bisect_right(pieces, begin, key=_start) - 1
-        end, by = begin + size, at - begin
-        final = bisect_left(pieces, end, index, key=_start) - 1
-        start, time_ns, packet, file, where = pieces[index]
-        out.append(Piece(at, time_ns, packet, file, where + begin - start))
-        out += shifted(pieces[index + 1 : final + 1], by)
-        if final == stop:
-            return
-        # The record ends in a later packet than its last byte of plaintext.
-        start, time_ns, packet, file, where = pieces[stop]
-        if out[-1].start == end - 1 + by:
-            out.pop()
-        out.append(Piece(end - 1 + by, time_ns, packet, file, where + last - start))
-
-    def gap(self, time_ns: int, reason: str) -> None:
-        """Add a hole of unknown size."""
-        self._flush()
-        if self._events and isinstance(self._events[-1], Gap):
-            return
-        gap = Gap(self._connection, self._direction, self.end, None, time_ns, reason)  # type: ignore[arg-type]
-        self._events.append(gap)
-
-    def _flush(self) -> None:
-        if self._blocks:
-            data = self._blocks[0] if len(self._blocks) == 1 else b"".join(self._blocks)
-            chunk = Chunk(self._connection, self._direction, self._from, data, self._pieces)
-            self._events.append(chunk)
-            self._blocks, self._pieces = [], []
-        self._from = self.end
-
-    def events(self) -> list[StreamEvent]:
-        """Return chunks and gaps in order."""
-        self._flush()
-        return self._events
 
 
 def _time(pieces: Sequence[Piece]) -> int:

@@ -30,6 +30,11 @@ class Suite(NamedTuple):
     hash: str
     """Hash of the key derivation, HKDF or the PRF of TLS 1.2: "sha256", "sha384"."""
 
+    @property
+    def secret_size(self) -> int:
+        """Bytes of a secret of TLS 1.3."""
+        return 48 if self.hash == "sha384" else 32
+
 
 DECLARED: Final = """
 0000 TLS_NULL_WITH_NULL_NULL

@@ -109,8 +109,11 @@ def test_exchanges_and_records_are_what_clients_did(
     assert [
         e for e in exchanges if e["state"] in ("orphan", "opaque") and not _midstream(case)
     ] == []
-    # The capture may begin between a request and its response.
+    # The capture may begin between a request and its response; of TLS 1.2 nobody reads such
+    # connections at all.
     fine = {"surplus", "orphan"} if _midstream(case) else {"surplus"}
+    unread = {c["client_port"] for c in one.truth["tls_connections"] if not c["decrypted"]}
+    exchanges = [e for e in exchanges if e["state"] != "opaque" or _port(e) not in unread]
     assert [e for e in exchanges for u in e["undecoded"] if u["reason"] not in fine] == []
     counted = Counter((_port(e), f"{e['api_key']} v{e['api_version']}") for e in exchanges)
     for told in one.truth["tls_connections"]:

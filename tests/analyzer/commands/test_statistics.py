@@ -259,3 +259,16 @@ def test_waits_that_look_slow_are_a_remark() -> None:
     assert "asked to wait nearly all" in run("stats", "latency", polls).stderr
     assert "asked to wait" not in run("stats", "latency", polls, "-q").stderr
     assert "asked to wait" not in run("stats", "latency", polls, "-Y", "api != Fetch").stderr
+
+
+def test_where_tls_cannot_be_read_the_table_says_why() -> None:
+    captures = ROOT / "tests" / "analyzer" / "captures" / "tls"
+    capture = str(captures / "tls13-missing-key.pcap.gz")
+    log = str(captures / "tls13-missing-key.keys")
+    lines = run("stats", "connections", capture, "--keylog", log).stdout.splitlines()
+    assert lines[0].split("\t")[-2:] == ["TLS", "why"]
+    told = [line.split("\t")[-1] for line in lines[1:]]
+    assert sum(each.startswith("the key log has no line for") for each in told) == 1
+    assert sum(not each for each in told) == len(told) - 1
+    capture, log = (str(captures / f"tls13-psk.{end}") for end in ("pcap.gz", "keys"))
+    assert "why" not in printed("stats", "connections", capture, "--keylog", log)

@@ -384,3 +384,30 @@ def test_searches_have_an_end_in_all() -> None:
     assert known.sequences == 0
     assert read.tls.error == "damaged"
     assert bytes(read.plain[CLIENT]) == talk.sent[first].plain
+
+
+HOLES = [Talk(0x1301, tickets=2), Talk(0x1302, retry=True), Talk(0x1303), Talk(0x1304, split=90)]
+HOLES += [Talk(0xC02F, ticket=True), Talk(0xC014, etm=True), Talk(0x002F), Talk(0x009E, ems=False)]
+
+
+@pytest.mark.parametrize("talk", [work(each) for each in HOLES], ids=lambda each: each.suite.name)
+@pytest.mark.parametrize("size", [200, 1400])
+def test_behind_a_hole_in_the_handshake_all_data_is_read(talk: Talk, size: int) -> None:
+    """But in TLS 1.2, where the keys depend on both hellos."""
+    wire = cut(talk.pairs(), [size])
+    begun = Read(keys(talk))
+    for index, packet in enumerate(wire):
+        begun.take([packet])
+        if any(begun.plain):
+            break
+        read = Read(keys(talk)).take(wire[:index]).lose(packet[0], len(packet[1]))
+        read.take(wire[index + 1 :])
+        found = [bytes(each) for each in read.plain]
+        modern = talk.suite.number >> 8 == 0x13
+        told = b"".join(data for direction, data in wire[:index] if direction == SERVER)
+        if modern or (talk.server_random in told and talk.suite.number.to_bytes(2, "big") in told):
+            assert found == [bytes(each) for each in talk.plain], index
+            assert read.tls.error in ("", "damaged")
+        else:
+            assert found == [b"", b""] or found == [bytes(each) for each in talk.plain], index
+            assert read.tls.error in ("no-handshake", "") or any(found)
