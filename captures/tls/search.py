@@ -186,7 +186,7 @@ def midstream_keys(
         more = f" (those of {left_out} other connections were not tried)" if left_out else ""
         if not tried and not left_out:
             return FoundKeys(
-                text="the key log has no secret of TLS 1.3 that belongs to no other connection, and "
+                text="the key log has no secret of TLS 1.3 that no other connection has, and "
                 "TLS 1.2 cannot be read without its handshake"
             )
         count = f"{len(tried)} secret{'s' * (len(tried) != 1)}"
