@@ -43,6 +43,8 @@ class Conversations(Resumable):
         """What may wait until it is counted anew."""
         self._waiting = Waiters()
         """Connections whose secrets may still come."""
+        self._sealed: type[Encrypted] | None = None
+        """Loaded when there is TLS."""
 
     def dump(self) -> Dump:
         """Return the state of all connections. That of HTTP is not kept: it is read in one go."""
@@ -67,6 +69,7 @@ class Conversations(Resumable):
             return loaded(kind, state, self.context)
         from kafkascope.analyzer.conversation.encrypted import Encrypted
 
+        self._sealed = Encrypted
         return Encrypted(state["connection"], self.context, None).load(state)
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
@@ -83,6 +86,14 @@ class Conversations(Resumable):
             if self.context.waiting > self._enough:
                 exchanges += self._relieved()
             return exchanges
+        sealed = self._sealed
+        if sealed is not None and type(event) is Chunk and isinstance(current, sealed):
+            exchanges = current.single(event)
+            if exchanges is not None:
+                self.context.waiting += len(event.data)
+                if self.context.waiting > self._enough:
+                    exchanges += self._relieved()
+                return exchanges
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
         out: list[Exchange] = []
@@ -215,6 +226,7 @@ class Conversations(Resumable):
         from kafkascope.captures.tls.begin import client_of
 
         number = undecided.connection.number
+        self._sealed = Encrypted
         client = client_of(undecided.events)
         around = self._open[number] = Encrypted(undecided.connection, self.context, client)
         around.begin(undecided)

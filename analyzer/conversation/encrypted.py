@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.detect import TLS
 from kafkascope.analyzer.conversation.undecided import EMPTY, Undecided, loaded
-from kafkascope.captures.model import Closed, Connection, StreamEvent
+from kafkascope.captures.model import Chunk, Closed, Connection, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls.stream import TlsStream
 
@@ -89,6 +89,15 @@ class Encrypted(Resumable):
     def relieve(self) -> None:
         """Give up what waits for more bytes: other connections need the memory."""
         self.stream.relieve()
+
+    def single(self, chunk: Chunk) -> list[Exchange] | None:
+        """Return the exchanges that a chunk completes which is one record with bytes of Kafka;
+        None for any other, of which nothing is taken."""
+        inside = self.inside
+        if type(inside) is not Conversation:
+            return None
+        plain = self.stream.single(chunk)
+        return None if plain is None else inside.feed(plain)
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """Return the events of the plaintext."""

@@ -249,11 +249,10 @@ class TlsStream(Resumable):
     # --- chunks
 
     def _chunk(self, chunk: Chunk) -> list[StreamEvent]:
+        found = self.single(chunk)
+        if found is not None:
+            return [found]
         side = self._sides[chunk.direction]
-        if self._data and len(chunk.pieces) == 1 and side.buffer.empty:
-            found = self._single(side, chunk)
-            if found is not None:
-                return found
         plain = Plaintext(self.connection, chunk.direction, side.offset)
         if side.search is not None:
             if not side.readable:
@@ -265,40 +264,40 @@ class TlsStream(Resumable):
                 self._bare_alert(chunk)
         return self._read(side, plain, chunk.direction)
 
-    def _single(self, side: Side, chunk: Chunk) -> list[StreamEvent] | None:
+    def single(self, chunk: Chunk) -> Chunk | None:
         """Return what a chunk holds that is one record of application data, as small messages are;
-        None for any other, of which nothing is taken: the long way gives the same."""
-        opener, data = side.opener, chunk.data
+        None for any other, of which nothing is taken: `feed` gives the same, and takes longer."""
+        direction, data = chunk.direction, chunk.data
+        side, size = self._sides[direction], len(data)
+        opener = side.opener
         if (
             opener is None
-            or not HEADER <= len(data) <= HEADER + MOST_RECORD
-            or data[0] != APPLICATION_DATA
             or side.stage is not Stage.TRAFFIC
-            or side.search is not None
-            or len(data) - HEADER != data[3] << 8 | data[4]
+            or not HEADER < size <= HEADER + MOST_RECORD
+            or data[0] != APPLICATION_DATA
+            or data[3] << 8 | data[4] != size - HEADER
             or data[1] != 3
-            or not side.readable
+            or len(chunk.pieces) != 1
+            or not (self._data and side.readable and side.buffer.empty)
+            or side.search is not None
+            or self.waiting is not None
         ):
             return None
-        try:
-            kind, text = opener.protection.open(
-                side.sequence, APPLICATION_DATA, 0x300 | data[2], data[HEADER:]
-            )
-        except BadRecord:
-            return None
-        if kind != APPLICATION_DATA or not text:
+        text = opener.protection.data(side.sequence, data)
+        if not text:
             return None
         side.records += 1
         side.sequence += 1
         side.opened += 1
         side.bad = 0
-        connection, direction, offset = self.connection, chunk.direction, side.offset
+        offset = side.offset
         _, time_ns, packet, file, at = chunk.pieces[0]
         piece = Piece(0, time_ns, packet, file, at + HEADER + opener.protection.start)
         side.offset = end = offset + len(text)
-        read = self.tls.decrypted
-        self.tls.decrypted = (read[0], end) if direction else (end, read[1])
-        return [Chunk(connection, direction, offset, text, [piece])]
+        tls = self.tls
+        read = tls.decrypted
+        tls.decrypted = (read[0], end) if direction else (end, read[1])
+        return Chunk(self.connection, direction, offset, text, [piece])
 
     def _bare_alert(self, chunk: Chunk) -> None:
         """Take an alert that is alone in its packet, though it follows bytes that are no record:

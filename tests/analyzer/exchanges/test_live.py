@@ -61,7 +61,11 @@ class Listing:
         """Wait for so many rows."""
         assert self.process.stdout is not None
         for _ in range(count):
-            self.rows.append(json.loads(self.process.stdout.readline()))
+            line = self.process.stdout.readline()
+            if not line:
+                said = self.process.communicate()[1].decode()
+                raise AssertionError(f"ended with {self.process.returncode}: {said} {self.rows}")
+            self.rows.append(json.loads(line))
 
     def end(self, *, interrupt: bool = False) -> str:
         """End the input; return what was said."""

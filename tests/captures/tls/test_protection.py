@@ -190,6 +190,7 @@ def test_any_flipped_bit_is_a_bad_record(suite: Suite, etm: bool) -> None:
             data[bit // 8] ^= 1 << bit % 8
             with pytest.raises(BadRecord):
                 protection.open(first + index, *records(bytes(data))[0])
+            assert protection.data(first + index, bytes(data)) is None
         kind, version, body = records(sent.data)[0]
         for wrong in (first + index + 1, first + index - 1):
             with pytest.raises(BadRecord):
@@ -198,6 +199,8 @@ def test_any_flipped_bit_is_a_bad_record(suite: Suite, etm: bool) -> None:
             with pytest.raises(BadRecord):
                 protection.open(first + index, kind, version, cut)
         assert protection.open(first + index, kind, version, body) == (23, sent.plain)
+        assert protection.data(first + index, sent.data) == sent.plain
+        assert protection.data(first + index + 1, sent.data) is None
         if not suite.mac:
             # Stream ciphers: a byte of plaintext lies where `start` says.
             assert len(body) >= protection.start + len(sent.plain)
