@@ -88,12 +88,12 @@ class Conversations(Resumable):
             return exchanges
         sealed = self._sealed
         if sealed is not None and type(event) is Chunk and isinstance(current, sealed):
-            exchanges = current.single(event)
-            if exchanges is not None:
+            inside = current.single(event)
+            if inside is not None:
                 self.context.waiting += len(event.data)
                 if self.context.waiting > self._enough:
-                    exchanges += self._relieved()
-                return exchanges
+                    inside += self._relieved()
+                return inside
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
         out: list[Exchange] = []

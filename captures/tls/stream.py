@@ -894,10 +894,10 @@ class TlsStream(Resumable):
             return None
         epoch = found.epoch
         self.client = direction if found.client else 1 - direction
-        other = self._sides[1 - direction]
-        if self._holed and not other.readable and other.epoch is None:
+        twin = self._sides[1 - direction]
+        if self._holed and not twin.readable and twin.epoch is None:
             # Given up when nothing told which secret it is.
-            other.readable, other.search, other.skipped = True, Search.anywhere(), 0
+            twin.readable, twin.search, twin.skipped = True, Search.anywhere(), 0
         side.start(epoch, Stage.TRAFFIC)
         self.tls.random = epoch.client_random
         self.tls.version = version_name(epoch.version)
