@@ -102,6 +102,10 @@ class SeenSchemas:
         """Return the schemas, those first that were named first."""
         return self._gathered.schemas()
 
+    def news(self) -> list[Schema]:
+        """Return those of which something was said since they were asked for."""
+        return self._gathered.news()
+
     def missing(self) -> dict[SchemaKey, str]:
         """Return the keys that a registry said it does not know, with its address."""
         return self._gathered.missing()

@@ -5,27 +5,40 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
-from kafkascope.analyzer.payloads.model import Format, Reference, Schema, SchemaKey, Source
+from kafkascope.analyzer.payloads.model import Format, Reference, Schema, SchemaKey, Source, size_of
 
 MAX_TEXT: Final = 8 << 20
 """Characters of a schema; registries take 1 MB by default."""
 MAX_SCHEMAS: Final = 50_000
 """Schemas that are kept; a registry with so many is larger than any that we heard of."""
-MAX_BYTES: Final = 256 << 20
-"""Characters of all of them."""
+MAX_BYTES: Final = 128 << 20
+"""Memory of all of them, with the names of their references."""
+NAME_BYTES: Final = 200
+"""Memory of a name, beside its characters."""
 MAX_LIST: Final = 10_000
 """Items that are looked at of one list of subjects, versions or references."""
 MAX_NAME: Final = 4096
 """Characters of a subject or of the name of a reference."""
+MOST_TEXTS: Final = 16
+"""Schemas that one id may have: two registries, contexts or a registry that began anew give it
+twice. A payload is tried with each."""
+MOST_NAMES: Final = 1000
+"""Subjects and ids that one schema may have: `"string"` has as many as there are topics."""
+MOST_ORIGINS: Final = 10
+"""Places that are named of one schema."""
 
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
 """As all registries call them."""
+_T = TypeVar("_T")
+
 _PROTOBUF: Final = re.compile(r"^\s*(?:syntax|package|import|message|enum|option|edition)\b", re.M)
 _PRIMITIVE: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
@@ -63,13 +76,15 @@ class _Entry:
     origin: str
     keys: dict[SchemaKey, None] = field(default_factory=dict)
     subjects: dict[tuple[str, int], None] = field(default_factory=dict)
-    texts: list[tuple[str, bool]] = field(default_factory=list)
+    texts: dict[Form, tuple[str, bool]] = field(default_factory=dict)
     """With whether they are the registry's own."""
     format: Format | None = None
     references: tuple[Reference, ...] = ()
     missing: bool = False
 
 
+Form: TypeAlias = tuple[bool, bytes]
+"""What texts have in common that say the same: see `_form`."""
 Token: TypeAlias = SchemaKey | tuple[str, int]
 """What tells that two are the same: a key, or a subject with its version."""
 
@@ -89,13 +104,15 @@ class Gathered:
         self._bytes = 0
         self.changes = 0
         """Goes up with all that is said."""
+        self._new: dict[int, _Entry] = {}
+        """Entries of which something was said since `news`."""
         self.problems: list[str] = []
         """Sentences about what was left out."""
 
     def add(self, place: str, origin: str, said: Said) -> None:
         """`place`: where ids mean the same, a registry's address say. `origin`: for people."""
         text = said.text
-        if text is not None and not self._fits(text, origin):
+        if not self._fits(said, origin):
             return
         tokens = [*said.keys, *_versions(said.subjects)]
         entry = self._entry(place, origin, tokens)
@@ -103,22 +120,57 @@ class Gathered:
             return
         self.changes += 1
         entry.missing = entry.missing or said.missing
-        entry.keys.update(dict.fromkeys(said.keys))
-        entry.subjects.update(dict.fromkeys(said.subjects))
+        self._new[id(entry)] = entry
+        if not entry.references:
+            self._bytes += _names_size(
+                name for each in said.references for name in (each.name, each.subject)
+            )
+        fresh = [name for each in said.subjects if each not in entry.subjects for name in each[:1]]
+        self._bytes += _names_size(fresh)
+        self._name(entry, said.keys, said.subjects)
         entry.format = entry.format or said.format
         entry.references = entry.references or said.references
-        if text is not None and all(_differ(text, known) for known, _ in entry.texts):
-            entry.texts.append((text, said.firm))
-            self._bytes += len(text)
+        if text is not None and self._take(entry, _form(text), (text, said.firm)):
+            self._bytes += size_of(text)
 
-    def _fits(self, text: str, origin: str) -> bool:
+    def _name(
+        self, entry: _Entry, keys: Iterable[SchemaKey], subjects: Iterable[tuple[str, int]]
+    ) -> None:
+        """Add ids and subjects of a schema."""
+        entry.keys |= dict.fromkeys(keys)
+        entry.subjects |= dict.fromkeys(subjects)
+        if max(len(entry.keys), len(entry.subjects)) > MOST_NAMES:
+            entry.keys = dict.fromkeys(islice(entry.keys, MOST_NAMES))
+            entry.subjects = dict.fromkeys(islice(entry.subjects, MOST_NAMES))
+            name = next(iter(entry.keys), "a schema")
+            self._problem(
+                f"{name} has more than {MOST_NAMES:,} subjects or other ids; the later ones are"
+                " left out"
+            )
+
+    def _take(self, entry: _Entry, form: Form, text: tuple[str, bool]) -> bool:
+        """Keep a text that the entry does not have yet; return whether it did."""
+        if _same(form, entry.texts) is not None:
+            return False
+        if len(entry.texts) >= MOST_TEXTS:
+            self._too_many(str(next(iter(entry.keys), "a subject")))
+            return False
+        entry.texts[form] = text
+        return True
+
+    def _fits(self, said: Said, origin: str) -> bool:
+        text = said.text or ""
         if len(text) > MAX_TEXT:
             self._problem(f"{origin}: a schema of {len(text) >> 20} MB is left out")
             return False
-        if self._bytes + len(text) > MAX_BYTES or len(self._entries) >= MAX_SCHEMAS:
+        full = said.text is not None and len(self._entries) >= MAX_SCHEMAS
+        if self._bytes + size_of(text) > MAX_BYTES or full:
             self._problem(f"{origin}: too many schemas; the later ones are left out")
             return False
         return True
+
+    def _too_many(self, name: str) -> None:
+        self._problem(f"{name} has more than {MOST_TEXTS} schemas; the later ones are left out")
 
     def _problem(self, text: str) -> None:
         if text not in self.problems and len(self.problems) < 20:
@@ -129,69 +181,81 @@ class Gathered:
         found = [self._by_token.get((place, token)) for token in tokens]
         known = list({id(each): each for each in found if each is not None}.values())
         if known:
-            entry = known[0]
+            # The smaller ones go: what joins again and again would be moved each time.
+            entry = max(known, key=lambda each: len(each.keys) + len(each.subjects))
         elif tokens and len(self._entries) < MAX_SCHEMAS:
             entry = _Entry(origin)
             self._entries[id(entry)] = entry
         else:
             return None
-        for other in known[1:]:
-            self._join(place, entry, other)
+        for other in known:
+            if other is not entry:
+                self._join(place, entry, other)
         for token in tokens:
             self._by_token[place, token] = entry
         return entry
 
     def _join(self, place: str, entry: _Entry, other: _Entry) -> None:
         entry.missing = entry.missing or other.missing
-        entry.keys |= other.keys
-        entry.subjects |= other.subjects
+        self._new.pop(id(other), None)
+        self._name(entry, other.keys, other.subjects)
         entry.format = entry.format or other.format
         entry.references = entry.references or other.references
-        for text, firm in other.texts:
-            if all(_differ(text, known) for known, _ in entry.texts):
-                entry.texts.append((text, firm))
+        for form, text in other.texts.items():
+            self._take(entry, form, text)
         for token in (*other.keys, *_versions(other.subjects)):
             self._by_token[place, token] = entry
         del self._entries[id(other)]
 
     def schemas(self) -> list[Schema]:
         """Return those whose text is known, once for each text that was given under one key."""
-        out: list[Schema] = []
-        places: dict[SchemaKey, list[int]] = {}
-        for entry in self._entries.values():
-            for schema in self._of(entry):
-                same = next(
-                    (
-                        at
-                        for key in schema.keys
-                        for at in places.get(key, ())
-                        if not _differ(out[at].text, schema.text)
-                    ),
-                    None,
-                )
-                if same is None:
-                    for key in schema.keys:
-                        places.setdefault(key, []).append(len(out))
-                    out.append(schema)
-                else:
-                    out[same] = _both(out[same], schema)
-        return out
+        self._new.clear()
+        return self._told(self._entries.values())
 
-    def _of(self, entry: _Entry) -> Iterator[Schema]:
-        texts = [text for text, firm in entry.texts if firm] or [t for t, _ in entry.texts[:1]]
+    def news(self) -> list[Schema]:
+        """Return those of which something was said since `schemas` or this was asked for."""
+        new = [*self._new.values()]
+        self._new.clear()
+        return self._told(new)
+
+    def _told(self, entries: Iterable[_Entry]) -> list[Schema]:
+        out: list[_Told] = []
+        places: dict[SchemaKey, dict[Form, _Told]] = {}
+        for entry in entries:
+            for form, schema in self._of(entry):
+                there = [places.setdefault(key, {}) for key in schema.keys]
+                same = next((told for each in there if (told := _same(form, each))), None)
+                if same is not None:
+                    same.add(schema)
+                elif any(len(each) >= MOST_TEXTS for each in there):
+                    self._too_many(str(schema.keys[0]))
+                    continue
+                else:
+                    same = _Told(schema)
+                    out.append(same)
+                for each in there:
+                    each.setdefault(form, same)
+        return [each.schema() for each in out]
+
+    def _of(self, entry: _Entry) -> Iterator[tuple[Form, Schema]]:
+        own = {form: text for form, (text, firm) in entry.texts.items() if firm}
+        texts = own or {form: text for form, (text, _) in list(entry.texts.items())[:1]}
         known = {subject for subject, version in entry.subjects if version > 0}
         subjects = tuple(each for each in entry.subjects if each[1] > 0 or each[0] not in known)
-        for text in texts:
+        for form, text in texts.items():
             kind = entry.format or format_of(text)
             if kind is not None:
-                yield Schema(
-                    kind,
-                    text,
-                    tuple(entry.keys),
-                    subjects,
-                    entry.references,
-                    self._source,
-                    entry.origin,
+                yield (
+                    form,
+                    Schema(
+                        kind,
+                        text,
+                        tuple(entry.keys),
+                        subjects,
+                        entry.references,
+                        self._source,
+                        entry.origin,
+                    ),
                 )
 
     def missing(self) -> dict[SchemaKey, str]:
@@ -205,29 +269,58 @@ class Gathered:
         }
 
 
-def _both(one: Schema, other: Schema) -> Schema:
-    """Return a schema with what two places say of it."""
-    new = other.origin not in one.origin.split(", ")
-    return replace(
-        one,
-        keys=tuple(dict.fromkeys(one.keys + other.keys)),
-        subjects=tuple(dict.fromkeys(one.subjects + other.subjects)),
-        references=one.references or other.references,
-        origin=f"{one.origin}, {other.origin}" if new else one.origin,
-    )
+class _Told:
+    """A schema with what several places say of it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._first: Final = schema
+        self._keys = dict.fromkeys(schema.keys)
+        self._subjects = dict.fromkeys(schema.subjects)
+        self._references = schema.references
+        self._origins = dict.fromkeys((schema.origin,))
+
+    def add(self, schema: Schema) -> None:
+        """Take what another place says of the same schema."""
+        self._keys |= dict.fromkeys(schema.keys)
+        self._subjects |= dict.fromkeys(schema.subjects)
+        self._references = self._references or schema.references
+        self._origins[schema.origin] = None
+
+    def schema(self) -> Schema:
+        named = [*self._origins][:MOST_ORIGINS]
+        more = len(self._origins) - len(named)
+        return replace(
+            self._first,
+            keys=tuple(self._keys),
+            subjects=tuple(self._subjects),
+            references=self._references,
+            origin=", ".join(named) + (f" and {more:,} more" if more else ""),
+        )
 
 
-def _differ(one: str, other: str) -> bool:
-    """Return whether two texts are not the same schema, written or encoded in two ways."""
-    if one == other or "".join(one.split()) == "".join(other.split()):
-        return False
-    if _PROTOBUF.search(one) or _PROTOBUF.search(other):
-        # One may be the descriptor that the other was compiled to.
-        return bool(_PROTOBUF.search(one)) == bool(_PROTOBUF.search(other))
-    try:
-        return bool(orjson.loads(one) != orjson.loads(other))
-    except orjson.JSONDecodeError:
-        return True
+def _names_size(names: Iterable[str]) -> int:
+    return sum(NAME_BYTES + size_of(each) for each in names)
+
+
+def _form(text: str) -> Form:
+    """Return what texts have in common that are one schema, written or encoded in two ways: whether
+    they are source text of Protobuf, and a digest."""
+    source = bool(_PROTOBUF.search(text))
+    if not source:
+        try:
+            text = orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
+        except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+            pass  # a descriptor, or deeper than it can be written
+    squeezed = "".join(text.split()).encode("utf-8", "surrogatepass")
+    return source, blake2b(squeezed, digest_size=16).digest()
+
+
+def _same(form: Form, texts: Mapping[Form, _T]) -> _T | None:
+    """Return what stands for the same schema there."""
+    if form in texts:
+        return texts[form]
+    # A descriptor may be what source text was compiled to.
+    return next((found for (source, _), found in texts.items() if source != form[0]), None)
 
 
 def format_of(text: str) -> Format | None:

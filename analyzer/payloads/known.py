@@ -6,30 +6,41 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kafkascope.analyzer.payloads.framing import Side
 from kafkascope.analyzer.payloads.model import (
     Compiled,
     Format,
     PayloadError,
+    Reason,
     Schema,
     SchemaKey,
     Selector,
     Source,
+    size_of,
 )
 from kafkascope.analyzer.payloads.paths import Path
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """The first that knows an id wins."""
 MOST_BYTES: Final = 256 << 20
-"""Text of all schemas together: those of a capture come from traffic."""
+"""Memory of the texts of all schemas: those of a capture come from traffic."""
 MOST_REFERENCES: Final = 1000
 """Schemas that one schema refers to, directly or through others."""
+MOST_LOOKED_UP: Final = 20_000
+"""References of all of these, however often one comes again."""
 MOST_REFERRED: Final = 32 << 20
 """Text of all that one schema refers to."""
 MOST_COMPILED: Final = 5000
 """Schemas that are kept ready; the oldest is compiled anew when it comes again."""
+MOST_COMPILED_BYTES: Final = 64 << 20
+"""Text that is compiled in all, with what it refers to, each time that it is: a megabyte takes up
+to two seconds. Five thousand schemas of 12 KB each are as much."""
+MOST_OF_A_KEY: Final = 32
+"""Schemas of one id: a payload is tried with each."""
+MOST_TOLD: Final = 20
+"""Sentences about what is left out."""
 
 COMPILERS: Final[dict[Format, str]] = {
     "avro": "avro.codec",
@@ -62,8 +73,8 @@ class Growing(Protocol):
     def changes(self) -> int:
         """Goes up when something is said about a schema."""
 
-    def schemas(self) -> list[Schema]:
-        """Return what is known by now."""
+    def news(self) -> list[Schema]:
+        """Return the schemas that are new, or of which more is known, since it was asked."""
 
 
 class KnownSchemas:
@@ -76,9 +87,11 @@ class KnownSchemas:
         assigned: dict[tuple[str, Side], Assigned] | None = None,
         registry: Callable[[SchemaKey], Schema | None] | None = None,
         complete: Callable[[], Iterable[Schema]] | None = None,
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         """`registry`: asked for ids that the schemas lack. `complete`: gives the schemas of the
-        capture, called when an id is needed that nobody else knows."""
+        capture, called when an id is needed that nobody else knows. `tell`: gets sentences about
+        what is left out, each once."""
         self.assigned = assigned or {}
         self._registry = registry
         self._complete = complete
@@ -86,19 +99,23 @@ class KnownSchemas:
         self._keyless: list[Schema] = []
         """They serve what refers to them."""
         self._by_subject: dict[tuple[str, int], Schema] = {}
-        self._by_name: dict[Format, dict[str, str]] = {}
+        self._by_name: defaultdict[Format, dict[str, tuple[_Order, str]]] = defaultdict(dict)
+        self._unnamed: defaultdict[Format, list[Schema]] = defaultdict(list)
+        """Schemas whose names are not looked up yet."""
         self._compiled: dict[tuple[Format, str], Compiled] = {}
-        self._refused: dict[tuple[Format, str], PayloadError] = {}
-        """Until another schema comes, which may be what one of them refers to."""
+        self._refused: dict[tuple[Format, str], tuple[Reason, str, str, int]] = {}
+        """Why, for an error would keep all that was read for it. Until another schema comes, which
+        may be what one of them refers to."""
         self._asked: set[SchemaKey] = set()
         self._growing: dict[Growing, int] = {}
         """Input that is still read, with its changes that were taken over."""
         self._bytes = 0
+        self._compiled_bytes = 0
+        self._tell = tell
+        self._told: set[str] = set()
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""
         self._changes = 0
-        self.left_out = 0
-        """Schemas that did not fit into memory."""
         for each in schemas:
             self.add(each)
 
@@ -125,20 +142,24 @@ class KnownSchemas:
             if merged == twin:
                 return
             for key in self._keys_of(twin):
-                self._by_key[key].remove(twin)
+                if twin in self._by_key[key]:
+                    self._by_key[key].remove(twin)
             schema = merged
         else:
-            self._bytes += len(schema.text)
-            if self._bytes > MOST_BYTES:
-                self._bytes -= len(schema.text)
-                self.left_out += 1
+            size = size_of(schema.text)
+            if self._bytes + size > MOST_BYTES:
+                self._leave_out(f"more than {MOST_BYTES >> 20} MB of schemas")
                 return
+            self._bytes += size
         rank = RANK[schema.source]
         keys = self._keys_of(schema)
         if not keys:
             self._keyless.append(schema)
         for key in keys:
             found = self._by_key[key]
+            if len(found) >= MOST_OF_A_KEY:
+                self._leave_out(f"{key} has more than {MOST_OF_A_KEY} schemas")
+                continue
             found.append(schema)
             found.sort(key=lambda each: RANK[each.source])
         for subject in schema.subjects:
@@ -146,7 +167,7 @@ class KnownSchemas:
             if old is None or RANK[old.source] >= rank:
                 self._by_subject[subject] = schema
         self.spaces |= {key.namespace for key in keys}
-        self._by_name.clear()
+        self._unnamed[schema.format].append(schema)
         self._refused.clear()
         self._changes += 1
 
@@ -154,6 +175,11 @@ class KnownSchemas:
     def changes(self) -> int:
         """Goes up with every schema: what was not known may be known now."""
         return self._changes + sum(each.changes for each in self._growing)
+
+    def _leave_out(self, why: str) -> None:
+        if why not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(why)
+            self._tell(f"{why}; the later ones are left out")
 
     def _twin(self, schema: Schema) -> Schema | None:
         """Return the schema that says the same, from the same kind of place."""
@@ -207,7 +233,7 @@ class KnownSchemas:
         new = [each for each, taken in self._growing.items() if each.changes != taken]
         for growing in new:
             self._growing[growing] = growing.changes
-            for each in growing.schemas():
+            for each in growing.news():
                 self.add(each)
         return bool(new)
 
@@ -227,26 +253,36 @@ class KnownSchemas:
         found = self._compiled.get(key)
         if found is not None:
             return found
-        refused = self._refused.get(key)
-        if refused is not None:
-            raise refused
+        if key in self._refused:
+            reason, text, path, offset = self._refused[key]
+            raise PayloadError(reason, text, path=path, offset=offset)
         try:
             module = _module(COMPILERS[schema.format], schema.format)
             dependencies = self._dependencies(schema)
+            self._spend(len(schema.text) + sum(map(len, dependencies.values())))
             made: Compiled = module.compile(schema.text, dependencies, self._lookup(schema.format))
         except PayloadError as error:
-            _keep(self._refused, key, error)
+            _keep(self._refused, key, (error.reason, error.text, error.path, error.offset))
             raise
         _keep(self._compiled, key, made)
         return made
+
+    def _spend(self, size: int) -> None:
+        """Count text that is going to be compiled."""
+        self._compiled_bytes += size
+        if self._compiled_bytes > MOST_COMPILED_BYTES:
+            why = f"more than {MOST_COMPILED_BYTES >> 20} MB of schemas were needed"
+            self._leave_out(why)
+            raise PayloadError("bad-schema", f"not read: {why}")
 
     def _dependencies(self, schema: Schema) -> dict[str, str]:
         """Return the texts of all that a schema refers to, by the name of the reference."""
         found: dict[str, str] = {}
         waiting = list(schema.references)
-        total = 0
+        total = looked_up = 0
         while waiting:
             each = waiting.pop()
+            looked_up += 1
             if each.name in found:
                 continue
             meant = self._by_subject.get((each.subject, each.version))
@@ -257,33 +293,41 @@ class KnownSchemas:
                 raise PayloadError("bad-schema", "it refers to too many others")
             found[each.name] = meant.text
             waiting += meant.references
+            if looked_up + len(waiting) > MOST_LOOKED_UP:
+                raise PayloadError("bad-schema", "it refers to too many others")
         return found
 
     def _lookup(self, format: Format) -> Callable[[str], str | None]:
         """Return the function that finds the schema which defines a name."""
 
         def lookup(name: str) -> str | None:
-            names = self._by_name.get(format)
-            if names is None:
-                names = self._by_name[format] = self._defined(format)
-            return names.get(name)
+            if self._unnamed[format]:
+                self._define(format)
+            found = self._by_name[format].get(name)
+            return None if found is None else found[1]
 
         return lookup
 
-    def _defined(self, format: Format) -> dict[str, str]:
-        names: dict[str, str] = {}
+    def _define(self, format: Format) -> None:
+        """Take note of the names that new schemas define; of several the one with the least id is
+        meant."""
+        names = self._by_name[format]
         module = _module(READERS[format], format)
-        for each in self:
-            if each.format != format:
-                continue
-            for subject, _ in each.subjects:
-                names.setdefault(subject, each.text)
+        for each in self._unnamed.pop(format):
+            place = min(map(_order, each.keys), default=LAST), each.text
+            defined = [subject for subject, _ in each.subjects]
             try:
-                for name in module.defined_names(each.text):
-                    names.setdefault(name, each.text)
+                defined += module.defined_names(each.text)
             except PayloadError:
-                continue
-        return names
+                pass  # it may be asked for by its subject all the same
+            for name in defined:
+                if name not in names or place[0] < names[name][0]:
+                    names[name] = place
+
+
+_Order: TypeAlias = tuple[str, int, str]
+LAST: Final[_Order] = ("\U0010ffff", 0, "")
+"""Behind all ids."""
 
 
 def field_paths(schema: Schema) -> Iterator[Path]:
@@ -302,7 +346,7 @@ def _keep(kept: dict[tuple[Format, str], Any], key: tuple[Format, str], value: A
     kept[key] = value
 
 
-def _order(key: SchemaKey) -> tuple[str, int, str]:
+def _order(key: SchemaKey) -> _Order:
     number = key.value
     return (key.namespace, number, "") if isinstance(number, int) else (key.namespace, 0, number)
 

@@ -113,7 +113,11 @@ def known_of(
         return found[0] if found else None
 
     known = KnownSchemas(
-        given, assigned=assigned, complete=complete, registry=None if ask is None else registry
+        given,
+        assigned=assigned,
+        complete=complete,
+        registry=None if ask is None else registry,
+        tell=lambda text: _tell((text,), quiet=quiet),
     )
     return known
 

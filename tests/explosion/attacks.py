@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.explosion import bodies, encrypted, many, packets, records
+from tests.explosion import bodies, encrypted, many, packets, records, schemas
 from tests.explosion.encrypted import write_encrypted
 from tests.explosion.packets import write_blocks, write_packets
+from tests.explosion.schemas import write_http
 from tests.explosion.turns import Turn, write_capture
 
 __all__ = ["ATTACKS", "Attack", "write_attack"]
@@ -120,6 +121,34 @@ ATTACKS: Final[dict[str, Attack]] = {
     "TLS secrets blocks": Attack(encrypted.secrets_blocks, 100, write_encrypted),
     "TLS found secrets": Attack(encrypted.found_secrets, 100, write_encrypted),
     "TLS other labels": Attack(encrypted.odd_blocks, 200_000, write_encrypted),
+    "schemas": Attack(schemas.subjects, 20_000),
+    "schemas of one id": Attack(schemas.texts_of_one_id, 4_000),
+    "subjects of one schema": Attack(schemas.subjects_of_one_schema, 20_000),
+    "schemas that are joined": Attack(schemas.joined_ids, 10_000),
+    "refused schemas": Attack(schemas.refused_schemas, 6_000),
+    "fields": Attack(schemas.many_fields, 100_000),
+    "items": Attack(schemas.items, 1_000_000),
+    "records in items": Attack(schemas.records_of_items, 300_000),
+    "large union": Attack(schemas.large_union, 2_000),
+    "versions": Attack(schemas.versions, 1_000),
+    "references": Attack(schemas.references, 500),
+    "Protobuf fields": Attack(schemas.proto_fields, 100_000),
+    "Protobuf messages": Attack(schemas.proto_messages, 5_000),
+    "JSON values": Attack(schemas.json_values, 200_000),
+    "JSON properties": Attack(schemas.json_schemas, 5_000),
+    "HTTP schemas": Attack(schemas.http_schemas, 10_000, write_http),
+    "HTTP registries": Attack(schemas.registries, 10_000, write_http),
+    "HTTP missing schemas": Attack(schemas.http_missing, 20_000, write_http),
+    "HTTP lists": Attack(schemas.http_list, 2_500_000, write_http),
+    "HTTP bombs": Attack(schemas.http_bombs, 50, write_http),
+    "HTTP large schemas": Attack(schemas.http_large, 100, write_http),
+    "HTTP headers": Attack(schemas.http_headers, 1_000_000, write_http),
+    "HTTP one header": Attack(schemas.http_one_header, 200, write_http),
+    "HTTP chunks": Attack(schemas.http_chunks, 500_000, write_http),
+    "HTTP body": Attack(schemas.http_body, 20_000_000, write_http),
+    "HTTP lines": Attack(schemas.http_lines, 500_000, write_http),
+    "HTTP small messages": Attack(schemas.http_small, 50_000, write_http),
+    "HTTP connections": Attack(schemas.http_connections, 2_000, write_http),
 }
 
 

@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "show --json": ("show", "IN", *ALL, "--json"),
     "records": ("records", "IN"),
     "records --json": ("records", "IN", "--json"),
+    "schemas": ("schemas", "IN"),
     "export --full": ("export", "IN", "--full", "-o", "OUT.jsonl"),
     "export parquet": ("export", "IN", "-o", "OUT.parquet"),
     "export parquet --full": ("export", "IN", "--full", "-o", "OUT.parquet"),

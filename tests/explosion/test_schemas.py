@@ -1,0 +1,187 @@
+"""What registries, and topics that pretend to be theirs, can say without end; with
+`tests/explosion/schemas.py` in `test_growth`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.analyzer.payloads import gathered, known
+from kafkascope.analyzer.payloads.gathered import MOST_NAMES, MOST_TEXTS, Gathered, Said
+from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas
+from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
+from kafkascope.tui.cli import main
+from tests.explosion.schemas import journal, schema, subjects, written
+from tests.explosion.turns import write_capture
+
+ONE = SchemaKey("id", 1)
+LEFT_OUT = f"id 1 has more than {MOST_TEXTS} schemas; the later ones are left out"
+
+
+def enum(number: int) -> str:
+    return json.dumps({"type": "enum", "name": f"E{number}", "symbols": ["A"]})
+
+
+@pytest.mark.timeout(60)
+def test_one_id_has_some_schemas_and_a_sentence() -> None:
+    # Each text was compared with all others: 3,000 took half a minute.
+    told = Gathered("capture")
+    for number in range(20_000):
+        told.add("here", "here", Said((ONE,), enum(number)))
+    assert [each.text for each in told.schemas()] == [enum(n) for n in range(MOST_TEXTS)]
+    assert told.problems == [LEFT_OUT]
+
+
+@pytest.mark.timeout(60)
+def test_one_id_of_very_many_registries_has_some_schemas() -> None:
+    told = Gathered("capture")
+    for number in range(20_000):
+        told.add(f"host{number}", f"host{number}", Said((ONE,), enum(number)))
+    assert len(told.schemas()) == MOST_TEXTS
+    assert told.problems == [LEFT_OUT]
+
+
+@pytest.mark.timeout(60)
+def test_one_schema_of_very_many_registries_names_some_of_them() -> None:
+    told = Gathered("capture")
+    for number in range(20_000):
+        told.add(f"host{number}", f"host{number}", Said((ONE,), '"int"'))
+    (found,) = told.schemas()
+    assert found.origin.endswith("host8, host9 and 19,990 more")
+
+
+@pytest.mark.timeout(60)
+def test_schemas_that_turn_out_to_be_one_are_not_moved_again_and_again() -> None:
+    # 10,000 took twenty seconds.
+    told = Gathered("capture")
+    for number in range(1, 40_000):
+        key = SchemaKey("id", number)
+        told.add("here", "here", Said((key,), '"int"'))
+        told.add("here", "here", Said((key,), '"int"', subjects=(("s", 1),)))
+    (found,) = told.schemas()
+    assert len(found.keys) == MOST_NAMES
+    assert "subjects or other ids" in told.problems[0]
+
+
+def test_names_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered, "MAX_BYTES", 100_000)
+    told = Gathered("capture")
+    for number in range(100):
+        names = tuple(Reference(f"{number}-{each}" + "x" * 4000) for each in range(10))
+        told.add("here", "here", Said((SchemaKey("id", number),), '"int"', references=names))
+    assert 1 < len(told.schemas()) < 10
+    assert told.problems == ["here: too many schemas; the later ones are left out"]
+
+
+def test_wide_characters_count_as_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered, "MAX_BYTES", 100_000)
+    told = Gathered("capture")
+    for number in range(40):
+        told.add(
+            "here",
+            "here",
+            Said((SchemaKey("id", number),), enum(number) + " " * 5000 + "\U0001f600"),
+        )
+    assert len(told._entries) < 6
+
+
+def test_news_are_what_changed() -> None:
+    told = Gathered("capture")
+    for number in range(5):
+        told.add("here", "here", Said((SchemaKey("id", number),), enum(number)))
+    assert len(told.news()) == 5
+    assert told.news() == []
+    told.add("here", "here", Said((SchemaKey("id", 3),), subjects=(("s", 1),)))
+    (found,) = told.news()
+    assert (found.text, found.subjects) == (enum(3), (("s", 1),))
+    assert len(told.schemas()) == 5
+
+
+def test_a_schema_that_is_refused_keeps_nothing_of_its_text() -> None:
+    # The error held what was read: 12,000 took a gigabyte, and more with each value.
+    schemas = KnownSchemas()
+    bad = Schema("avro", '{"type": "record"}', (ONE,))
+    errors = []
+    for _ in range(3):
+        with pytest.raises(PayloadError) as raised:
+            schemas.compiled(bad)
+        errors.append(raised.value)
+    assert len({id(each) for each in errors}) == 3
+    assert {each.text for each in errors} == {errors[0].text}
+    kept = vars(schemas)["_refused"].values()
+    assert not any(isinstance(each, BaseException) for each in kept)
+
+
+def refusal(schemas: KnownSchemas, schema: Schema) -> str:
+    """Why a schema cannot be used; empty when it can."""
+    try:
+        schemas.compiled(schema)
+    except PayloadError as error:
+        return error.text
+    return ""
+
+
+def test_schemas_are_compiled_until_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "MOST_COMPILED_BYTES", 1000)
+    told: list[str] = []
+    schemas = KnownSchemas(tell=told.append)
+    made = [Schema("avro", enum(number), (SchemaKey("id", number),)) for number in range(100)]
+    said = [refusal(schemas, each) for each in made]
+    assert 10 < said.count("") < 30
+    assert said[-1].startswith("not read: more than")
+    assert len(told) == 1
+
+
+def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:
+    told: list[str] = []
+    made = [Schema("avro", enum(number), (ONE,)) for number in range(2_000)]
+    schemas = KnownSchemas(made, tell=told.append)
+    assert len(schemas.find(ONE)) == MOST_OF_A_KEY
+    assert told == [f"id 1 has more than {MOST_OF_A_KEY} schemas; the later ones are left out"]
+
+
+def test_names_are_looked_up_in_new_schemas_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafkascope.analyzer.payloads.avro import canonical
+
+    read: list[str] = []
+    defined = canonical.defined_names
+    monkeypatch.setattr(canonical, "defined_names", lambda text: read.append(text) or defined(text))
+    schemas = KnownSchemas()
+    for number in range(50):
+        key = SchemaKey("id", number)
+        uses = {"type": "array", "items": f"E{number}"}
+        schemas.add(Schema("avro", enum(number), (key,)))
+        schemas.add(Schema("avro", json.dumps(uses), (SchemaKey("id", 1000 + number),)))
+        schemas.compiled(schemas.find(SchemaKey("id", 1000 + number))[0])
+    assert len(read) == 100
+
+
+def test_of_two_schemas_that_define_a_name_the_one_with_the_lower_id_is_meant() -> None:
+    first = json.dumps({"type": "enum", "name": "E", "symbols": ["A"]})
+    other = json.dumps({"type": "enum", "name": "E", "symbols": ["B"]})
+    user = Schema("avro", json.dumps({"type": "array", "items": "E"}), (SchemaKey("id", 9),))
+    for order in ((first, other), (other, first)):
+        ids = {first: 1, other: 2}
+        made = [Schema("avro", text, (SchemaKey("id", ids[text]),)) for text in order]
+        codec = KnownSchemas([*made, user]).compiled(user).codec()
+        assert codec.decode(b"\x02\x00\x00") == ["A"]
+
+
+def test_a_command_says_what_it_leaves_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    said = journal(schema(1, enum(each), subject=f"s{each}") for each in range(40))
+    write_capture(path, iter([said + written(1, b"\0", 3)]))
+    for command in ("records", "schemas"):
+        result = CliRunner().invoke(main, [command, str(path)])
+        assert result.exit_code == 0, result.output
+        assert LEFT_OUT in result.output
+
+
+def test_very_many_schemas_are_all_used(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    write_capture(path, iter([subjects(300)]))
+    result = CliRunner().invoke(main, ["schemas", str(path), "--json"])
+    assert len(result.output.splitlines()) == 300
