@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
+from kafkascope.analyzer.findings.complaints import complaint
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.payloads.decoding import PREFIX
 from kafkascope.analyzer.statistics.mergeable import (
@@ -209,7 +210,7 @@ def _look(
         return Look(side, Sort("unread", namespace, id_), schema, (*place, "", ""), False)
     verdict = Sort("misfit", namespace, id_)
     certain = decoded.found is not None and not decoded.found.at
-    return Look(side, verdict, schema, (*place, error.path, error.text), certain)
+    return Look(side, verdict, schema, (*place, *complaint(error, schema)), certain)
 
 
 def _schema_of(payloads: Payloads, decoded: Decoded) -> tuple[Schema | None, SchemaKey | None]:
