@@ -80,6 +80,7 @@ class Payloads:
         self._late_names = late_names
         self._prefixes: dict[tuple[str | None, Side, bytes], tuple[Schema, SchemaKey, Codec, str]]
         self._prefixes = {}
+        self._forgotten = 0
 
     def named(
         self, side: Side, data: bytes | None, headers: Sequence[Header]
@@ -182,8 +183,9 @@ class Payloads:
         return FoundSchema(schema, each.key, codec, at, data, _subject(schema, topic, side))
 
     def _remember(self, topic: str | None, side: Side, data: bytes, found: FoundSchema) -> None:
-        if len(self._prefixes) >= MOST_PREFIXES:
+        if len(self._prefixes) >= MOST_PREFIXES or self._forgotten != self.known.forgotten:
             self._prefixes.clear()
+            self._forgotten = self.known.forgotten
         if found.key is not None:
             entry = found.schema, found.key, found.codec, found.subject
             self._prefixes[topic, side, data[:PREFIX]] = entry

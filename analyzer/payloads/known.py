@@ -34,6 +34,8 @@ MOST_REFERRED: Final = 32 << 20
 """Text of all that one schema refers to."""
 MOST_COMPILED: Final = 5000
 """Schemas that are kept ready; the oldest is compiled anew when it comes again."""
+MOST_KEPT_BYTES: Final = 16 << 20
+"""Text of those that are kept ready, with what it refers to: ready it takes up to 20 times that."""
 MOST_COMPILED_BYTES: Final = 64 << 20
 """Text that is compiled in all, with what it refers to, each time that it is: a megabyte takes up
 to two seconds. Five thousand schemas of 12 KB each are as much."""
@@ -102,7 +104,9 @@ class KnownSchemas:
         self._by_name: defaultdict[Format, dict[str, tuple[_Order, str]]] = defaultdict(dict)
         self._unnamed: defaultdict[Format, list[Schema]] = defaultdict(list)
         """Schemas whose names are not looked up yet."""
-        self._compiled: dict[tuple[Format, str], Compiled] = {}
+        self._compiled: dict[tuple[Format, str], tuple[Compiled, int]] = {}
+        """With the size of the text."""
+        self._kept_bytes = 0
         self._refused: dict[tuple[Format, str], tuple[Reason, str, str, int]] = {}
         """Why, for an error would keep all that was read for it. Until another schema comes, which
         may be what one of them refers to."""
@@ -115,6 +119,8 @@ class KnownSchemas:
         self._told: set[str] = set()
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""
+        self.forgotten = 0
+        """Schemas that are no more kept ready: who holds one should let it go."""
         self._changes = 0
         for each in schemas:
             self.add(each)
@@ -252,20 +258,34 @@ class KnownSchemas:
         key = schema.format, schema.text
         found = self._compiled.get(key)
         if found is not None:
-            return found
+            return found[0]
         if key in self._refused:
             reason, text, path, offset = self._refused[key]
             raise PayloadError(reason, text, path=path, offset=offset)
         try:
             module = _module(COMPILERS[schema.format], schema.format)
             dependencies = self._dependencies(schema)
-            self._spend(len(schema.text) + sum(map(len, dependencies.values())))
+            size = len(schema.text) + sum(map(len, dependencies.values()))
+            self._spend(size)
             made: Compiled = module.compile(schema.text, dependencies, self._lookup(schema.format))
         except PayloadError as error:
-            _keep(self._refused, key, (error.reason, error.text, error.path, error.offset))
+            while len(self._refused) >= MOST_COMPILED:
+                self._refused.pop(next(iter(self._refused)), None)
+            self._refused[key] = (error.reason, error.text, error.path, error.offset)
             raise
-        _keep(self._compiled, key, made)
+        self._keep(key, made, size)
         return made
+
+    def _keep(self, key: tuple[Format, str], made: Compiled, size: int) -> None:
+        """Keep a schema ready; the oldest make room."""
+        self._kept_bytes += size
+        while self._compiled and (
+            len(self._compiled) >= MOST_COMPILED or self._kept_bytes > MOST_KEPT_BYTES
+        ):
+            _, gone = self._compiled.pop(next(iter(self._compiled)))
+            self._kept_bytes -= gone
+            self.forgotten += 1
+        self._compiled[key] = made, size
 
     def _spend(self, size: int) -> None:
         """Count text that is going to be compiled."""
@@ -337,13 +357,6 @@ def field_paths(schema: Schema) -> Iterator[Path]:
         yield from _module(FIELDS[schema.format], schema.format).field_paths(schema.text)
     except PayloadError:
         return  # told where it is used
-
-
-def _keep(kept: dict[tuple[Format, str], Any], key: tuple[Format, str], value: Any) -> None:
-    """Remember a value; the oldest makes room."""
-    while len(kept) >= MOST_COMPILED:
-        kept.pop(next(iter(kept)), None)
-    kept[key] = value
 
 
 def _order(key: SchemaKey) -> _Order:

@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.payloads import gathered, known
+from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.gathered import MOST_NAMES, MOST_TEXTS, Gathered, Said
 from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
 from kafkascope.tui.cli import main
-from tests.explosion.schemas import journal, schema, subjects, written
+from tests.explosion.schemas import journal, schema, subjects, value, written
 from tests.explosion.turns import write_capture
 
 ONE = SchemaKey("id", 1)
@@ -133,6 +134,21 @@ def test_schemas_are_compiled_until_that_takes_too_long(monkeypatch: pytest.Monk
     assert 10 < said.count("") < 30
     assert said[-1].startswith("not read: more than")
     assert len(told) == 1
+
+
+def test_schemas_that_are_ready_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 300 that refer to a large one took 400 MB.
+    monkeypatch.setattr(known, "MOST_KEPT_BYTES", 1000)
+    made = [Schema("avro", enum(number), (SchemaKey("id", number),)) for number in range(1, 101)]
+    schemas = KnownSchemas(made)
+    payloads = Payloads(schemas)
+    for number in range(1, 101):
+        decoded = payloads.decode("t", "value", value(number, b"\0"), ())
+        assert decoded is not None
+        assert decoded.value == "A"
+    assert schemas.forgotten > 60
+    assert len(vars(schemas)["_compiled"]) < 40
+    assert len(vars(payloads)["_prefixes"]) < 40
 
 
 def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:
