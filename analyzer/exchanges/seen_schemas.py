@@ -95,16 +95,16 @@ class SeenSchemas:
 
     @property
     def changes(self) -> int:
-        """Goes up when something is said about a schema."""
+        """Goes up when something new is said about a schema."""
         return self._gathered.changes
 
     def schemas(self) -> list[Schema]:
         """Return the schemas, those first that were named first."""
         return self._gathered.schemas()
 
-    def news(self) -> list[Schema]:
-        """Return those of which something was said since they were asked for."""
-        return self._gathered.news()
+    def since(self, changes: int) -> list[Schema]:
+        """Return those of which something was said since `changes` had this value."""
+        return self._gathered.since(changes)
 
     def missing(self) -> dict[SchemaKey, str]:
         """Return the keys that a registry said it does not know, with its address."""

@@ -82,6 +82,11 @@ class _Entry:
     references: tuple[Reference, ...] = ()
     missing: bool = False
 
+    def extent(self) -> tuple[object, ...]:
+        """Return what is another value when something new was said."""
+        much = len(self.keys), len(self.subjects), len(self.texts), len(self.references)
+        return (*much, self.format, self.missing)
+
 
 Form: TypeAlias = tuple[bool, bytes]
 """What texts have in common that say the same: see `_form`."""
@@ -103,9 +108,9 @@ class Gathered:
         self._by_token: dict[tuple[str, Token], _Entry] = {}
         self._bytes = 0
         self.changes = 0
-        """Goes up with all that is said."""
-        self._new: dict[int, _Entry] = {}
-        """Entries of which something was said since `news`."""
+        """Goes up with all that is said and is new."""
+        self._changed: dict[int, tuple[int, _Entry]] = {}
+        """Entries with `changes` as it was when something new was said; the latest are last."""
         self.problems: list[str] = []
         """Sentences about what was left out."""
 
@@ -115,23 +120,28 @@ class Gathered:
         if not self._fits(said, origin):
             return
         tokens = [*said.keys, *_versions(said.subjects)]
+        many = len(self._entries)
         entry = self._entry(place, origin, tokens)
         if entry is None:
             return
-        self.changes += 1
+        joined = len(self._entries) < many
+        before = entry.extent()
         entry.missing = entry.missing or said.missing
-        self._new[id(entry)] = entry
         if not entry.references:
             self._bytes += _names_size(
                 name for each in said.references for name in (each.name, each.subject)
             )
-        fresh = [name for each in said.subjects if each not in entry.subjects for name in each[:1]]
+        fresh = [name for name, version in said.subjects if (name, version) not in entry.subjects]
         self._bytes += _names_size(fresh)
         self._name(entry, said.keys, said.subjects)
         entry.format = entry.format or said.format
         entry.references = entry.references or said.references
         if text is not None and self._take(entry, _form(text), (text, said.firm)):
             self._bytes += size_of(text)
+        if joined or entry.extent() != before:
+            self.changes += 1
+            self._changed.pop(id(entry), None)
+            self._changed[id(entry)] = self.changes, entry
 
     def _name(
         self, entry: _Entry, keys: Iterable[SchemaKey], subjects: Iterable[tuple[str, int]]
@@ -197,7 +207,7 @@ class Gathered:
 
     def _join(self, place: str, entry: _Entry, other: _Entry) -> None:
         entry.missing = entry.missing or other.missing
-        self._new.pop(id(other), None)
+        self._changed.pop(id(other), None)
         self._name(entry, other.keys, other.subjects)
         entry.format = entry.format or other.format
         entry.references = entry.references or other.references
@@ -209,14 +219,16 @@ class Gathered:
 
     def schemas(self) -> list[Schema]:
         """Return those whose text is known, once for each text that was given under one key."""
-        self._new.clear()
         return self._told(self._entries.values())
 
-    def news(self) -> list[Schema]:
-        """Return those of which something was said since `schemas` or this was asked for."""
-        new = [*self._new.values()]
-        self._new.clear()
-        return self._told(new)
+    def since(self, changes: int) -> list[Schema]:
+        """Return those of which something was said since `changes` had this value."""
+        new: list[_Entry] = []
+        for when, entry in reversed(self._changed.values()):
+            if when <= changes:
+                break
+            new.append(entry)
+        return self._told(reversed(new))
 
     def _told(self, entries: Iterable[_Entry]) -> list[Schema]:
         out: list[_Told] = []

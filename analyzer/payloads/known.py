@@ -75,8 +75,9 @@ class Growing(Protocol):
     def changes(self) -> int:
         """Goes up when something is said about a schema."""
 
-    def news(self) -> list[Schema]:
-        """Return the schemas that are new, or of which more is known, since it was asked."""
+    def since(self, changes: int) -> list[Schema]:
+        """Return the schemas that are new, or of which more is known, since `changes` had this
+        value."""
 
 
 class KnownSchemas:
@@ -236,10 +237,10 @@ class KnownSchemas:
     def update(self) -> bool:
         """Take over what input that is still read has told since; return whether there was
         anything."""
-        new = [each for each, taken in self._growing.items() if each.changes != taken]
-        for growing in new:
+        new = [(each, at) for each, at in self._growing.items() if each.changes != at]
+        for growing, at in new:
             self._growing[growing] = growing.changes
-            for each in growing.news():
+            for each in growing.since(at):
                 self.add(each)
         return bool(new)
 

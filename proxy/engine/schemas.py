@@ -33,24 +33,25 @@ class LateSchemas:
 
     def __init__(self, ask: Callable[[SchemaKey], list[Schema]] | None) -> None:
         """`ask`: asks a registry, in a thread; it may take its time."""
-        self.changes = 0
-        """Goes up when there are more."""
         self._ask = ask
-        self._schemas: tuple[Schema, ...] = ()
+        self._schemas: list[Schema] = []
         self._lock = threading.Lock()
         self._wanted: set[SchemaKey] = set()
         self._queue: queue.SimpleQueue[SchemaKey] = queue.SimpleQueue()
 
-    def schemas(self) -> list[Schema]:
-        """Return what is known by now."""
-        return list(self._schemas)
+    @property
+    def changes(self) -> int:
+        """Goes up when there are more."""
+        return len(self._schemas)
+
+    def since(self, changes: int) -> list[Schema]:
+        """Return those that came since `changes` had this value."""
+        return self._schemas[changes:]
 
     def add(self, schemas: list[Schema]) -> None:
         """Take more of them."""
-        if schemas:
-            with self._lock:
-                self._schemas = (*self._schemas, *schemas)
-                self.changes += 1
+        with self._lock:
+            self._schemas += schemas
 
     def want(self, key: SchemaKey) -> None:
         """Have the registry asked, once; never waits."""
@@ -117,7 +118,7 @@ class ProxySchemas:
         before = self._seen.changes
         self._seen.exchange(exchange)
         if self._seen.changes != before:
-            self.late.add(self._seen.schemas())
+            self.late.add(self._seen.since(before))
 
     def _lacking(self, key: SchemaKey) -> None:
         asked = " by now; the registry is asked" if self._wanted.registry is not None else ""

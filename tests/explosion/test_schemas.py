@@ -93,10 +93,12 @@ def test_news_are_what_changed() -> None:
     told = Gathered("capture")
     for number in range(5):
         told.add("here", "here", Said((SchemaKey("id", number),), enum(number)))
-    assert len(told.news()) == 5
-    assert told.news() == []
+    assert len(told.since(0)) == 5
+    before = told.changes
+    told.add("here", "here", Said((SchemaKey("id", 3),), enum(3)))
+    assert (told.since(before), told.changes) == ([], before)
     told.add("here", "here", Said((SchemaKey("id", 3),), subjects=(("s", 1),)))
-    (found,) = told.news()
+    (found,) = told.since(before)
     assert (found.text, found.subjects) == (enum(3), (("s", 1),))
     assert len(told.schemas()) == 5
 

@@ -40,18 +40,20 @@ class ToldSchemas:
     """The schemas that the reading process has seen in the input."""
 
     def __init__(self) -> None:
-        self.changes = 0
-        """Goes up when more is told."""
         self._schemas: list[Schema] = []
 
     def took(self, schemas: list[Schema]) -> None:
-        """Take all that are known by now."""
-        self._schemas = schemas
-        self.changes += 1
+        """Take those that are new, or of which more is known."""
+        self._schemas += schemas
 
-    def schemas(self) -> list[Schema]:
-        """Return what is known by now."""
-        return self._schemas
+    @property
+    def changes(self) -> int:
+        """Goes up when more is told."""
+        return len(self._schemas)
+
+    def since(self, changes: int) -> list[Schema]:
+        """Return those that were told since `changes` had this value."""
+        return self._schemas[changes:]
 
 
 class Feed:

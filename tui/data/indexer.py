@@ -191,8 +191,9 @@ class Indexer:
         """Keep the schemas that came, for the next batch. Called by who reads bodies, as nobody
         else may look at what is being collected."""
         if self._seen is not None and self._seen.changes != self._schemas_seen:
+            new = self._seen.since(self._schemas_seen)
             self._schemas_seen = self._seen.changes
-            self._schemas = self._seen.schemas()
+            self._schemas = [*(self._schemas or ()), *new]
 
     def _put(self) -> None:
         """Put waiting exchanges into the columns."""
