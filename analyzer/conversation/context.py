@@ -6,7 +6,7 @@ import struct
 from collections import Counter, deque
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
@@ -26,12 +26,21 @@ MOST_ENCRYPTED: Final = 1000
 _PLACE: Final = struct.Struct(">Q")
 
 
+class Turns(Protocol):
+    """Gives numbers to exchanges."""
+
+    def next(self, packet: int) -> int:
+        """Return the number of an exchange whose first byte came with a packet, or before."""
+
+
 class Context:
     """State of a session that crosses connections. No I/O."""
 
     def __init__(self, decode_as: Iterable[int] = (), *, bodies: bool = True) -> None:
         self.numbers = 0
         """The last number given to an exchange."""
+        self.turns: Turns | None = None
+        """What gives the numbers in its place, where this is a part of a whole."""
         self.names = TopicNames()
         self.nodes = NodeAddresses()
         self.decode_as = frozenset(decode_as)
@@ -66,13 +75,17 @@ class Context:
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 
-    def next_number(self) -> int:
-        """Return the number of the next exchange."""
+    def next_number(self, packet: int = 0) -> int:
+        """Return the number of the next exchange, whose first byte came with a packet."""
+        if self.turns is not None:
+            return self.turns.next(packet)
         self.numbers += 1
         return self.numbers
 
     def without_number(self, number: int) -> int | None:
         """Take a number back; the number itself where that is too late, as others were given."""
+        if self.turns is not None:
+            return None
         if number != self.numbers:
             return number
         self.numbers -= 1

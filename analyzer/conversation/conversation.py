@@ -309,15 +309,16 @@ class Conversation(Resumable):
                 assert isinstance(unit, Skipped)
                 self._skip(unit)
         if self._requests.partial and self._reserved is None and self._half is None:
-            self._reserved = self._context.next_number()
+            self._reserved = self._context.next_number(self._requests.first_packet)
         elif self._requests.hunting and self._reserved is not None:
             # What began there was none, and would have had no number if it had come at once.
             self._reserved = self._context.without_number(self._reserved)
 
-    def _number(self) -> int:
+    def _number(self, packet: int = 0) -> int:
+        """Return the number of a request that begins with a packet."""
         number = self._reserved
         if number is None:
-            return self._context.next_number()
+            return self._context.next_number(packet)
         self._reserved = None
         return number
 
@@ -383,7 +384,7 @@ class Conversation(Resumable):
         if header is None:
             self._opaque(frame)
             return
-        pending = Pending(self._number(), header, api_name(header.api_key))
+        pending = Pending(self._number(frame.parts[0].packet), header, api_name(header.api_key))
         self._complete(pending, frame)
 
     def _header_of(self, payload: bytes) -> RequestHeader | None:
@@ -539,7 +540,7 @@ class Conversation(Resumable):
     # --- raw SASL tokens
 
     def _token(self, frame: Frame) -> None:
-        pending = Pending(self._number(), None, SASL_TOKEN)
+        pending = Pending(self._number(frame.parts[0].packet), None, SASL_TOKEN)
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
         pending.undecoded = cut_of(frame, "request")
@@ -743,10 +744,12 @@ class Conversation(Resumable):
         client, broker = self._ends
         tls = self.connection.tls
         if response is not None:
-            direction, frame, number = 1 - self.client, response.frame, self._context.next_number()
+            direction, frame = 1 - self.client, response.frame
+            number = self._context.next_number()
         else:
             assert request is not None
-            direction, frame, number = self.client, request.frame, self._number()
+            direction, frame = self.client, request.frame
+            number = self._number(frame.parts[0].packet)
         self._out.append(
             Exchange(
                 number=number,

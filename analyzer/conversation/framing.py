@@ -105,6 +105,11 @@ class FrameBuffer(Resumable):
         return self._passed > 0
 
     @property
+    def first_packet(self) -> int:
+        """Number of the packet with the first byte of the frame that is not whole."""
+        return self._parts[0].packet
+
+    @property
     def hunting(self) -> bool:
         """Whether it is not known where the next frame starts."""
         return self._hunt is not None

@@ -15,6 +15,7 @@ from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.detect import TLS
 from kafkascope.analyzer.conversation.undecided import Undecided
+from kafkascope.captures.model import Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,24 +131,33 @@ def sensitive(watched: Watched, brokers: Brokers, context: Context) -> dict[Endp
             asked = brokers.missed.get(endpoint)
             if asked is None or endpoint in found:
                 continue
-            if _decided_with(endpoint, decision, context) != kind:
+            other, events = _decided_with(endpoint, decision, context)
+            if other != kind:
                 found[endpoint] = asked
+            elif events < len(decision.undecided.events) and kind[0] != "other":
+                # The same, but sooner: requests have their numbers from then on.
+                found[endpoint] = min(asked, _last_packet(decision.undecided.events[:-1]))
     return found
 
 
-def _decided_with(endpoint: Endpoint, before: Decision, context: Context) -> Any:
-    """Return the kind of the decision with the endpoint known as a broker."""
+def _last_packet(events: list[StreamEvent]) -> int:
+    return max((e.pieces[-1].packet for e in events if isinstance(e, Chunk)), default=0)
+
+
+def _decided_with(endpoint: Endpoint, before: Decision, context: Context) -> tuple[Any, int]:
+    """Return the kind of the decision with the endpoint known as a broker, and the number of events
+    that it takes."""
     undecided = before.undecided
     connection, tls = undecided.connection, undecided.connection.tls
     knowing = Context(context.decode_as)
     knowing.brokers = {endpoint}
     again = Undecided(connection, knowing)
-    for event in undecided.events:
+    for count, event in enumerate(undecided.events, 1):
         decision = again.feed(event)
         if decision is None:
             continue
         # What is inside TLS has no row of its own, nor has TLS that can be read.
         rowless = before.inside or (tls is not None and (not tls.error or any(tls.decrypted)))
         rows = [] if rowless or not isinstance(decision, str) else again.row(decision)
-        return _kind(again, decision, rows)
-    return None
+        return _kind(again, decision, rows), count
+    return None, len(undecided.events)

@@ -16,6 +16,7 @@ from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sensitive
 from kafkascope.analyzer.pipeline.job import Job, Keep
 from kafkascope.analyzer.pipeline.keys import Agreed, TaskKeys
+from kafkascope.analyzer.pipeline.moments import END, LEFT, Late, Turns, Watchful
 from kafkascope.analyzer.pipeline.runs import Runs
 from kafkascope.analyzer.pipeline.schemas import SentSchemas, sent
 from kafkascope.analyzer.pipeline.segments import (
@@ -32,21 +33,18 @@ from kafkascope.analyzer.pipeline.spread import NEEDED, Pairs
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions, Told
 from kafkascope.analyzer.pipeline.tables.facts import Facts, dumped
-from kafkascope.analyzer.pipeline.tables.numbers import connection_place
+from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, FACTS
 from kafkascope.captures.formats.remarks import Remark, Remarks
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.packets.tcp import ACK, QUIET_MASK, Segment
-from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.streams.scan import MAX_ODD, run
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
 
 
-MOST_PER_PACKET: Final = 1 << 16
-"""Limit of requests that begin in one packet: more do not fit."""
 LEFT_AT_ONCE: Final = 64
 """Carried connections in a batch of rows."""
 
@@ -139,8 +137,8 @@ class Flows:
         self._collector = TableCollector(
             self._context, setting.options, setting.last_ns, schemas=setting.schemas
         )
-        # Numbers order requests within a connection: those of later batches are higher.
-        self._context.numbers = setting.first_packet * MOST_PER_PACKET
+        self._turns = Turns()
+        self._context.turns = self._turns
         self._sensitive: dict[Endpoint, int] = {}
         self._left: list[tuple[Any, ...]] = []
         self._both = setting.options.both_legs
@@ -179,7 +177,7 @@ class Flows:
         yield self._leave()
         yield "facts", record_batch(list(self._told()), FACTS.schema)
 
-    def _resume(self, data: bytes) -> tuple[Reassembler, Watched]:
+    def _resume(self, data: bytes) -> tuple[Watchful, Watched]:
         reassembler, conversations, seen = state.load(data, self._context, self._setting.comment)
         self._collector.resume(seen)
         return reassembler, conversations
@@ -189,7 +187,7 @@ class Flows:
         self._left.clear()
         return CARRY.name, batch
 
-    def _keeps(self, reassembler: Reassembler) -> bool:
+    def _keeps(self, reassembler: Watchful) -> bool:
         """Return whether any of these connections may continue in the next batch."""
         keep, last_ns = self._setting.keep, self._setting.last_ns
         if keep is None:
@@ -200,23 +198,25 @@ class Flows:
                 return True
         return False
 
-    def _carry(self, key: int, reassembler: Reassembler, conversations: Watched) -> None:
+    def _carry(self, key: int, reassembler: Watchful, conversations: Watched) -> None:
         seen = self._collector.suspend()
         places = sorted({direction.connection.number for direction in reassembler.flows.values()})
         places = sorted({*places, *(each.number for each in seen)})
         self._left.append((key, places, [], state.dump(reassembler, conversations, seen)))
 
-    def _begin(self) -> tuple[Reassembler, Watched]:
+    def _begin(self) -> tuple[Watchful, Watched]:
         self._brokers.begin()
-        return Reassembler(self._setting.comment), Watched(self._context)
+        return Watchful(self._setting.comment), Watched(self._context)
 
-    def _feed(self, segment: Segment, reassembler: Reassembler, conversations: Watched) -> None:
+    def _feed(self, segment: Segment, reassembler: Watchful, conversations: Watched) -> None:
         self._brokers.now = segment.packet
         reassembler.connections = connection_place(segment.packet)
         for event in reassembler.feed(segment):
-            self._happened(event, conversations)
+            self._brokers.now = segment.packet
+            self._happened(event, segment.packet, reassembler, conversations)
+        reassembler.late.clear()
 
-    def _scanned(self, row: SegmentRow, reassembler: Reassembler, conversations: Watched) -> bool:
+    def _scanned(self, row: SegmentRow, reassembler: Watchful, conversations: Watched) -> bool:
         """Process a whole row at once, as `streams.scan` processes blocks; return False (and do
         nothing) when it has to go packet by packet."""
         found = row.packets
@@ -252,16 +252,24 @@ class Flows:
             while begin <= count:
                 now = number
                 begin, number = next(later)
+            since = now
             if type(event) is Chunk:
+                since = max(now, event.pieces[0].packet)
                 now = max(now, event.pieces[-1].packet)
             self._brokers.now = now
-            self._happened(event, conversations)
+            self._happened(event, since, reassembler, conversations)
         self._brokers.now = packets.numbers[-1]
+        reassembler.late.clear()
         return True
 
-    def _happened(self, event: StreamEvent, conversations: Watched) -> None:
+    def _happened(
+        self, event: StreamEvent, packet: int, reassembler: Watchful, conversations: Watched
+    ) -> None:
+        """Take an event that came with a packet, or with a deadline before it."""
         runs = self._runs
-        if type(event) is Chunk:
+        late = reassembler.late.get(id(event)) if reassembler.late else None
+        # In a run each frame belongs to the packet that it begins with.
+        if type(event) is Chunk and late is None and event.pieces[0].packet == packet:
             if runs.takes(event):
                 return
             self._flush(conversations)
@@ -270,12 +278,17 @@ class Flows:
                 return
         else:
             self._flush(conversations)
+        self._turns.packet, self._turns.late = packet, late
+        if late is not None:
+            # What others showed before that packet was known.
+            self._brokers.now = late.after
         self._take(event, conversations)
 
     def _flush(self, conversations: Watched) -> None:
         """Process the chunks that were held back."""
         event = self._runs.end()
         if event is not None:
+            self._turns.packet, self._turns.late = event.pieces[0].packet, None
             self._take(event, conversations)
 
     def _take(self, event: StreamEvent, conversations: Watched) -> None:
@@ -301,7 +314,7 @@ class Flows:
         self._collector.count(exchange)
         return True
 
-    def _end(self, key: int, reassembler: Reassembler, conversations: Watched) -> None:
+    def _end(self, key: int, reassembler: Watchful, conversations: Watched) -> None:
         """Finish connections: all their segments were read."""
         self._flush(conversations)
         if self._keeps(reassembler):
@@ -310,7 +323,10 @@ class Flows:
             return
         self._brokers.now = ENDLESS
         for event in reassembler.finish(self._setting.last_ns):
+            first = event.connection.number - CONNECTION
+            self._turns.late = reassembler.late.get(id(event)) or Late(END, 0, first)
             self._take(event, conversations)
+        self._turns.late = Late(LEFT, 0, self._turns.packet)
         for exchange in conversations.finish():
             if not self._sent(exchange):
                 self._collector.add(exchange)
@@ -326,6 +342,8 @@ class Flows:
             yield "broker", dumped([*endpoint, since])
         for endpoint, asked in self._sensitive.items():
             yield "sensitive", dumped([*endpoint, asked])
+        if self._turns.told:
+            yield "late", dumped([[late, *about] for late, about in self._turns.told])
         if self._keys is not None:
             for note in self._keys.notes():
                 yield "tls", note

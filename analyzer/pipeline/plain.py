@@ -27,7 +27,13 @@ from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, Told
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.naming import named
-from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION
+from kafkascope.analyzer.pipeline.tables.numbers import (
+    CONNECTION,
+    COUNT_BITS,
+    EXCHANGE,
+    OFFSET_BITS,
+    numbered,
+)
 from kafkascope.analyzer.pipeline.tables.schemas import (
     CARRY,
     COLLECTED,
@@ -48,6 +54,7 @@ from kafkascope.captures.inputs.inflate import Stream
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.keys import Agreement
+    from kafkascope.analyzer.pipeline.moments import Order
     from kafkascope.analyzer.pipeline.tables.schemas import Table
     from kafkascope.analyzer.topics import TopicNames
 
@@ -206,6 +213,7 @@ def regrouped(
             told = _spread(told, setting, spread)
         raw = _Raw(job, folder)
         raw.put_all(told)
+        raw.facts.put_in_order(lambda asked: asked.answers(table.to_batches()))
         return raw.finish()
 
     out, facts = in_rounds(made, staging, agreement, job.schemas)
@@ -219,7 +227,7 @@ def _spread(told: Iterable[Told], setting: Setting, count: int) -> Iterator[Told
         if table != PAIRS.name:
             yield table, batch
             continue
-        keys = batch.column("place").to_numpy() % count
+        keys = (batch.column("place").to_numpy() >> COUNT_BITS) % count
         for number, part in enumerate(parts):
             part.append(batch.filter(pa.array(keys == number)))
     for part in parts:
@@ -239,13 +247,13 @@ class _Raw:
         self._staging = staging
         self._writers = Writers(staging / "raw", compression=QUICK)
         schemas = None if job.schemas is None else sent(job.schemas)
-        self._facts = Facts(job.before.topics, schemas)
+        self.facts = Facts(job.before.topics, schemas)
 
     def put(self, told: Told) -> None:
         """Write some rows."""
         table, batch = told
         if table == "facts":
-            self._facts.merge_all(batch)
+            self.facts.merge_all(batch)
         else:
             self._writers.write(table, batch)
 
@@ -258,8 +266,8 @@ class _Raw:
         """Fill in what is known only at the end; return the folder of the tables."""
         made = self._staging / "made"
         self._writers.close()
-        finish(self.job, self._facts, self._writers.parts(), made)
-        return made, self._facts
+        finish(self.job, self.facts, self._writers.parts(), made)
+        return made, self.facts
 
 
 def _read(capture: Capture, raw: _Raw) -> None:
@@ -290,7 +298,7 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
     """Fill in numbers and names, now that all are known."""
     writers = Writers(made)
     names = facts.names()
-    ranks = _Ranks(raw, job.before)
+    ranks = _Ranks(raw, job.before, facts.order)
     for table in COLLECTED.values():
         if table.name not in raw:
             writers.write(table.name, table.schema.empty_table())
@@ -323,11 +331,13 @@ def _numbered(
     raw: Parts, table: Table, ranks: _Ranks, names: TopicNames
 ) -> Iterator[pa.RecordBatch]:
     for batch in _batches(raw, table):
-        for column in ("number", "connection"):
-            index = batch.schema.get_field_index(column)
-            if index >= 0:
-                numbers = ranks.of(batch.column(index))
-                batch = batch.set_column(index, batch.schema.field(index), numbers)
+        index = batch.schema.get_field_index("number")
+        if index >= 0:
+            batch = numbered(batch, ranks.of_exchanges(batch.column(index)))
+        index = batch.schema.get_field_index("connection")
+        if index >= 0:
+            numbers = ranks.of_connections(batch.column(index))
+            batch = batch.set_column(index, batch.schema.field(index), numbers)
         yield named(batch, names)
 
 
@@ -385,15 +395,21 @@ def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBa
 
 
 class _Ranks:
-    """Ranks of exchanges by time and place of their first byte, and of connections by their first
-    packet; they continue those of the batches before."""
+    """Numbers of exchanges and connections, which continue those of the batches before. Rows that
+    were read in order have theirs already."""
 
-    def __init__(self, raw: Parts, before: Before) -> None:
-        exchanges = _columns(raw, (EXCHANGES, UNWANTED), "number", "time_ns")
-        # A place combines file and offset.
-        places = exchanges[0][np.lexsort(exchanges)]
-        ranks = np.arange(1, len(places) + 1) + before.exchanges
-        (connections,) = _columns(raw, (CONNECTIONS,), "connection")
+    def __init__(self, raw: Parts, before: Before, order: Order) -> None:
+        self._order = order
+        exchanges = (EXCHANGES, UNWANTED)
+        turns = order.of_all(_column(raw, exchanges, "number"))
+        self._turns = np.sort(turns[turns >= EXCHANGE])
+        self._before = before.exchanges
+        files = np.maximum(_column(raw, exchanges, "file_id").astype(np.int64), 0)
+        offsets = _column(raw, exchanges, "record_offset")
+        offsets = np.clip(offsets, 0, (1 << OFFSET_BITS) - 1)
+        places = EXCHANGE + (files << OFFSET_BITS) + offsets
+        ranks = self._of_turns(turns)
+        connections = _column(raw, (CONNECTIONS,), "connection")
         left: list[int] = []
         for path in raw.get(CARRY.name, ()):
             column = pq.read_table(path, columns=["places"]).column("places")
@@ -407,30 +423,36 @@ class _Ranks:
         places = np.concatenate([places, new, np.array(list(known), np.int64)])
         old = np.array(list(known.values()), np.int64)
         ranks = np.concatenate([ranks, np.arange(len(new)) + before.connections, old])
-        order = np.argsort(places, kind="stable")
-        self._places, self._ranks = places[order], ranks[order]
+        ascending = np.argsort(places, kind="stable")
+        self._places, self._ranks = places[ascending], ranks[ascending]
 
-    def of(self, numbers: pa.Array) -> pa.Array:
-        """Return ranks for places; other numbers stay."""
+    def _of_turns(self, turns: Any) -> Any:
+        """Return the numbers of turns; other numbers stay."""
+        found = np.searchsorted(self._turns, turns) + 1 + self._before
+        return np.where(turns >= EXCHANGE, found, turns)
+
+    def of_exchanges(self, turns: pa.Array) -> pa.Array:
+        """Return the numbers of turns; other numbers stay."""
+        return pa.array(self._of_turns(self._order.of_all(turns.to_numpy())), pa.int64())
+
+    def of_connections(self, places: pa.Array) -> pa.Array:
+        """Return the numbers of places; other numbers stay."""
         if not len(self._places):
-            return numbers
-        values = numbers.to_numpy()
+            return places
+        values = places.to_numpy()
         found = np.minimum(np.searchsorted(self._places, values), len(self._places) - 1)
         known = self._places[found] == values
         return pa.array(np.where(known, self._ranks[found], values), pa.int64())
 
     def one(self, place: int) -> int:
-        """Return the rank of one place; another number stays."""
+        """Return the number of one place; another number stays."""
         at = int(np.searchsorted(self._places, place))
         if at < len(self._places) and self._places[at] == place:
             return int(self._ranks[at])
         return place
 
 
-def _columns(raw: Parts, tables: Iterable[Table], *names: str) -> list[Any]:
+def _column(raw: Parts, tables: Iterable[Table], name: str) -> Any:
     paths = [path for table in tables for path in raw.get(table.name, ())]
-    found = [pq.read_table(path, columns=list(names)) for path in paths]
-    return [
-        np.concatenate([np.zeros(0, np.int64), *(each.column(name).to_numpy() for each in found)])
-        for name in names
-    ]
+    found = [pq.read_table(path, columns=[name]).column(0).to_numpy() for path in paths]
+    return np.concatenate([np.zeros(0, np.int64), *found])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.captures.model import Chunk, Piece, StreamEvent
+from kafkascope.captures.model import Chunk, Piece
 
 MOST_BYTES: Final = 1 << 20
 """Limit of a run."""
@@ -44,7 +44,7 @@ class Runs:
         self._next = chunk.offset + size
         self._bytes += size
 
-    def end(self) -> StreamEvent | None:
+    def end(self) -> Chunk | None:
         """Return the run as one chunk; None when there is none."""
         held = self._held
         if not held:

@@ -25,9 +25,7 @@ from kafkascope.analyzer.pipeline.schemas import SentSchemas
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions, Told
 from kafkascope.analyzer.pipeline.tables.facts import dumped
-from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import PAIRS
-from kafkascope.analyzer.pipeline.tables.values import place_of
 from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.registry import RequestHeader
@@ -67,9 +65,8 @@ class Pairs:
         ):
             return False
         asked, answer = _payload(exchange.request), _payload(exchange.response)
-        place = exchange_place(*place_of(exchange))
         about = dumped(_about(exchange, self._all_parts))
-        self._rows.append((PAIRS.name, place, about, asked, answer))
+        self._rows.append((PAIRS.name, exchange.number, about, asked, answer))
         self._bytes += len(about) + len(asked or b"") + len(answer or b"")
         return True
 
@@ -107,13 +104,13 @@ class Dissection:
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[Told]:
         """Decode and count pairs; pass on rows of other tables."""
-        for table, _, about, asked, answer in zip(
+        for table, place, about, asked, answer in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
             if table != PAIRS.name:
                 yield from ((table, each) for each in pa.ipc.open_stream(asked))
                 continue
-            exchange = self._exchange(loads(about), asked, answer)
+            exchange = self._exchange(place, loads(about), asked, answer)
             learn_from_log(exchange, self._context.names)
             self._collector.tell(exchange)
             yield from self._collector.ready()
@@ -122,7 +119,9 @@ class Dissection:
         """Return the remaining rows."""
         return self._collector.finish()
 
-    def _exchange(self, about: Any, asked: bytes | None, answer: bytes | None) -> Exchange:
+    def _exchange(
+        self, number: int, about: Any, asked: bytes | None, answer: bytes | None
+    ) -> Exchange:
         id_, state, ends, side, header, who, notes, frames, session, ended_ns, wait_ns, tls = about
         key, version, correlation_id, client_id, end = header
         api, software, user, mechanism, reason = who
@@ -145,7 +144,7 @@ class Dissection:
             if decoded is not None:
                 facts.learn(decoded.layout, decoded.body, self._context.names)
         return Exchange(
-            0,
+            number,
             id_,
             state,
             connection,

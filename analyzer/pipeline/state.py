@@ -18,13 +18,13 @@ from kafkascope.analyzer import model
 from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
 from kafkascope.analyzer.bodies.log_ends import LogEnd
 from kafkascope.analyzer.pipeline.brokers import Watched
+from kafkascope.analyzer.pipeline.moments import Watchful
 from kafkascope.analyzer.pipeline.tables.collect import ConnectionTotals
 from kafkascope.captures import model as events
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import Segment
 from kafkascope.captures.streams.direction import Waiting
-from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.tls.epoch import Epoch
 from kafkascope.captures.tls.messages import ClientHello
 from kafkascope.captures.tls.records import TlsRecord
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 11
+VERSION: Final = 12
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Certificate, events.Tls),
@@ -130,7 +130,7 @@ def read(data: bytes) -> Any:
 
 
 def dump(
-    reassembler: Reassembler, conversations: Watched, seen: dict[Connection, ConnectionTotals]
+    reassembler: Watchful, conversations: Watched, seen: dict[Connection, ConnectionTotals]
 ) -> bytes:
     """Return the state of connections that are open at the end of a batch."""
     return write([reassembler.dump(), conversations.dump(), seen])
@@ -138,7 +138,7 @@ def dump(
 
 def load(
     data: bytes, context: Context, comment_of: Comment
-) -> tuple[Reassembler, Watched, dict[Connection, ConnectionTotals]]:
+) -> tuple[Watchful, Watched, dict[Connection, ConnectionTotals]]:
     """Return the state that `dump` wrote, to continue in this context; raises `OtherState`."""
     packets, conversations, seen = read(data)
-    return Reassembler(comment_of).load(packets), Watched(context).load(conversations), seen
+    return Watchful(comment_of).load(packets), Watched(context).load(conversations), seen

@@ -73,6 +73,7 @@ class Spark:
             return parts, _facts(job, parts)
 
         parts, facts = plain.in_rounds(rows, staging / "raw", agreement, job.schemas)
+        facts.put_in_order(lambda asked: stages.answers(self.session, job, asked))
         made = staging / "made"
         if sum(facts.rows.values()) <= self.few and not job.options.segments:
             plain.finish(job, facts, parts, made)

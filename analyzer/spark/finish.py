@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
 from kafkascope.analyzer.pipeline.plain import Parts, Writers, with_ranks
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.naming import named
-from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
+from kafkascope.analyzer.pipeline.tables.numbers import (
+    CONNECTION,
+    exchange_place,
+    numbered,
+    places_in,
+    turn,
+)
 from kafkascope.analyzer.pipeline.tables.schemas import (
     CARRY,
     COLLECTED,
@@ -30,8 +36,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkascope.analyzer.pipeline.job import Job
+    from kafkascope.analyzer.pipeline.moments import Order
     from kafkascope.analyzer.pipeline.tables.facts import Facts
 
+RANKS: Final = pa.schema([("place", pa.int64()), ("rank", pa.int64())])
 FILE_BYTES: Final = 64 << 20
 """Bytes of captures per file of a table."""
 
@@ -42,22 +50,22 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
     files = max(1, min(tasks, job.size // FILE_BYTES))
     ranks = _connections(session, job, raw)
     writers = Writers(made)
-    every: Any = None
-    """All exchanges with their numbers, where a filter leaves some out of the table."""
+    every = read(session, raw, EXCHANGES).select(*(each.name for each in UNWANTED.columns))
+    if job.options.filter:
+        every = every.union(read(session, raw, UNWANTED))
+    order = _Order(job, facts.order, every, tasks)
     for table in COLLECTED.values():
         if not facts.rows[table.name]:
             writers.write(table.name, table.schema.empty_table())
             continue
         rows = read(session, raw, table)
         if table is EXCHANGES:
-            bounds = _bounds(job, tasks)
             rows = _numbered(rows, ranks, table)
             if job.options.filter:
-                others = _placed(read(session, raw, UNWANTED))
+                others = read(session, raw, UNWANTED)
                 rows = rows.unionByName(others, allowMissingColumns=True)
-            rows = _ranked(rows, bounds, tasks, job.before.exchanges)
+            rows = order.ranked(rows)
             if job.options.filter:
-                every = rows
                 rows = rows.where("exchange_id is not null")
         elif table is CONNECTIONS:
             rows = _numbered(rows, ranks, table)
@@ -76,12 +84,10 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
         junk.unlink(missing_ok=True)
     if job.keep is not None:
         _carry(session, job, raw, ranks, writers)
-    if every is None:
-        every = read_made(session, made, EXCHANGES)
-    places = _places(session, facts, ranks, every)
+    known = _places(session, facts, ranks, order)
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
-    for batch in statistics_rows(facts, lambda place: places.get(place, place)):
+    for batch in statistics_rows(facts, lambda place: known.get(place, place)):
         writers.write("statistics", batch)
     writers.close()
 
@@ -120,24 +126,6 @@ def _carry(session: Any, job: Job, raw: Parts, ranks: Any, writers: Writers) -> 
     writers.write(CARRY.name, with_ranks(batch, known.__getitem__))
 
 
-def read_made(session: Any, made: Path, table: Table) -> Any:
-    """Return a table that was written."""
-    return session.read.schema(spark_schema(table.schema)).parquet(
-        (made / table.name).resolve().as_uri()
-    )
-
-
-def _placed(rows: Any) -> Any:
-    """Return exchanges that a filter left out with their places as the table of exchanges has
-    them."""
-    from pyspark.sql import functions as F
-
-    place = F.col("number") - F.lit(EXCHANGE)
-    return rows.withColumn("file_id", F.shiftright(place, OFFSET_BITS).cast("int")).withColumn(
-        "record_offset", place.bitwiseAND(F.lit((1 << OFFSET_BITS) - 1))
-    )
-
-
 def _numbered(rows: Any, ranks: Any, table: Table) -> Any:
     """Return rows with places of connections replaced by ranks."""
     joined = rows.join(ranks, "connection", "left")
@@ -145,60 +133,93 @@ def _numbered(rows: Any, ranks: Any, table: Table) -> Any:
     return joined.withColumn("connection", joined["rank"]).select(*names)
 
 
-def _bounds(job: Job, parts: int) -> list[int]:
-    """Return times that divide the packets into about equal parts."""
-    known = [
-        (about.first_ns, about.last_ns, about.packets)
-        for about in (file.index for file in job.files)
-        if about.first_ns is not None and about.last_ns is not None
-    ]
-    if not known or parts < 2:
-        return []
-    times = np.concatenate([np.linspace(first, last, 32) for first, last, _ in known])
-    weights = np.concatenate([np.full(32, packets) for *_, packets in known])
-    order = np.argsort(times)
-    summed = np.cumsum(weights[order])
-    at = np.searchsorted(summed, summed[-1] * np.arange(1, parts) / parts)
-    return sorted({int(times[order][index]) for index in at})
+class _Order:
+    """Ranks of exchanges: each range of turns is numbered from where the previous one ends. The
+    bounds do not affect the ranks."""
+
+    def __init__(self, job: Job, late: Order, every: Any, tasks: int) -> None:
+        """`every`: turns and places of all exchanges."""
+        self._late, self._every, self._tasks = late, every, tasks
+        step = max(1, job.packets // tasks)
+        last = job.first_packet + job.packets
+        self._bounds = [turn(at, 0) for at in range(job.first_packet + step, last, step)]
+        spread = self._spread(every)
+        counts = {row["bucket"]: row["count"] for row in spread.groupBy("bucket").count().collect()}
+        self._starts: dict[int, int] = {}
+        total = job.before.exchanges
+        for number in range(len(self._bounds) + 1):
+            self._starts[number] = total
+            total += counts.get(number, 0)
+
+    def _spread(self, rows: Any) -> Any:
+        """Return rows with turns that are in order, and with the number of their range."""
+        from pyspark.sql import functions as F
+
+        if self._late:
+            rows = rows.mapInArrow(_mover(self._late), rows.schema)
+        bucket = F.lit(0)
+        if self._bounds:
+            edges = F.array(*(F.lit(bound) for bound in self._bounds))
+            bucket = F.aggregate(
+                edges,
+                F.lit(0),
+                lambda count, edge: count + (F.col("number") >= edge).cast("int"),
+            )
+        return rows.withColumn("bucket", bucket)
+
+    def _sorted(self, rows: Any) -> Any:
+        spread = self._spread(rows).repartition(self._tasks, "bucket")
+        return spread.sortWithinPartitions("bucket", "number")
+
+    def ranked(self, rows: Any) -> Any:
+        """Return all exchanges with ranks for turns."""
+        schema = EXCHANGES.schema
+        work = _numberer(self._starts, schema)
+        return self._sorted(rows).mapInArrow(work, spark_schema(schema))
+
+    def of(self, wanted: set[int]) -> dict[int, int]:
+        """Return the ranks of exchanges at some places."""
+        work = _finder(self._starts, frozenset(wanted))
+        found = self._sorted(self._every).mapInArrow(work, "place bigint, rank bigint")
+        return {row["place"]: row["rank"] for row in found.collect()}
 
 
-def _ranked(rows: Any, bounds: list[int], tasks: int, before: int) -> Any:
-    """Return rows with ranks of exchanges: each range of time is numbered from where the previous
-    one ends. The bounds do not affect the ranks."""
-    from pyspark.sql import functions as F
+def _mover(order: Order) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        for batch in batches:
+            index = batch.schema.get_field_index("number")
+            yield numbered(batch, pa.array(order.of_all(batch.column(index).to_numpy())))
 
-    bucket = F.lit(0)
-    if bounds:
-        edges = F.array(*(F.lit(bound) for bound in bounds))
-        bucket = F.aggregate(
-            edges,
-            F.lit(0),
-            lambda count, edge: count + (F.col("time_ns") >= edge).cast("int"),
-        )
-    spread = rows.withColumn("bucket", bucket)
-    counts = {row["bucket"]: row["count"] for row in spread.groupBy("bucket").count().collect()}
-    starts: dict[int, int] = {}
-    total = before
-    for number in range(len(bounds) + 1):
-        starts[number] = total
-        total += counts.get(number, 0)
-    sorted_ = spread.repartition(tasks, "bucket").sortWithinPartitions(
-        "bucket", "time_ns", "number"
-    )
-    schema = EXCHANGES.schema
-    return sorted_.mapInArrow(_numberer(starts, schema), spark_schema(schema))
+    return work
+
+
+def _ranks(batch: pa.RecordBatch, following: dict[int, int]) -> list[int]:
+    """Return the ranks of a batch's rows; `following` has the last ones by range."""
+    numbers = []
+    for bucket in batch.column(batch.schema.get_field_index("bucket")).to_pylist():
+        following[bucket] += 1
+        numbers.append(following[bucket])
+    return numbers
 
 
 def _numberer(starts: dict[int, int], schema: pa.Schema) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         following = dict(starts)
         for batch in batches:
-            numbers = []
-            for bucket in batch.column(batch.schema.get_field_index("bucket")).to_pylist():
-                following[bucket] += 1
-                numbers.append(following[bucket])
-            batch = batch.select(schema.names)
-            yield batch.set_column(0, schema.field(0), pa.array(numbers, pa.int64()))
+            numbers = pa.array(_ranks(batch, following), pa.int64())
+            yield numbered(batch.select(schema.names), numbers)
+
+    return work
+
+
+def _finder(starts: dict[int, int], wanted: frozenset[int]) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        following = dict(starts)
+        for batch in batches:
+            where = (batch.column(at).to_pylist() for at in (1, 2))
+            places = itertools.starmap(exchange_place, zip(*where, strict=True))
+            pairs = zip(places, _ranks(batch, following), strict=True)
+            yield record_batch([pair for pair in pairs if pair[0] in wanted], RANKS)
 
     return work
 
@@ -222,7 +243,7 @@ def _summed(rows: Any) -> Any:
     return rows.groupBy(*keys).agg(*sums).select(*(each.name for each in LATENCY.columns))
 
 
-def _places(session: Any, facts: Facts, ranks: Any, exchanges: Any) -> dict[int, int]:
+def _places(session: Any, facts: Facts, ranks: Any, order: _Order) -> dict[int, int]:
     """Return the ranks of the places in the states of statistics."""
     from pyspark.sql import functions as F
 
@@ -233,12 +254,5 @@ def _places(session: Any, facts: Facts, ranks: Any, exchanges: Any) -> dict[int,
         asked = session.createDataFrame([(place,) for place in connections], "connection bigint")
         for row in ranks.join(F.broadcast(asked), "connection").collect():
             found[row["connection"]] = row["rank"]
-    mine = sorted(place - EXCHANGE for place in wanted if place < CONNECTION)
-    if mine:
-        places = [(each >> OFFSET_BITS, each & (1 << OFFSET_BITS) - 1) for each in mine]
-        asked = session.createDataFrame(places, "file_id int, record_offset bigint")
-        told = exchanges.join(F.broadcast(asked), ["file_id", "record_offset"])
-        for row in told.select("file_id", "record_offset", "number").collect():
-            place = EXCHANGE + (row["file_id"] << OFFSET_BITS) + row["record_offset"]
-            found[place] = row["number"]
-    return found
+    mine = {place for place in wanted if place < CONNECTION}
+    return found | order.of(mine) if mine else found

@@ -15,10 +15,12 @@ import pyarrow as pa
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried
 from kafkascope.analyzer.pipeline.heads import Handshakes, heads
 from kafkascope.analyzer.pipeline.job import sketch_all
+from kafkascope.analyzer.pipeline.moments import ASKED, Asked
 from kafkascope.analyzer.pipeline.places import open_anywhere, size_of
 from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import Pairs, dissected
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.schemas import FACTS, PAIRS, SEGMENTS, Table
 from kafkascope.captures.formats.gaps import FileGap
 from kafkascope.captures.formats.remarks import Remark
@@ -201,6 +203,13 @@ def _handshakes(setting: Setting) -> Callable[[Batches], Batches]:
         return Handshakes(setting).run(batches)
 
     return work
+
+
+def answers(session: Any, job: Job, asked: Asked) -> list[pa.RecordBatch]:
+    """Return what the packets of all files answer."""
+    found = read_by(session, job, ASKED, asked.answers).collect()
+    columns = [[row[name] for row in found] for name in ASKED.names]
+    return [record_batch(list(zip(*columns, strict=True)), ASKED)]
 
 
 def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Parts:

@@ -53,11 +53,12 @@ as reassembly tracks."""
 CLIENT_IDS: Final = 16
 """Client ids kept per connection; more indicate a gateway, not clients."""
 
-_all_else = attrgetter(*[each.name for each in fields(Exchange)][1:])
-"""All attributes of an exchange except its number, in the order of the fields."""
-
 Told: TypeAlias = "tuple[str, pa.RecordBatch]"
 """A table's name and some of its rows."""
+
+
+_all_else = attrgetter(*[each.name for each in fields(Exchange)][1:])
+"""All attributes of an exchange except its number, in the order of the fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,23 +179,25 @@ class TableCollector:
         self.tell(exchange)
 
     def tell(self, exchange: Exchange) -> None:
-        """Make the rows of an exchange."""
-        exchange = Exchange(exchange_place(*values.place_of(exchange)), *_all_else(exchange))
+        """Make the rows of an exchange. What is counted of it knows its place, for that does not
+        depend on what others delivered."""
+        own, place = exchange, values.place_of(exchange)
+        exchange = Exchange(exchange_place(*place), *_all_else(exchange))
         row = row_of(exchange, values.UNNAMED)
         self.facts.exchanges += 1
         rows, options = self._rows, self._options
         for add in self._whole:
             add(row, exchange)
         if self._wanted is not None and not self._wants(row, exchange):
-            rows[UNWANTED.name].append((row.number, row.time_ns))
+            rows[UNWANTED.name].append((own.number, *place))
             return
         for add in self._adds:
             add(row, exchange)
         bodies: tuple[bytes | None, bytes | None] = (None, None)
         if options.full:
-            bodies = values.bodies_of(exchange, self.facts.payloads)
+            bodies = values.bodies_of(own, self.facts.payloads)
             self._bytes += sum(len(body) for body in bodies if body)
-        rows["exchanges"].append(values.exchange_values(row, exchange, bodies))
+        rows["exchanges"].append(values.exchange_values(row, own, bodies))
         if row.batches:
             rows["record_batches"] += values.batch_values(row, exchange)
             if options.records:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.findings import Findings, accumulators
 from kafkascope.analyzer.payloads.model import SchemaKey
+from kafkascope.analyzer.pipeline.moments import Asked, Late, Order
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -49,6 +50,10 @@ class Facts:
         """Topic ids that a filter was applied to before their names were known."""
         self.missing: set[SchemaKey] = set()
         """Ids of schemas that keys and values name and that nobody had."""
+        self.late: list[tuple[int, Late]] = []
+        """Turns of exchanges that came with deadlines."""
+        self.order = Order()
+        """Where these belong, once that is known."""
         self.tls: list[str] = []
         """Notes for `analyzer.pipeline.keys.Agreement`."""
         self.payloads = None if schemas is None else schemas.payloads(self.missing)
@@ -112,6 +117,8 @@ class Facts:
             self.awaited.update(value)
         elif kind == "missing":
             self.missing.update(SchemaKey(*each) for each in value)
+        elif kind == "late":
+            self.late += [(turn, Late(*late)) for turn, *late in value]
         elif kind == "broker":
             endpoint = Endpoint(value[0], value[1])
             self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))
@@ -127,6 +134,18 @@ class Facts:
         """Add all facts of a batch."""
         for kind, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             self.merge(kind, text)
+
+    def put_in_order(self, ask: Callable[[Asked], Iterable[pa.RecordBatch]]) -> None:
+        """Learn where late turns belong; `ask` returns what the packets answer."""
+        if self.late:
+            asked = Asked(late for _, late in self.late)
+            found = (batch.columns for batch in ask(asked)) if asked.questions else ()
+            answers = [
+                pair
+                for columns in found
+                for pair in zip(*(column.to_pylist() for column in columns), strict=True)
+            ]
+            self.order = Order(self.late, answers)
 
     def unsettled(self) -> bool:
         """Return whether another round would give other rows: a connection would have been read

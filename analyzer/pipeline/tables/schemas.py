@@ -149,6 +149,8 @@ def _exchange_columns() -> Iterator[tuple[Col, str]]:
     """Yield the columns of `exchanges`, each with the expression of its value."""
     for each in columns_of(Row):
         for name, value in each.table.items():
+            # In rows that are counted, a place stands in its place.
+            value = "exchange.number" if name == "number" else value
             yield Col(name, _TYPES[each.column.kind.arrow], each.column.text), value
             yield from ((more.col, more.value) for more in ADDED if more.after == name)
     yield from ((more.col, more.value) for more in ADDED if not more.after)
@@ -451,7 +453,7 @@ FACTS: Final = Table(
 UNWANTED: Final = Table(
     "_unwanted",
     "Internal: exchanges that a filter left out; they have ranks among the others.",
-    (Col("number", _I64, "what stands for it"), Col("time_ns", _I64, "")),
+    (Col("number", _I64, "its turn"), Col("file_id", _I32, ""), Col("record_offset", _I64, "")),
 )
 CARRY: Final = Table(
     "_carry",

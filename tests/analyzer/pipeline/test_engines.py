@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.pipeline import flows
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
-from tests.analyzer.pipeline.traffic import files
+from tests.analyzer.pipeline.traffic import files, overlapping
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 MORE = {"frames": True, "segments": True}
@@ -58,3 +58,16 @@ def test_whatever_happens_on_the_network(
         assert found == expected
         assert other.damage == result.damage
         assert other.manifest["batch_id"] == result.manifest["batch_id"]
+
+
+@given(seed=st.integers(0, 1 << 32), size=st.integers(300, 20_000), tasks=st.integers(1, 4))
+@settings(max_examples=settings().max_examples // 8)
+def test_where_captures_overlap_numbers_are_those_of_ls(seed: int, size: int, tasks: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "in").mkdir()
+        names = overlapping(seed, path / "in")
+        expected, _ = made(names, path / "plain", size=size)
+        check_against_export(path / "plain", names)
+        found, _ = made(names, path / "apart", Apart(tasks, spread=seed % 3), size=size)
+        assert found == expected

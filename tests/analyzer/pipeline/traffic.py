@@ -163,3 +163,23 @@ def _sections(rng: Random, part: Tape) -> bytes:
             out.append(block(order, 0x77, bytes(20)))
         out.append(enhanced(order, time_ns, rng.randrange(known), frame))
     return b"".join(out)
+
+
+def overlapping(seed: int, folder: Path) -> list[str]:
+    """Connections in several captures at the same time, on usual ports: which endpoints are brokers
+    does not depend on what others said before."""
+    rng = Random(seed)
+    tapes = [Tape() for _ in range(rng.randrange(2, 4))]
+    start = START_NS
+    for number in range(rng.randrange(2, 9)):
+        kept = network(rng, connection(rng, start, (40000 + number, 9092)))
+        tapes[rng.randrange(len(tapes))].frames += kept
+        start += rng.choice([0, 10 * MS, 1000 * MS])
+    names = []
+    for number, part in enumerate(tapes):
+        if part.frames:
+            part.frames.sort(key=lambda each: each[0])
+            path = folder / f"{number}.pcap"
+            path.write_bytes(part.pcap(nano=True))
+            names.append(str(path))
+    return names
