@@ -314,7 +314,7 @@ class Conversation(Resumable):
             # What began there was none, and would have had no number if it had come at once.
             self._reserved = self._context.without_number(self._reserved)
 
-    def _number(self, packet: int = 0) -> int:
+    def _number(self, packet: int) -> int:
         """Return the number of a request that begins with a packet."""
         number = self._reserved
         if number is None:
@@ -347,7 +347,7 @@ class Conversation(Resumable):
         body = short_body(plan.request, payload, end)
         if body is None:
             return False
-        pending = Pending(self._number(), header, plan.api)
+        pending = Pending(self._number(frame.parts[0].packet), header, plan.api)
         pending.frame, pending.plan, pending.body = frame, plan, body
         pending.id = context.identify(self.connection, self.client, frame)
         phases = self.phases
@@ -503,7 +503,7 @@ class Conversation(Resumable):
         header = self._header_of(self._requests.head())
         if header is None or header.correlation_id != _INT.unpack_from(frame.payload)[0]:
             return False
-        pending = Pending(self._number(), header, api_name(header.api_key))
+        pending = Pending(self._number(0), header, api_name(header.api_key))
         pending.answer = frame
         self._half = pending
         return True

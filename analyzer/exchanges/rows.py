@@ -125,7 +125,7 @@ class Row:
         int,
         RowColumn(
             INT,
-            "rank by first byte: time, file, offset; from 1",
+            "in the order in which first bytes are read; from 1",
             Asked("number", "number == 1206", doc="number of the exchange, from 1"),
             "head",
             own=True,
