@@ -16,7 +16,7 @@ from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sensitive
 from kafkascope.analyzer.pipeline.job import Job, Keep
 from kafkascope.analyzer.pipeline.keys import Agreed, TaskKeys
-from kafkascope.analyzer.pipeline.moments import END, LEFT, Late, Turns, Watchful
+from kafkascope.analyzer.pipeline.moments import END, LEFT, Awaited, GivenTurns, Watchful
 from kafkascope.analyzer.pipeline.runs import Runs
 from kafkascope.analyzer.pipeline.schemas import SentSchemas, sent
 from kafkascope.analyzer.pipeline.segments import (
@@ -137,7 +137,7 @@ class Flows:
         self._collector = TableCollector(
             self._context, setting.options, setting.last_ns, schemas=setting.schemas
         )
-        self._turns = Turns()
+        self._turns = GivenTurns()
         self._context.turns = self._turns
         self._sensitive: dict[Endpoint, int] = {}
         self._left: list[tuple[Any, ...]] = []
@@ -324,9 +324,9 @@ class Flows:
         self._brokers.now = ENDLESS
         for event in reassembler.finish(self._setting.last_ns):
             first = event.connection.number - CONNECTION
-            self._turns.late = reassembler.late.get(id(event)) or Late(END, 0, first)
+            self._turns.late = reassembler.late.get(id(event)) or Awaited(END, 0, first)
             self._take(event, conversations)
-        self._turns.late = Late(LEFT, 0, self._turns.packet)
+        self._turns.late = Awaited(LEFT, 0, self._turns.packet)
         for exchange in conversations.finish():
             if not self._sent(exchange):
                 self._collector.add(exchange)

@@ -4,7 +4,7 @@ the connections.
 Most get theirs with a packet of their own connection, and its number tells the order. Where bytes
 are missing, a deadline in capture time ends the wait, and the next packet of that time, whosever
 it is, delivers what comes behind them. A task does not see that packet; so it reports the deadline
-(`Late`), the packets' times are asked for it (`Asked`), and `Order` tells the turns that follow.
+(`Awaited`), the packets' times are asked for it (`Questions`), and `Order` tells the turns then.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UNTIL: Final = END - 1
 ASKED: Final = pa.schema([("question", pa.int64()), ("packet", pa.int64())])
 
 
-class Late(NamedTuple):
+class Awaited(NamedTuple):
     """What a deadline delivered."""
 
     deadline_ns: int
@@ -54,7 +54,7 @@ class Watchful(Reassembler):
 
     def __init__(self, comment_of: Comment) -> None:
         super().__init__(comment_of)
-        self.late: dict[int, Late] = {}
+        self.late: dict[int, Awaited] = {}
         """By the identity of an event."""
         self._after: dict[int, int] = {}
         """By connection: a later deadline is not earlier."""
@@ -73,9 +73,9 @@ class Watchful(Reassembler):
                 super().check(time_ns, out)
                 return
 
-    def _due(self, now_ns: int) -> dict[int, Late]:
+    def _due(self, now_ns: int) -> dict[int, Awaited]:
         """Return what a deadline means for connections, by their identity."""
-        due: dict[int, Late] = {}
+        due: dict[int, Awaited] = {}
         for each in self.flows.values():
             if each.queued_ns is None or each.deadline_ns > now_ns:
                 continue
@@ -88,20 +88,20 @@ class Watchful(Reassembler):
                     after = max(after, side.gap_since_packet + REORDER_WINDOW_PACKETS)
             number = each.connection.number
             after = self._after[number] = max(after, self._after.get(number, 0))
-            due[id(each.connection)] = Late(min(now_ns, UNTIL), after, own)
+            due[id(each.connection)] = Awaited(min(now_ns, UNTIL), after, own)
         return due
 
 
-class Turns:
+class GivenTurns:
     """Gives the turns of exchanges; stands in for the counter of `Context`."""
 
     def __init__(self) -> None:
         self.packet = 0
         """Packet that the current event came with; frames in it may begin with later ones."""
-        self.late: Late | None = None
+        self.late: Awaited | None = None
         """In its place, where there is none."""
-        self.told: list[tuple[int, Late]] = []
-        """Late turns, with what they came with."""
+        self.told: list[tuple[int, Awaited]] = []
+        """Awaited turns, with what they came with."""
         self._counted = self._late_counted = (0, 0)
         """(packet, number of turns)"""
 
@@ -122,10 +122,10 @@ class Turns:
         return late
 
 
-class Asked:
+class Questions:
     """Deadlines, and the first packets that came behind them."""
 
-    def __init__(self, late: Iterable[Late]) -> None:
+    def __init__(self, late: Iterable[Awaited]) -> None:
         self.questions = sorted(
             {(each.deadline_ns, each.after) for each in late if each.deadline_ns < END}
         )
@@ -170,15 +170,15 @@ class Asked:
 class Order:
     """Turns in the order in which one process would have given numbers."""
 
-    def __init__(self, late: Iterable[tuple[int, Late]] = (), answers: Any = ()) -> None:
-        """`answers`: (question, packet), of the questions that `Asked` makes of them."""
+    def __init__(self, late: Iterable[tuple[int, Awaited]] = (), answers: Any = ()) -> None:
+        """`answers`: (question, packet), of the questions that `Questions` makes of them."""
         late = list(late)
         found: dict[int, int] = {}
         for question, packet in answers:
             found[question] = min(packet, found.get(question, packet))
         known = {
             asked: found.get(number, LAST_PACKET)
-            for number, asked in enumerate(Asked(each for _, each in late).questions)
+            for number, asked in enumerate(Questions(each for _, each in late).questions)
         }
         ordered = sorted(
             (known.get(each[:2], LAST_PACKET), each.deadline_ns, each.own, at) for at, each in late

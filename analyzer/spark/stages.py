@@ -15,7 +15,7 @@ import pyarrow as pa
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried
 from kafkascope.analyzer.pipeline.heads import Handshakes, heads
 from kafkascope.analyzer.pipeline.job import sketch_all
-from kafkascope.analyzer.pipeline.moments import ASKED, Asked
+from kafkascope.analyzer.pipeline.moments import ASKED, Questions
 from kafkascope.analyzer.pipeline.places import open_anywhere, size_of
 from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
@@ -205,7 +205,7 @@ def _handshakes(setting: Setting) -> Callable[[Batches], Batches]:
     return work
 
 
-def answers(session: Any, job: Job, asked: Asked) -> list[pa.RecordBatch]:
+def answers(session: Any, job: Job, asked: Questions) -> list[pa.RecordBatch]:
     """Return what the packets of all files answer."""
     found = read_by(session, job, ASKED, asked.answers).collect()
     columns = [[row[name] for row in found] for name in ASKED.names]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.findings import Findings, accumulators
 from kafkascope.analyzer.payloads.model import SchemaKey
-from kafkascope.analyzer.pipeline.moments import Asked, Late, Order
+from kafkascope.analyzer.pipeline.moments import Awaited, Order, Questions
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.codec.jsonform import dumps, loads
@@ -50,7 +50,7 @@ class Facts:
         """Topic ids that a filter was applied to before their names were known."""
         self.missing: set[SchemaKey] = set()
         """Ids of schemas that keys and values name and that nobody had."""
-        self.late: list[tuple[int, Late]] = []
+        self.late: list[tuple[int, Awaited]] = []
         """Turns of exchanges that came with deadlines."""
         self.order = Order()
         """Where these belong, once that is known."""
@@ -118,7 +118,7 @@ class Facts:
         elif kind == "missing":
             self.missing.update(SchemaKey(*each) for each in value)
         elif kind == "late":
-            self.late += [(turn, Late(*late)) for turn, *late in value]
+            self.late += [(turn, Awaited(*late)) for turn, *late in value]
         elif kind == "broker":
             endpoint = Endpoint(value[0], value[1])
             self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))
@@ -135,10 +135,10 @@ class Facts:
         for kind, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             self.merge(kind, text)
 
-    def put_in_order(self, ask: Callable[[Asked], Iterable[pa.RecordBatch]]) -> None:
+    def put_in_order(self, ask: Callable[[Questions], Iterable[pa.RecordBatch]]) -> None:
         """Learn where late turns belong; `ask` returns what the packets answer."""
         if self.late:
-            asked = Asked(late for _, late in self.late)
+            asked = Questions(late for _, late in self.late)
             found = (batch.columns for batch in ask(asked)) if asked.questions else ()
             answers = [
                 pair
