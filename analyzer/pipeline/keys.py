@@ -75,7 +75,7 @@ class TaskKeys:
         self._log.other_names = told.other_names
         self.sequences = MOST_SEQUENCES
         self.growing = False
-        self.trials = 0
+        self.trials = self.rare = 0
         self.opened: Callable[[Connection, Epoch], None] | None = None
         self._begun: set[bytes | int] = set()
         """Client randoms of handshakes that began here, and connections without one."""
@@ -179,13 +179,15 @@ class Agreement:
     def left(self) -> bytes:
         """Return what the next batch needs, without secrets."""
         keys = self._keys
-        return state.write([keys.sessions.dump(), keys.claimed, keys.trials, keys.before])
+        spent = keys.trials, keys.rare, keys.before
+        return state.write([keys.sessions.dump(), keys.claimed, *spent])
 
     def _agreed(self) -> Agreed:
         blocks: list[DecryptionSecrets] = []
         keys = self._keys = KeySources(self._log and self._log.copy(), blocks)
         if self._before:
-            sessions, keys.claimed, keys.trials, keys.before = state.read(self._before)
+            sessions, keys.claimed, *spent = state.read(self._before)
+            keys.trials, keys.rare, keys.before = spent
             keys.sessions.load(sessions)
         answers = _Answers(keys)
         later = deque(self._blocks)

@@ -134,6 +134,8 @@ class KeyLog:
         here do not count."""
         self.limited = False
         """Secrets were forgotten."""
+        self.fresh: list[bytes] | None = None
+        """Client randoms of TLS 1.3 since somebody emptied it; None where nobody wants them."""
         self.other_names = False
         """There are secrets that no client random names."""
         self._most = most
@@ -217,6 +219,8 @@ class KeyLog:
         before = known.get(index)
         if before == value:
             return
+        if self.fresh is not None and index in TRAFFIC and known.keys().isdisjoint(TRAFFIC):
+            self.fresh.append(key[1:])
         known[index] = value
         if self._held >= self._most // 2:
             self.limited = self.limited or bool(self._old)

@@ -6,6 +6,7 @@ number is one of those that the missing bytes allow. State without I/O.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.captures.model import Piece
@@ -34,8 +35,13 @@ MOST_SEQUENCES: Final = 65_536
 """Sequence numbers that are tried for a record."""
 MOST_TRIED: Final = 1 << 18
 """Sequence numbers that are tried in one search."""
-MODERN_SUITES: Final = (0x1301, 0x1302, 0x1304, 0x1305, 0x1303)
-"""Of TLS 1.3; the one with ChaCha20, which takes ten times as long to try, comes last."""
+USUAL_SUITES: Final = (0x1301, 0x1302)
+"""Of TLS 1.3, those with AES-GCM: nearly all connections of Kafka have one of them."""
+RARE_SUITES: Final = (0x1304, 0x1305, 0x1303)
+"""The one with ChaCha20, which takes ten times as long to try, comes last."""
+RARE_COST: Final = 12
+"""What trying these takes, AES-GCM taking 1."""
+MODERN_SUITES: Final = (*USUAL_SUITES, *RARE_SUITES)
 
 
 class Search(Resumable):
@@ -169,32 +175,50 @@ def midstream_keys(
     # The other direction of a connection has one secret only, and costs nothing.
     randoms, left_out = keys.unclaimed() if epoch is None else ([epoch.client_random], 0)
     named: list[tuple[bytes, bool]] = []
-    secrets: list[bytes] = []
-    for random in randoms:
-        known = log.secrets(random)
-        if known is not None:
+    body = [(record.kind, record.body)]
+
+    def offered() -> Iterator[bytes]:
+        for random in randoms:
+            known = log.secrets(random)
+            if known is None:
+                continue
             for mine, secret in ((True, known.client_traffic), (False, known.server_traffic)):
                 if secret is None or client not in (None, mine) or (random, mine) in tried:
                     continue
                 named.append((random, mine))
                 secrets.append(secret)
-    suites = map(suite_of, MODERN_SUITES)
-    found = find(suites, secrets, [(record.kind, record.body)], 0, MOST_SEQUENCES)
-    if found is None:
-        keys.trials -= len(secrets)
-        tried.update(named)
-        more = f" (those of {left_out} other connections were not tried)" if left_out else ""
-        if not tried and not left_out:
-            return FoundKeys(
-                text="the key log has no secret of TLS 1.3 that no other connection has, and "
-                "TLS 1.2 cannot be read without its handshake"
-            )
-        count = f"{len(tried)} secret{'s' * (len(tried) != 1)}"
+                yield secret
+
+    secrets: list[bytes] = []
+    suites = USUAL_SUITES if epoch is None else (epoch.suite,)
+    found = find(map(suite_of, suites), offered(), body, 0, MOST_SEQUENCES)
+    rare: list[bytes] = []
+    left = 0
+    if found is None and epoch is None:
+        most = max(0, keys.rare) // RARE_COST
+        rare = [secret for secret in secrets if len(secret) == suite_of(RARE_SUITES[0]).secret_size]
+        left, rare = len(rare[most:]), rare[:most]
+        found = find(map(suite_of, RARE_SUITES), rare, body, 0, MOST_SEQUENCES)
+        if found is not None:
+            found = found._replace(which=secrets.index(rare[found.which]))
+            keys.before -= RARE_COST * len(rare)
+    if found is not None:
+        random, mine = named[found.which]
+        keys.before -= found.which + 1
+        keys.claimed.add(random)
+        return FoundKeys(Epoch(TLS_1_3, found.suite.number, random, b""), mine, found.sequence)
+    keys.trials -= len(secrets)
+    keys.rare -= RARE_COST * len(rare)
+    tried.update(named)
+    if not tried and not left_out:
         return FoundKeys(
-            text=f"{count} of the key log with {MOST_SEQUENCES} sequence numbers each do not "
-            f"fit{more}"
+            text="the key log has no secret of TLS 1.3 that no other connection has, and "
+            "TLS 1.2 cannot be read without its handshake"
         )
-    random, mine = named[found.which]
-    keys.before -= found.which + 1
-    keys.claimed.add(random)
-    return FoundKeys(Epoch(TLS_1_3, found.suite.number, random, b""), mine, found.sequence)
+    more = f" (those of {left_out} other connections were not tried)" if left_out else ""
+    only = f"; {left} of them were tried with AES-GCM only" if left else ""
+    count = f"{len(tried)} secret{'s' * (len(tried) != 1)}"
+    return FoundKeys(
+        text=f"{count} of the key log with {MOST_SEQUENCES} sequence numbers each do not "
+        f"fit{only}{more}"
+    )

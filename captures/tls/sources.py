@@ -20,8 +20,13 @@ TLS_KEY_LOG: Final = 0x544C534B
 MOST_TRIALS: Final = 2000
 """Secrets that are tried in vain on all connections without a handshake together, each with all its
 sequence numbers."""
-MOST_BEFORE: Final = 20_000
-"""Secrets that are tried on those of which one is found to fit: a minute with AES."""
+MOST_RARE: Final = 3600
+"""What trying other suites than AES-GCM may take in vain: as many times as trying one secret with
+that, which takes 3 ms. Enough for the secrets of 150 connections."""
+MOST_BEFORE: Final = 10_000
+"""Secrets that are tried on those of which one is found to fit: half a minute with AES."""
+MOST_FREE: Final = 100_000
+"""Client randoms that no connection has claimed, of which is known; of more, the oldest go."""
 MOST_PASSED: Final = 1000
 """Client randoms with a connection that are passed over before the list of others is made anew."""
 MOST_SEQUENCES: Final = 10_000_000
@@ -43,6 +48,8 @@ class SharedKeys(Protocol):
     """Whether the key log may get more lines, so that records wait for a secret that it lacks."""
     trials: int
     """Secrets that may still be tried in vain."""
+    rare: int
+    """What may still be spent on trying suites other than AES-GCM."""
     sequences: int
     """Sequence numbers that may still be tried behind holes."""
     opened: Callable[[Connection, Epoch], None] | None
@@ -99,6 +106,7 @@ class KeySources:
         self.claimed: set[bytes] = set()
         """Client randoms of connections whose handshake was seen."""
         self.trials = MOST_TRIALS
+        self.rare = MOST_RARE
         self.before = MOST_BEFORE
         self.sequences = MOST_SEQUENCES
         self.opened: Callable[[Connection, Epoch], None] | None = None
@@ -106,9 +114,9 @@ class KeySources:
         self._taken = 0
         """How many of them were taken."""
         self._free: list[bytes] = []
-        """Client randoms that no connection had claimed when the list was made."""
-        self._changes = 0
-        """Of the log, by then."""
+        """Client randoms that no connection had claimed when they came, the oldest first."""
+        self._looked: KeyLog | None = None
+        """The log of which they are."""
 
     @property
     def log(self) -> KeyLog | None:
@@ -130,9 +138,14 @@ class KeySources:
         many as may be tried; and how many more there are."""
         log = self.log
         most = min(self.trials, self.before)
-        if log is not None and most > 0 and log.changes != self._changes:
-            self._changes = log.changes
-            self._free = [each for each in log.randoms() if each not in self.claimed]
+        if log is not None and most > 0:
+            if log is not self._looked:
+                self._looked = log
+                log.fresh = [*log.randoms()]
+            fresh, log.fresh = log.fresh, []
+            self._free += [each for each in fresh or () if each not in self.claimed]
+            if len(self._free) > 2 * MOST_FREE:
+                self._free = self._free[-MOST_FREE:]
         found: list[bytes] = []
         passed = 0
         for random in reversed(self._free):
