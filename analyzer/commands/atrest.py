@@ -19,6 +19,7 @@ from kafkascope.analyzer.text import cut, safe
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
     from kafkascope.analyzer.logdir.opening import AtRest
+    from kafkascope.analyzer.payloads.decoding import Payloads
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
@@ -94,6 +95,13 @@ def _refuse_capture_options(options: ReadOptions, *, choosing: bool = False) -> 
         raise click.UsageError(f"{names[0]} is for captures; these are Kafka's own files")
 
 
+def _payloads(options: ReadOptions, files: Sequence[AtRest]) -> Payloads | None:
+    """What decodes keys and values."""
+    from kafkascope.analyzer.reading.at_rest import payloads_at_rest
+
+    return payloads_at_rest(options, files)
+
+
 class _Report:
     """What is said on stderr about files, and the exit code that follows."""
 
@@ -116,7 +124,8 @@ def list_files(files: Iterable[AtRest], options: ReadOptions) -> int:
     """Batches of logs, entries of other files; the verdict on stderr, or as an object in JSON."""
     _refuse_capture_options(options, choosing=True)
     files = list(files)
-    choice = BatchChoice(options, files)
+    payloads = _payloads(options, files) if options.filter_text.strip() else None
+    choice = BatchChoice(options, files, payloads)
     report = _Report(options)
     with Output(options) as output:
         try:
@@ -266,7 +275,8 @@ def print_records(
     for file in files:
         if not file.holds_batches:
             raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
-    choice = BatchChoice(options, files)
+    payloads = _payloads(options, files)
+    choice = BatchChoice(options, files, payloads)
     report = _Report(options)
     problems: list[str] = []
     verdicts: list[RecoveryVerdict] = []
@@ -277,7 +287,7 @@ def print_records(
                 verdicts.append(each)
                 continue
             wanted = choice.records(*each, file.place)
-            for lines in lines_of(*each, file.place, problems, wanted):
+            for lines in lines_of(*each, file.place, problems, wanted, payloads):
                 if options.top is None:
                     printer(lines)
                     continue
@@ -308,13 +318,14 @@ def show_files(
     if not numbers:
         raise click.UsageError("which batch? give its number (see kafkascope ls)")
     missing = set(numbers)
+    payloads = _payloads(options, files)
     with Output(options) as output:
         for file in files:
             for batch, data in file.batches():
                 if batch.number not in missing:
                     continue
                 missing.discard(batch.number)
-                for line in _shown(file, batch, data, options, show_hex):
+                for line in _shown(file, batch, data, options, payloads, show_hex):
                     output.json_line(line) if isinstance(line, bytes) else output.line(line)
                 if not missing:
                     return 0
@@ -324,12 +335,17 @@ def show_files(
 
 
 def _shown(
-    file: AtRest, batch: LogBatch, data: bytes, options: ReadOptions, show_hex: bool
+    file: AtRest,
+    batch: LogBatch,
+    data: bytes,
+    options: ReadOptions,
+    payloads: Payloads | None,
+    show_hex: bool,
 ) -> Iterator[str | bytes]:
     from kafkascope.analyzer.logdir.records import records_of
     from kafkascope.dissectors.codec.jsonform import dumps
 
-    records = list(records_of(batch, data, file.place))
+    records = list(records_of(batch, data, file.place, payloads))
     if options.form in ("json", "jsonl"):
         yield dumps(batch.to_json() | {"content": records})
         return
@@ -346,7 +362,7 @@ def _shown(
         yield "! a broker that recovers this file cuts it off"
     field = field_of(data, file.place)
     end = batch.position + batch.size
-    yield from lines_inside(Node("records", batch.position, end, data), field)
+    yield from lines_inside(Node("records", batch.position, end, data), field, payloads)
     clean = shareable(field)
     if show_hex and clean is not None:
         yield from _hex(clean, batch.position)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.known import Known
     from kafkascope.analyzer.logdir.model import LogBatch
     from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.logdir.records import Place
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.reading.options import ReadOptions
     from kafkascope.dissectors.records.records import Record
 
@@ -20,7 +22,10 @@ NS_PER_MS: Final = 1_000_000
 class BatchChoice:
     """Batches and records that are wanted. `FilterError` for a filter that is wrong here."""
 
-    def __init__(self, options: ReadOptions, files: Sequence[AtRest]) -> None:
+    def __init__(
+        self, options: ReadOptions, files: Sequence[AtRest], payloads: Payloads | None
+    ) -> None:
+        """`payloads`: decodes keys and values for filters."""
         self.active = bool(options.filter_text.strip() or options.begin or options.end)
         """Whether anything is left out at all."""
         if not self.active:
@@ -31,7 +36,7 @@ class BatchChoice:
                 raise click.UsageError(f'-Y, --from and --to choose batches; "{name}" has none')
         from kafkascope.analyzer.filter.backends.logdir import compile_at_rest
 
-        self._predicate = compile_at_rest(options.filter_text)
+        self._predicate = compile_at_rest(options.filter_text, _known(payloads))
         first, last = _span(files, whole="end" in _kinds(options))
         self._begin = None if options.begin is None else options.begin.of(first, last)
         self._end = None if options.end is None else options.end.of(first, last)
@@ -69,6 +74,14 @@ class BatchChoice:
             return self._predicate is None or self._predicate(Unit(batch, data, place, record))
 
         return wanted
+
+
+def _known(payloads: Payloads | None) -> Known:
+    from kafkascope.analyzer.filter.decoded.reading import Decoding
+    from kafkascope.analyzer.filter.known import Known
+    from kafkascope.analyzer.topics import TopicNames
+
+    return Known(decoding=None if payloads is None else Decoding(lambda: payloads, TopicNames))
 
 
 def _kinds(options: ReadOptions) -> set[str]:

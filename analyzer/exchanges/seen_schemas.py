@@ -50,15 +50,17 @@ class SeenSchemas:
         if exchange.api_key not in (PRODUCE, FETCH):
             return
         for field in fields_of(exchange, self._names):
-            self._records(field)
+            self.field(field)
 
-    def _records(self, field: RecordField) -> None:
+    def field(self, field: RecordField) -> bool:
+        """Look for schemas in a records field; return whether its topic is worth looking at."""
         topic = field.topic or field.topic_id or ""
         if self._journals.get(topic) is False:
-            return
-        for batch, opened in field.opened():
-            if not batch.control and not self._take(field, opened.records, topic):
-                return
+            return False
+        return all(
+            batch.control or self._take(field, opened.records, topic)
+            for batch, opened in field.opened()
+        )
 
     def _take(self, field: RecordField, records: list[Record], topic: str | bytes) -> bool:
         """Take the records of a batch; return whether its topic is worth looking at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.exchanges.records import RecordField, batch_objects, shareable
 from kafkascope.analyzer.logdir.model import LogBatch
@@ -11,6 +11,9 @@ from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
 from kafkascope.dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
 
 NO_PARTITION: Final = -1
 """Stands in `record/1` for the partition of a file that does not lie in its folder."""
@@ -53,9 +56,10 @@ def lines_of(
     place: Place,
     problems: list[str],
     wanted: Callable[[Record], bool] | None = None,
+    payloads: Payloads | None = None,
 ) -> Iterator[bytes]:
     """The records of one batch as JSON lines, some of them at a time, all or those that are wanted;
-    what cannot be read is added to `problems`."""
+    what cannot be read is added to `problems`. `payloads`: decodes keys and values."""
     where = f"{batch.file}: batch at position {batch.position}"
     if batch.problem:
         problems.append(f"{where}: {batch.problem}")
@@ -67,12 +71,14 @@ def lines_of(
     records = read.records
     if wanted is not None:
         records = [record for record in records if wanted(record)]
-    return batch_objects(None, field_of(data, place), found, records, None, b"\n")
+    return batch_objects(None, field_of(data, place), found, records, None, b"\n", payloads)
 
 
-def records_of(batch: LogBatch, data: bytes, place: Place) -> Iterator[dict[str, Any]]:
+def records_of(
+    batch: LogBatch, data: bytes, place: Place, payloads: Payloads | None = None
+) -> Iterator[dict[str, Any]]:
     """The same as objects."""
-    for lines in lines_of(batch, data, place, []):
+    for lines in lines_of(batch, data, place, [], None, payloads):
         for line in lines.splitlines():
             yield loads(line)
 

@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.board import Board
+from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.settings.palette import Glyphs
 from kafkascope.tui.settings.themes import register
 
@@ -80,7 +81,7 @@ class ReadScene:
     def workspace(self) -> Any:
         view = SimpleNamespace(text=self.filter)
         feed = SimpleNamespace(payloads=lambda: None)
-        return SimpleNamespace(view=view, input_name="libraries.pcap", feed=feed)
+        return SimpleNamespace(view=view, input_name="libraries.pcap", feed=feed, notes=Notes())
 
     def show_filter(self, text: str) -> None:
         self.shown.append(text)

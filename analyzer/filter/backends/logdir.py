@@ -6,18 +6,24 @@ no error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.filter.backends.exchange import cheapest_first, scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, fields_of
-from kafkascope.analyzer.filter.known import NOTHING
+from kafkascope.analyzer.filter.decoded.reading import read
+from kafkascope.analyzer.filter.fields import DECODED
+from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.message import OF_RECORD, One
 from kafkascope.analyzer.filter.places import decodes, demand
 from kafkascope.analyzer.logdir.model import LogBatch
 from kafkascope.analyzer.logdir.records import Place, opened
+from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.decoded.reading import Decoding, Found
 
 Values: TypeAlias = tuple[Any, ...]
 
@@ -77,32 +83,46 @@ GETTERS: Final[dict[str, Callable[[Unit], Values]]] = {
 """Getters of the values in a batch or record, by field."""
 
 
-def compile_at_rest(text: str) -> Predicate | None:
+def compile_at_rest(text: str, known: Known = NOTHING) -> Predicate | None:
     """Return the predicate of a filter, None for a blank one; `FilterError`, also for fields that
     these files lack."""
     bound = bind(text)
     if bound is None:
         return None
-    decodes(bound, text, NOTHING)
-    text_alone = fields_of(bound) - GETTERS.keys() == {"summary"}
+    decodes(bound, text, known)
+    here = GETTERS.keys() | DECODED
+    text_alone = fields_of(bound) - here == {"summary"}
     hint = (
         'write record.value contains "..."' if text_alone else f"known here: {', '.join(GETTERS)}"
     )
-    demand(bound, text, GETTERS.keys(), "{} is of exchanges, these are Kafka's own files", hint)
-    return _part(bound)
+    demand(bound, text, here, "{} is of exchanges, these are Kafka's own files", hint)
+    return _part(bound, known.decoding)
 
 
-def _part(bound: Bound) -> Predicate:
+def _said(unit: Unit, decoding: Decoding) -> Iterator[Found]:
+    """Yield what keys and values say by their schemas. Internal topics have formats of their
+    own."""
+    place = unit.place
+    if not unit.batch.control and not is_internal(place.topic, place.topic_id):
+        for record in unit.records:
+            yield from decoding.of_record(place.topic, record)
+
+
+def _part(bound: Bound, decoding: Decoding | None) -> Predicate:
     match bound:
         case Every(terms):
-            every = [_part(term) for term in cheapest_first(terms)]
+            every = [_part(term, decoding) for term in cheapest_first(terms)]
             return lambda unit: all(part(unit) for part in every)
         case Some(terms):
-            some = [_part(term) for term in cheapest_first(terms)]
+            some = [_part(term, decoding) for term in cheapest_first(terms)]
             return lambda unit: any(part(unit) for part in some)
         case Unless(term):
-            part = _part(term)
+            part = _part(term, decoding)
             return lambda unit: not part(unit)
+        case Test() if bound.field.told_by == "schemas":
+            assert decoding is not None  # Refused before.
+            name, path, decoded_holds = bound.field.name, bound.path, scoped(bound)
+            return lambda unit: decoded_holds(read(_said(unit, decoding), name, path))
         case Test():
             get, holds = GETTERS[bound.field.name], scoped(bound)
             return lambda unit: holds(get(unit))
