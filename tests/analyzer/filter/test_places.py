@@ -224,4 +224,4 @@ def test_decoded_fields_hold_or_are_refused(text: str, samples: list[Sample]) ->
     with pytest.raises(FilterError, match="decoded by schema"):
         compile_at_rest(text)
     for side in (CLIENT, BROKER):
-        assert "by schema" in str(refusal(bound, side))
+        assert refusal(bound, side) is None

@@ -1,0 +1,110 @@
+"""Keys and values by schema in Kafka's own files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.tui.cli import main
+from tests.analyzer.filter.decoded.orders import ORDER, VALUE, avro, schema_folder, user
+
+SEGMENT = "00000000000000000000.log"
+SMALL = VALUE | {"count": 5, "id": "18"}
+
+
+def segment(folder: Path, *batches: list[tuple[bytes | None, bytes | None]]) -> Path:
+    folder.mkdir(parents=True)
+    data, at = b"", 0
+    for pairs in batches:
+        rows = [
+            Record(at + number, 1_700_000_000_000, key, value, ())
+            for number, (key, value) in enumerate(pairs)
+        ]
+        data += encode_batch(rows, base_offset=at)
+        at += len(pairs)
+    (folder / SEGMENT).write_bytes(data)
+    return folder
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    return segment(
+        tmp_path / "log" / "t-0",
+        [(user('{"user-id": 1}'), avro()), (None, avro(SMALL))],
+        [(None, avro(SMALL)), (b"k", b"text"), (None, user("{}", 9))],
+    )
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(main, list(map(str, words)))
+
+
+def records(*words: str | Path) -> list[dict[str, object]]:
+    ran = run("records", *words, "--json")
+    assert ran.exit_code == 0, ran.output
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def test_records_are_decoded(orders: Path, tmp_path: Path) -> None:
+    schemas = schema_folder(tmp_path / "schemas")
+    found = records(orders, "--schemas", schemas)
+    assert [each.get("value_decoded", {}).get("count") for each in found] == [  # type: ignore[attr-defined]
+        *(VALUE["count"], 5, 5, None, None)
+    ]
+    assert found[0]["key_decoded"] == {"user-id": 1}
+    assert found[0]["value_schema"]["subject"] == "t-value"  # type: ignore[index]
+    assert found[4]["value_error"]["reason"] == "unknown-schema"  # type: ignore[index]
+    plain = records(orders, "--schemas", schemas, "--no-schemas")
+    assert not any("value_decoded" in each for each in plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets", "batches"),
+    [
+        ("record.value.count > 100", [0], [1]),
+        ("record.value.count == 5", [1, 2], [1, 2]),
+        ("not record.value.count == 5", [0, 3, 4], []),
+        ("record.key.user-id == 1 and record.value.items.sku contains A", [0], [1]),
+        ("schema.error == unknown-schema or offset == 3", [3, 4], [2]),
+        ("schema.subject == t-key", [0], [1]),
+    ],
+)
+def test_filters_choose_by_decoded_values(
+    orders: Path, tmp_path: Path, text: str, offsets: list[int], batches: list[int]
+) -> None:
+    schemas = schema_folder(tmp_path / "schemas")
+    found = records(orders, "--schemas", schemas, "-Y", text)
+    assert [each["offset"] for each in found] == offsets
+    ran = run("ls", orders, "--schemas", schemas, "-Y", text, "--json")
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [each["number"] for each in lines if each["schema"] == "batch/1"] == batches
+
+
+def test_schemas_in_a_registrys_topic_beside_it_serve(orders: Path) -> None:
+    key = b'{"keytype":"SCHEMA","subject":"t-value","version":1,"magic":1}'
+    said = {"subject": "t-value", "version": 1, "id": 7, "schema": orjson.dumps(ORDER).decode()}
+    value = orjson.dumps(said | {"deleted": False})
+    segment(orders.parent / "_schemas-0", [(b'{"keytype":"NOOP","magic":0}', None)], [(key, value)])
+    segment(orders.parent / "others-0", [(b"k", b"v")])
+    (orders.parent / "empty-1").mkdir()
+    (orders.parent / "broken-1").mkdir()
+    (orders.parent / "broken-1" / SEGMENT).write_bytes(b"\xff" * 100)
+    found = records(orders, "-Y", "record.value.count > 100")
+    assert [each["value_schema"]["source"] for each in found] == ["capture"]  # type: ignore[index]
+    # The file alone as well as its folder.
+    assert records(orders / SEGMENT, "-Y", "record.value.count > 100") == found
+    shown = run("show", orders, "1")
+    assert "(avro shop.Order, schema 7)" in shown.stdout
+
+
+def test_without_schemas_the_filter_is_refused(orders: Path) -> None:
+    ran = run("records", orders, "--no-schemas", "-Y", "record.value.count > 100")
+    assert ran.exit_code == 2
+    assert "decoded by schema" in ran.output
+    assert records(orders, "-Y", "record.value.count > 100") == []
