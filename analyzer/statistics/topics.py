@@ -28,14 +28,13 @@ from kafkascope.analyzer.statistics.model import (
     share,
     topic_key,
 )
-from kafkascope.analyzer.statistics.moved import moved, replica_id
+from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
-from kafkascope.dissectors.embedded.internal import is_internal
-from kafkascope.dissectors.records.records import Batch, open_batch
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.dissectors.records.records import Batch
 
 FETCHING: Final = frozenset({1, 78})
 MOVING: Final = FETCHING | {0}
@@ -127,8 +126,8 @@ class Topics(ByKey[Flow]):
             count = sum(each.counts)
             for batch in found:
                 flow.codecs.add(batch.codec_name)
-                if self.payloads is not None and not batch.control and not is_internal(each.topic):
-                    _name_schemas(flow, self.payloads, blob, batch)
+                if self.payloads is not None and not batch.control:
+                    _name_schemas(flow, self.payloads, each, batch)
             if each.way == "replica":
                 flow.replicated_bytes += len(blob)
             elif each.way == "fetch":
@@ -204,10 +203,15 @@ class Topics(ByKey[Flow]):
         return {**_line(flow, titles), "schemas": schemas}
 
 
-def _name_schemas(flow: Flow, payloads: Payloads, blob: bytes, batch: Batch) -> None:
+def _name_schemas(flow: Flow, payloads: Payloads, part: Moved, batch: Batch) -> None:
     """Take note of the schemas that the records of a batch name."""
+    from kafkascope.dissectors.embedded.internal import is_internal
+    from kafkascope.dissectors.records.records import open_batch
+
+    if is_internal(part.topic):
+        return
     sides: tuple[Side, ...] = ("key", "value")
-    for record in open_batch(blob, batch).records:
+    for record in open_batch(part.records, batch).records:
         for side, data in zip(sides, (record.key, record.value), strict=True):
             named = payloads.named(side, data, record.headers)
             if named is not None:

@@ -43,7 +43,7 @@ def test_a_topic_names_its_schemas() -> None:
 
 
 def test_without_schemas_no_batch_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("kafkascope.analyzer.statistics.topics.open_batch")
+    monkeypatch.delattr("kafkascope.analyzer.statistics.topics._name_schemas")
     assert counted(None) is None
 
 
