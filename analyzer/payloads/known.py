@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -107,7 +108,7 @@ class KnownSchemas:
         """Schemas whose names are not looked up yet."""
         self._compiled: dict[tuple[Format, str], tuple[Compiled, int]] = {}
         """With the size of the text."""
-        self._kept_bytes = 0
+        self._kept_bytes = self._gone_bytes = 0
         self._refused: dict[tuple[Format, str], tuple[Reason, str, str, int]] = {}
         """Why, for an error would keep all that was read for it. Until another schema comes, which
         may be what one of them refers to."""
@@ -285,7 +286,12 @@ class KnownSchemas:
         ):
             _, gone = self._compiled.pop(next(iter(self._compiled)))
             self._kept_bytes -= gone
+            self._gone_bytes += gone
             self.forgotten += 1
+        if self._gone_bytes > MOST_KEPT_BYTES // 4:
+            # Its functions and types are in circles, which commands collect rarely.
+            self._gone_bytes = 0
+            gc.collect()
         self._compiled[key] = made, size
 
     def _spend(self, size: int) -> None:
