@@ -191,7 +191,7 @@ def large_hellos(n: int) -> Iterator[Talked]:
         suites = writer.vector(2, b"\x13\1" * 32_000)
         names = writer.extension(16, writer.vector(2, b"\1a" * 32_000))
         body = b"\3\3" + random_of(number) + b"\0" + suites + b"\1\0" + writer.vector(2, names)
-        yield Talked(_records(CLIENT, writer.message(1, body)))
+        yield Talked(records_of(CLIENT, writer.message(1, body)))
 
 
 def long_names(n: int) -> Iterator[Talked]:
@@ -200,7 +200,9 @@ def long_names(n: int) -> Iterator[Talked]:
         name = b"%06d" % number + b"n" * 60_000
         asked = writer.extension(0, writer.vector(2, b"\0" + writer.vector(2, name)))
         body = b"\3\3" + random_of(number) + b"\0\0\2\x13\1\1\0" + writer.vector(2, asked)
-        yield Talked([*_records(CLIENT, writer.message(1, body)), (SERVER, b"\x15\3\3\0\2\2\x28")])
+        yield Talked(
+            [*records_of(CLIENT, writer.message(1, body)), (SERVER, b"\x15\3\3\0\2\2\x28")]
+        )
 
 
 def large_certificates(n: int) -> Iterator[Talked]:
@@ -214,7 +216,7 @@ def large_certificates(n: int) -> Iterator[Talked]:
         yield Talked(
             [
                 (CLIENT, hello.replace(talk.client_random, random_of(number))),
-                *_records(SERVER, answered + shown),
+                *records_of(SERVER, answered + shown),
             ]
         )
 
@@ -224,7 +226,7 @@ def many_names(n: int) -> Iterator[Talked]:
     from cryptography import x509
 
     names = [x509.NameAttribute(x509.NameOID.COMMON_NAME, f"name {each}") for each in range(400)]
-    der = _certificate(x509.Name(names))
+    der = certificate(x509.Name(names))
     talk = Talk(OLD)
     hello, answer = (data for _, data in talk.pairs()[:2])
     for number in range(n):
@@ -233,13 +235,13 @@ def many_names(n: int) -> Iterator[Talked]:
         yield Talked(
             [
                 (CLIENT, hello.replace(talk.client_random, random_of(number))),
-                *_records(SERVER, answered + shown),
+                *records_of(SERVER, answered + shown),
                 (CLIENT, b"\x15\3\3\0\2\2\x2a"),
             ]
         )
 
 
-def _certificate(name: object) -> bytes:
+def certificate(name: object) -> bytes:
     from datetime import UTC, datetime
 
     from cryptography import x509
@@ -264,12 +266,12 @@ def tiny_messages(n: int) -> Iterator[Talked]:
         yield Talked(
             [
                 (CLIENT, hello.replace(talk.client_random, random_of(number))),
-                *_records(SERVER, answered + writer.message(22) * 60_000),
+                *records_of(SERVER, answered + writer.message(22) * 60_000),
             ]
         )
 
 
-def _records(side: int, messages: bytes) -> list[Turn]:
+def records_of(side: int, messages: bytes) -> list[Turn]:
     """Handshake messages that are not encrypted."""
     parts = range(0, len(messages), REST)
     return [(side, b"".join(writer.record(HANDSHAKE, messages[at : at + REST]) for at in parts))]

@@ -22,8 +22,8 @@ REGISTRY = 8081
 
 
 def write_http(path: Path, conversations: Iterator[list[Turn]]) -> None:
-    """A pcapng with connections to registries, each with one of its own. Turns of the first one
-    that are of Kafka, as `fetch` makes them, go to a broker: those behind an empty turn."""
+    """A pcapng with connections to registries, each with one of its own; those that begin with an
+    empty turn go to a broker."""
     with path.open("wb") as file:
         writer = PcapngWriter(file)
         writer.interface("made")
@@ -209,15 +209,23 @@ def json_schemas(n: int) -> list[Turn]:
 # --- HTTP
 
 
-def _asked(path: str) -> Turn:
+def asked(path: str) -> Turn:
+    """A request."""
     return 0, b"GET %s HTTP/1.1\r\nHost: r\r\n\r\n" % path.encode()
 
 
-def _told(body: bytes, headers: bytes = b"") -> Turn:
-    return 1, b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (headers, len(body), body)
+def told(body: object, status: int = 200) -> Turn:
+    """An answer in JSON."""
+    return _told(_json(body), status=status)
 
 
-def _broker(turns: list[Turn]) -> list[Turn]:
+def _told(body: bytes, headers: bytes = b"", status: int = 200) -> Turn:
+    head = b"HTTP/1.1 %d OK\r\n%bContent-Length: %d\r\n\r\n" % (status, headers, len(body))
+    return 1, head + body
+
+
+def broker(turns: list[Turn]) -> list[Turn]:
+    """Turns that go to a broker, see `write_http`."""
     return [(0, b""), *turns]
 
 
@@ -225,38 +233,38 @@ def http_schemas(n: int) -> Iterator[list[Turn]]:
     """A registry that is asked for very many schemas."""
     turns: list[Turn] = []
     for each in range(n):
-        turns.append(_asked(f"/schemas/ids/{each}"))
+        turns.append(asked(f"/schemas/ids/{each}"))
         turns.append(_told(_json({"schema": json.dumps(record_of(f"R{each}"))})))
     yield turns
-    yield _broker(written(1, b"", 10))
+    yield broker(written(1, b"", 10))
 
 
 def registries(n: int) -> Iterator[list[Turn]]:
     """As many registries, each with another schema under one id."""
     for each in range(n):
         told = _told(_json({"schema": json.dumps(record_of(f"R{each}", field("a", "int")))}))
-        yield [_asked("/schemas/ids/1"), told]
-    yield _broker(written(1, b"", n))
+        yield [asked("/schemas/ids/1"), told]
+    yield broker(written(1, b"", n))
 
 
 def http_missing(n: int) -> Iterator[list[Turn]]:
     """A registry that has none of very many schemas."""
     body = _json({"error_code": 40403, "message": "Schema not found"})
     told = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-    yield [turn for each in range(n) for turn in (_asked(f"/schemas/ids/{each}"), (1, told))]
+    yield [turn for each in range(n) for turn in (asked(f"/schemas/ids/{each}"), (1, told))]
 
 
 def http_list(n: int) -> Iterator[list[Turn]]:
     """An answer of very many empty lists, packed."""
     body = gzip.compress(b"[" + b"[]," * n + b"[]]")
-    yield [_asked("/subjects/s/versions/1"), _told(body, b"Content-Encoding: gzip\r\n")] * 3
-    yield _broker(written(1, b"", 10))
+    yield [asked("/subjects/s/versions/1"), _told(body, b"Content-Encoding: gzip\r\n")] * 3
+    yield broker(written(1, b"", 10))
 
 
 def http_bombs(n: int) -> Iterator[list[Turn]]:
     """Answers that unfold to 16 MB each."""
     body = gzip.compress(bytes(16 << 20))
-    yield [_asked("/schemas/ids/1"), _told(body, b"Content-Encoding: gzip\r\n")] * n
+    yield [asked("/schemas/ids/1"), _told(body, b"Content-Encoding: gzip\r\n")] * n
 
 
 def http_large(n: int) -> Iterator[list[Turn]]:
@@ -266,45 +274,45 @@ def http_large(n: int) -> Iterator[list[Turn]]:
     for each in range(n):
         text = large.replace('"L"', f'"L{each % 20}"') if each < 20 else json.dumps(f"S{each}")
         packed = gzip.compress(_json({"schema": text}))
-        turns += [_asked("/schemas/ids/1"), _told(packed, b"Content-Encoding: gzip\r\n")]
+        turns += [asked("/schemas/ids/1"), _told(packed, b"Content-Encoding: gzip\r\n")]
     yield turns
-    yield _broker(written(1, b"", 10))
+    yield broker(written(1, b"", 10))
 
 
 def http_headers(n: int) -> Iterator[list[Turn]]:
     """Headers without end."""
-    yield [_asked("/schemas/ids/1"), (1, b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * n)]
+    yield [asked("/schemas/ids/1"), (1, b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * n)]
 
 
 def http_one_header(n: int) -> Iterator[list[Turn]]:
     """Heads in which one header comes again and again."""
     head = b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * 12_000 + b"Content-Length: 0\r\n\r\n"
-    yield [turn for _ in range(n) for turn in (_asked("/schemas/ids/1"), (1, head))]
+    yield [turn for _ in range(n) for turn in (asked("/schemas/ids/1"), (1, head))]
 
 
 def http_chunks(n: int) -> Iterator[list[Turn]]:
     """A body in chunks of one byte, without end."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    yield [_asked("/schemas/ids/1"), (1, head + b"1\r\n1\r\n" * n)]
+    yield [asked("/schemas/ids/1"), (1, head + b"1\r\n1\r\n" * n)]
 
 
 def http_body(n: int) -> Iterator[list[Turn]]:
     """A body without a size and without an end."""
-    yield [_asked("/schemas/ids/1"), (1, b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * n)]
+    yield [asked("/schemas/ids/1"), (1, b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * n)]
 
 
 def http_lines(n: int) -> Iterator[list[Turn]]:
     """Empty lines, where a message would begin."""
-    yield [_asked("/schemas/ids/1"), (0, b"\r\n" * n), _told(b"{}")]
+    yield [asked("/schemas/ids/1"), (0, b"\r\n" * n), _told(b"{}")]
 
 
 def http_small(n: int) -> Iterator[list[Turn]]:
     """Requests that are sent one behind the other, and their answers."""
-    yield [(0, _asked("/schemas/ids/1")[1] * n), (1, _told(b"1")[1] * n)]
+    yield [(0, asked("/schemas/ids/1")[1] * n), (1, _told(b"1")[1] * n)]
 
 
 def http_connections(n: int) -> Iterator[list[Turn]]:
     """Connections that are left in the middle of a body that is wanted."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n"
     for _ in range(n):
-        yield [_asked("/schemas/ids/1"), (1, head + b"x" * 50_000)]
+        yield [asked("/schemas/ids/1"), (1, head + b"x" * 50_000)]
