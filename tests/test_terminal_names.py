@@ -97,7 +97,7 @@ def test_the_names_are_shown(folder: Path, tmp_path: Path) -> None:
     for line, capture, count in (
         ("check IN", "tls", 2),
         ("schemas IN", "schemas", 5),
-        ("ls IN --columns number,tls.sni", "tls", 1),
+        ("stats connections IN --json", "tls", 6),
     ):
         done = run(line, folder / f"{capture}.pcapng", tmp_path / "out")
         assert done.stdout.count("[red]") >= count, done.stdout
