@@ -37,6 +37,28 @@ _SIZE: Final = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)")
 _LENGTH: Final = re.compile(r"\d{1,15}")
 
 
+_SHOWN: Final = re.compile(
+    rb"(HTTP/1\.[01] \d\d\d[^\r\n]*|(?:" + _METHODS + rb") (?:/[^?#\s]*)?)"
+    rb"([^\r\n]*?)( HTTP/1\.[01])?(?=\r|\n|\Z)"
+)
+"""First bytes: method and path, or the status; what else the address has; the version."""
+_SPACES: Final = b" \r\n"
+
+
+def without_credentials(data: bytes) -> bytes:
+    """Return first bytes of HTTP with asterisks for what may be a secret: headers, queries, users
+    and passwords in addresses, bodies. Others return as they are."""
+    found = _SHOWN.match(data)
+    if found is None:
+        return data
+    begin, hidden, version = found.groups(b"")
+    return begin + _stars(hidden) + version + _stars(data[found.end() :])
+
+
+def _stars(data: bytes) -> bytes:
+    return bytes(each if each in _SPACES else 42 for each in data)
+
+
 class Message(NamedTuple):
     """A message with its body, as far as it is there."""
 

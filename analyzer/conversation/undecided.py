@@ -14,6 +14,7 @@ from kafkascope.analyzer.conversation.detect import (
     look_cut,
 )
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
+from kafkascope.analyzer.conversation.http_messages import without_credentials
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
@@ -259,7 +260,7 @@ class Undecided(Resumable):
         # Of the first packet only: how many come at once is a matter of reading.
         size = _first_piece(first)[1].start
         frame = Frame(
-            first.data[: min(size, SHOWN)],
+            without_credentials(first.data[: min(size, SHOWN)]),
             first.offset,
             size - 4,
             piece.time_ns,

@@ -90,6 +90,7 @@ class SeenSchemas:
             exchange.request, exchange.request_body, exchange.response, exchange.response_body
         )
         server = str(exchange.server)
+        self._gathered.leave_out(server, exchange.response_body)
         for context, said in found:
             self._gathered.add(f"{server} {context}", server, said)
 

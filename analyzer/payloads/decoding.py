@@ -16,12 +16,16 @@ from kafkascope.analyzer.payloads.framing import (
     worth,
 )
 from kafkascope.analyzer.payloads.model import (
+    MOST_JSON,
+    MOST_VALUES,
     Codec,
+    Format,
     PayloadError,
     Piece,
     Schema,
     SchemaKey,
     Selector,
+    is_too_much,
 )
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 
@@ -31,6 +35,14 @@ if TYPE_CHECKING:
 
 MOST_PREFIXES: Final = 10_000
 """Beginnings of payloads whose schema is remembered."""
+MOST_DECODED: Final[dict[Format, int]] = {
+    "avro": 3 << 19,
+    "protobuf": 2 << 20,
+    "json": MOST_JSON,
+}
+"""Bytes of a payload that is decoded: each of Avro may become an object of 230, each of Protobuf
+150, and brokers take messages of 1 MB by default."""
+LEAST_LONG: Final = min(MOST_DECODED.values())
 PREFIX: Final = 5
 """Bytes of Confluent's framing."""
 
@@ -110,7 +122,7 @@ class Payloads:
         """Return what a key or value says by its schema; None where it names none."""
         if data is None or not (worth(data, headers) or self.known.assigned):
             return None
-        if not headers and data[:1] == b"\0":
+        if not headers and data[:1] == b"\0" and len(data) <= LEAST_LONG:
             usual = self._prefixes.get((topic, side, data[:PREFIX]))
             if usual is not None:
                 schema, key, codec, subject = usual
@@ -163,6 +175,7 @@ class Payloads:
         except PayloadError as error:
             return Decoded(None, each.key, None, error)
         try:
+            _refuse_too_much(schema.format, found.data)
             return Decoded(found, each.key, found.codec.decode(found.data))
         except PayloadError as error:
             return Decoded(found, each.key, None, error.moved(found.at))
@@ -223,6 +236,17 @@ class Payloads:
         """Return the parts of a payload with their bytes, counted from the start of the key or
         value."""
         return moved(found.codec.explain(found.data), found.at)
+
+
+def _refuse_too_much(format: Format, data: bytes) -> None:
+    """Refuse a payload whose value could take too much memory. Nothing is wrong with it, and so
+    it is not said that it does not fit."""
+    most = MOST_DECODED[format]
+    if len(data) > most:
+        why = f"{len(data):,} bytes, more than {most:,} that are decoded of {format}"
+        raise PayloadError("bad-schema", f"not read: {why}")
+    if format == "json" and is_too_much(data):
+        raise PayloadError("bad-schema", f"not read: more than {MOST_VALUES:,} values")
 
 
 def moved(piece: Piece, by: int) -> Piece:

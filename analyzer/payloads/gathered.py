@@ -13,7 +13,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
-from kafkascope.analyzer.payloads.model import Format, Reference, Schema, SchemaKey, Source, size_of
+from kafkascope.analyzer.payloads.model import (
+    Format,
+    Reference,
+    Schema,
+    SchemaKey,
+    Source,
+    is_too_much,
+    size_of,
+)
 
 MAX_TEXT: Final = 8 << 20
 """Characters of a schema; registries take 1 MB by default."""
@@ -179,6 +187,11 @@ class Gathered:
             return False
         return True
 
+    def leave_out(self, origin: str, data: bytes) -> None:
+        """Tell where something was that is too much to be read."""
+        if is_too_much(data):
+            self._problem(f"{origin}: JSON of {len(data) >> 20} MB is left out")
+
     def _too_many(self, name: str) -> None:
         self._problem(f"{name} has more than {MOST_TEXTS} schemas; the later ones are left out")
 
@@ -318,7 +331,7 @@ def _form(text: str) -> Form:
     """Return what texts have in common that are one schema, written or encoded in two ways: whether
     they are source text of Protobuf, and a digest."""
     source = bool(_PROTOBUF.search(text))
-    if not source:
+    if not source and not is_too_much(text.encode("utf-8", "replace")):
         try:
             text = orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
         except (orjson.JSONDecodeError, orjson.JSONEncodeError):
@@ -337,6 +350,8 @@ def _same(form: Form, texts: Mapping[Form, _T]) -> _T | None:
 
 def format_of(text: str) -> Format | None:
     """Return what a text is that nobody called by its type; None where it is no schema."""
+    if is_too_much(text.encode("utf-8", "replace")):
+        return None
     try:
         return _json_format(orjson.loads(text))
     except orjson.JSONDecodeError:
@@ -375,7 +390,9 @@ def _json_format(value: Any) -> Format | None:
 
 
 def as_json(data: bytes) -> Any:
-    """Return the value of a body; None where it is no JSON."""
+    """Return the value of a body; None where it is no JSON, or too much of it."""
+    if is_too_much(data):
+        return None
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:

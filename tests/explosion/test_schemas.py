@@ -4,19 +4,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.payloads import gathered, known
-from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.decoding import MOST_DECODED, Payloads
 from kafkascope.analyzer.payloads.gathered import MOST_NAMES, MOST_TEXTS, Gathered, Said
 from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
 from kafkascope.tui.cli import main
-from tests.explosion.schemas import journal, schema, subjects, value, written
-from tests.explosion.turns import write_capture
+from tests.explosion.measuring import MEMORY_MB, measured
+from tests.explosion.schemas import (
+    http_list,
+    journal,
+    json_values,
+    proto_fields,
+    records_of_items,
+    schema,
+    subjects,
+    value,
+    write_http,
+    written,
+)
+from tests.explosion.turns import Turn, write_capture
 
 ONE = SchemaKey("id", 1)
 LEFT_OUT = f"id 1 has more than {MOST_TEXTS} schemas; the later ones are left out"
@@ -203,3 +216,47 @@ def test_very_many_schemas_are_all_used(tmp_path: Path) -> None:
     write_capture(path, iter([subjects(300)]))
     result = CliRunner().invoke(main, ["schemas", str(path), "--json"])
     assert len(result.output.splitlines()) == 300
+
+
+LARGE = {
+    "avro": ({"type": "array", "items": {"type": "record", "name": "I", "fields": []}}, b"\0"),
+    "protobuf": ('syntax = "proto3"; message M { repeated M m = 2; }', b"\0" + b"\x12\0"),
+    "json": ({"type": "array"}, b"[]"),
+}
+
+
+@pytest.mark.parametrize("format", LARGE)
+def test_a_payload_that_could_become_too_much_is_not_decoded(format: str) -> None:
+    # A kilobyte of zstd took more than a gigabyte.
+    text, small = LARGE[format]
+    spelled = text if isinstance(text, str) else json.dumps(text)
+    payloads = Payloads(KnownSchemas([Schema(format, spelled, (ONE,))]))  # type: ignore[arg-type]
+    most = MOST_DECODED[format]  # type: ignore[index]
+    for _ in range(2):
+        decoded = payloads.decode("t", "value", value(1, small), ())
+        assert decoded is not None
+        assert decoded.error is None
+        decoded = payloads.decode("t", "value", value(1, small + bytes(most)), ())
+        assert decoded is not None
+        assert decoded.error is not None
+        assert decoded.error.reason == "bad-schema"
+        assert decoded.error.text.startswith("not read: ")
+
+
+@pytest.mark.parametrize("attack", [records_of_items, proto_fields, json_values])
+@pytest.mark.parametrize("count", [700_000, 3_000_000])
+def test_values_that_are_decoded_take_no_gigabyte(
+    attack: Callable[[int], list[Turn]], count: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.pcapng"
+    write_capture(path, iter([attack(count)]))
+    taken = measured(["records", path, "--json"])
+    assert taken.code == 0, taken.errors
+    assert taken.megabytes < MEMORY_MB
+
+
+def test_json_of_too_many_values_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    write_http(path, http_list(2_000_000))
+    result = CliRunner().invoke(main, ["schemas", str(path)])
+    assert "10.64.0.0:8081: JSON of 5 MB is left out" in result.output

@@ -25,7 +25,7 @@ from kafkascope.analyzer.payloads.avro.types import (
     NamedType,
     branch_name,
 )
-from kafkascope.analyzer.payloads.model import PayloadError
+from kafkascope.analyzer.payloads.model import PayloadError, is_too_much
 
 MAX_TEXT: Final = 10_000_000
 """Bytes of a schema with all that it refers to. Registries take 1 MB by default."""
@@ -91,6 +91,8 @@ def parse(text: str) -> Parsed:
         bad("the schema is no UTF-8 text")
     if len(data) > MAX_TEXT:
         bad(f"the schema has {len(data):,} bytes, more than {MAX_TEXT:,}")
+    if is_too_much(data):
+        bad("the schema has too many values")
     try:
         spelled = orjson.loads(data)
     except orjson.JSONDecodeError as error:

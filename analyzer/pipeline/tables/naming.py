@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkascope.analyzer.payloads.decoding import OPEN_SUBJECT, with_subject
+from kafkascope.analyzer.pipeline.tables.arrow import array
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.framing import Side
@@ -27,7 +28,7 @@ def named(batch: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
             continue
         field = batch.schema.field(index)
         values = [_named(value, names) for value in batch.column(index).to_pylist()]
-        batch = batch.set_column(index, field, pa.array(values, field.type))
+        batch = batch.set_column(index, field, array(values, field.type))
     return _with_subjects(batch)
 
 
@@ -45,7 +46,7 @@ def _with_subjects(batch: pa.RecordBatch) -> pa.RecordBatch:
             for text, topic in zip(told, topics, strict=True)
         ]
         field = batch.schema.field(index)
-        batch = batch.set_column(index, field, pa.array(values, field.type))
+        batch = batch.set_column(index, field, array(values, field.type))
     return batch
 
 

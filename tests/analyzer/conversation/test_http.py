@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation import http_messages
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
-from kafkascope.analyzer.conversation.http_messages import MAX_BODY, MAX_HEAD, Messages
+from kafkascope.analyzer.conversation.http_messages import (
+    MAX_BODY,
+    MAX_HEAD,
+    Messages,
+    without_credentials,
+)
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import HttpExchange, HttpHead
 from kafkascope.captures import open_inputs
@@ -22,7 +28,9 @@ from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Chunk, Opened, StreamEvent
 from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.sources import KeySources
+from kafkascope.tui.cli import main
 from tests.analyzer.wire import Wire, rechunked
+from tests.explosion.turns import write_capture
 
 TLS = Path(__file__).parents[1] / "captures" / "tls"
 
@@ -360,3 +368,31 @@ def test_state_of_http_inside_tls_is_not_kept() -> None:
             other = Context()
             other.keys = context.keys
             Conversations(other).load(conversations.dump())
+
+
+@pytest.mark.parametrize(
+    ("first", "shown"),
+    [
+        (b"GET / HTTP/1.1\r\nAuth: Basic c2VjcmV0", b"GET / HTTP/1.1\r\n***** ***** ********"),
+        (b"GET http://me:hunter2@h/ HTTP/1.1\r\n", b"GET ******************** HTTP/1.1\r\n"),
+        (b"POST /ids/1?token=secret HTTP/1.1", b"POST /ids/1************* HTTP/1.1"),
+        (b"GET /ids?key=1\nX-Api-Key: secret", b"GET /ids******\n********** ******"),
+        (b"HTTP/1.1 200 OK\r\nSet-Cookie: s=secret", b"HTTP/1.1 200 OK\r\n*********** ********"),
+        (b"\0\0\0\x10GET / HTTP/1.1\r\n", b"\0\0\0\x10GET / HTTP/1.1\r\n"),
+        (b"", b""),
+    ],
+)  # fmt: skip
+def test_first_bytes_hold_no_credentials(first: bytes, shown: bytes) -> None:
+    assert without_credentials(first) == shown
+    assert len(shown) == len(first)
+
+
+def test_show_masks_credentials_of_http_on_a_port_of_kafka(tmp_path: Path) -> None:
+    # `show` printed the first 64 bytes as they are.
+    path = tmp_path / "a.pcapng"
+    secret = b"Authorization: Basic dXNlcjpodW50ZXIy"
+    write_capture(path, iter([[(0, b"GET / HTTP/1.1\r\n" + secret + b"\r\n\r\n")]]))
+    result = CliRunner().invoke(main, ["show", str(path), "1", "--hex"])
+    assert "GET / HTTP/1.1.." in result.output
+    assert "asic" not in result.output
+    assert "dXNl" not in result.output
