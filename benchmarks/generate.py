@@ -113,7 +113,13 @@ class Tcp:
 
 
 def batch(
-    random_: random.Random, codec: int, base: int, truth: Truth, now: int, most: int
+    random_: random.Random,
+    codec: int,
+    base: int,
+    truth: Truth,
+    now: int,
+    most: int,
+    encoded: bool = False,
 ) -> bytes:
     count = random_.randint(min(20, most), most)
     parts = []
@@ -122,6 +128,9 @@ def batch(
         # Text that compresses about as well as JSON does.
         start = random_.randrange(0, 3000)
         value = TEXT[start : start + size]
+        if encoded:
+            # Schema Registry's framing with id 7, then what Avro makes of a "string".
+            value = b"\0\0\0\0\x07" + varint(len(value)) + value
         key = b"k%d" % (index % 7)
         body = b"\0" + varint(index) + varint(index) + varint(len(key)) + key
         body += varint(len(value)) + value + b"\0"
@@ -195,7 +204,8 @@ def write(path: Path, options: argparse.Namespace, kind: type[Tcp] = Tcp) -> Tru
             first = options.first and random_.random() < options.first
             connection = connections[0 if first else turn % len(connections)]
             codec = CODECS[turn // 2 % len(CODECS)]
-            records = batch(random_, codec, turn * 1000, truth, now, options.most)
+            how = (options.most, options.encoded)
+            records = batch(random_, codec, turn * 1000, truth, now, *how)
             ask, answer = (produce if turn % 2 == 0 else fetch)(turn, records)
             now = connection.send(0, ask, now) + 200_000
             now = connection.send(1, answer, now) + 50_000
@@ -212,6 +222,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--first", type=float, default=0, help="the first one's share of all")
     parser.add_argument("--most", type=int, default=160, help="records of a batch")
+    parser.add_argument("--encoded", action="store_true", help='values in Avro, schema 7: "string"')
     parser.add_argument("--seed", type=int, default=7)
     return parser.parse_args(arguments)
 

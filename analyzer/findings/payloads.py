@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -121,7 +122,7 @@ class LookBudget:
         self._framed: set[tuple[Any, str]] = set()
         self._together = 0
 
-    def takes(self, topic: Any, way: str, records: int, place: str) -> bool:
+    def takes(self, topic: Any, way: str, records: int, place: Callable[[], str]) -> bool:
         """Return whether to look at a batch, and take note of its records."""
         about = topic, way
         framed = about in self._framed
@@ -129,7 +130,7 @@ class LookBudget:
             return False
         enough = MOST_FRAMED if framed else MOST_BARE
         if self._seen[about] >= enough or self._together >= MOST_TOGETHER:
-            return not crc32(place.encode()) % (SOME_FRAMED if framed else SOME_BARE)
+            return not crc32(place().encode()) % (SOME_FRAMED if framed else SOME_BARE)
         self._seen[about] += records
         self._together += records
         return True
@@ -151,45 +152,60 @@ def name_in(row: Row, topic: Any) -> str | None:
     return None
 
 
-def looks(
-    payloads: Payloads, moved: Moved, at: int, name: str | None
-) -> tuple[list[Look], Counter[Side]]:
-    """Return what the keys and values of a batch are, of those without a schema the first one, and
-    how many of these there are."""
+def looks(payloads: Payloads, moved: Moved, at: int, name: str | None) -> list[tuple[Look, int]]:
+    """Return what the keys and values of a batch are, with their numbers: of those without a
+    schema, and of those that fit the same, the first one."""
     batch = moved.batches[at]
     opened = open_batch(moved.records, batch, MOST_EXPANDED)
     place = sum(moved.counts[:at])
+    decode = payloads.decode
     found: list[Look] = []
-    plain: Counter[Side] = Counter()
+    counts: list[int] = []
+    same: dict[Any, int] = {}
+    """Places of these in both lists."""
     for number, record in enumerate(opened.records):
-        offset = -1 if moved.way == "produce" else record.offset
-        if moved.way == "produce" and moved.base_offset is not None:
-            offset = moved.base_offset + place + number
-        place_in = (at, number, moved.partition, offset)
         for side, data in zip(SIDES, (record.value, record.key), strict=True):
             if data is None or len(data) > MOST_LONG:
                 continue
-            look = _look(payloads, name, side, data, record, place_in)
-            if look is not None:
-                found.append(look)
+            decoded = decode(name, side, data, record.headers)
+            about = side if decoded is None else _alike(side, data, record, decoded)
+            index = same.get(about) if about is not None else None
+            if index is not None:
+                counts[index] += 1
+                continue
+            if about is not None:
+                same[about] = len(found)
+            offset = -1 if moved.way == "produce" else record.offset
+            if moved.way == "produce" and moved.base_offset is not None:
+                offset = moved.base_offset + place + number
+            place_in = (at, number, moved.partition, offset)
+            if decoded is None:
+                found.append(Look(side, PLAIN, None, (*place_in, "", ""), False))
             else:
-                plain[side] += 1
-                if plain[side] == 1:
-                    found.append(Look(side, PLAIN, None, (*place_in, "", ""), False))
-    return found, plain
+                found.append(_look(payloads, side, data, record, decoded, place_in))
+            counts.append(1)
+    return list(zip(found, counts, strict=True))
+
+
+def _alike(side: Side, data: bytes, record: Record, decoded: Decoded) -> Any:
+    """Return what is equal where the same is to be said of keys or values; None for what is said
+    of each."""
+    found, error = decoded.found, decoded.error
+    if error is None and found is not None:
+        return side, id(found.schema), found.codec.type_name, found.key, found.at
+    if error is not None and error.reason == "unknown-schema":
+        return side, decoded.key, bool(record.headers), data[:1]
+    return None
 
 
 def _look(
     payloads: Payloads,
-    name: str | None,
     side: Side,
     data: bytes,
     record: Record,
+    decoded: Decoded,
     place: tuple[int, ...],
-) -> Look | None:
-    decoded = payloads.decode(name, side, data, record.headers)
-    if decoded is None:
-        return None
+) -> Look:
     schema, key = _schema_of(payloads, decoded)
     namespace, id_ = ("file", "") if key is None else (key.namespace, key.value)
     if key is None and schema is not None:
@@ -224,13 +240,15 @@ def _schema_of(payloads: Payloads, decoded: Decoded) -> tuple[Schema | None, Sch
 
 def take(judged: Judged, row: Row, look: Look, count: int) -> None:
     """Add keys or values of one exchange, once for each exchange; `look` is the first of them."""
-    judged.take(
-        count=count,
-        first=(row.time_ns, row.number),
-        last_ns=row.time_ns,
-        record=(row.time_ns, row.id, *look.record),
-        certain=int(look.certain),
-    )
+    judged.count += count
+    first, record = (row.time_ns, row.number), (row.time_ns, row.id, *look.record)
+    if judged.first is None or first < judged.first:
+        judged.first = first
+    if judged.record is None or record < judged.record:
+        judged.record = record
+    if judged.last_ns is None or row.time_ns > judged.last_ns:
+        judged.last_ns = row.time_ns
+    judged.certain = max(judged.certain or 0, int(look.certain))
     judged.exchanges.add(Event(row.time_ns, row.id, 0, row.number, "", {}))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
@@ -122,8 +123,8 @@ class Schemas(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Look at keys and values."""
         payloads = self.payloads
-        if payloads is None:
-            return
+        if payloads is None or payloads.known.empty:
+            return  # without any schema nothing is told
         found: dict[tuple[Any, ...], tuple[Look, int]] = {}
         for each in moved(exchange):
             if not each.counts or each.way == "replica" or each.topic is None:
@@ -134,17 +135,14 @@ class Schemas(Detector):
             for at, batch in enumerate(each.batches):
                 if batch.control:
                     continue
-                place = f"{row.id} {each.topic} {each.partition} {at}"
+                place = partial("{} {} {} {}".format, row.id, each.topic, each.partition, at)
                 if not self._budget.takes(each.topic, each.way, each.counts[at], place):
                     self.left[(each.topic,)].count += each.counts[at]
                     continue
-                looked, plain = looks(payloads, each, at, name)
-                for look in looked:
-                    kind = look.verdict.kind
-                    if kind != "plain":
+                for look, count in looks(payloads, each, at, name):
+                    if look.verdict.kind != "plain":
                         self._budget.framed(each.topic, each.way)
                     key = (each.topic, look.side, *look.verdict, each.way)
-                    count = plain[look.side] if kind == "plain" else 1
                     known = found.get(key)
                     if known is None:
                         found[key] = look, count

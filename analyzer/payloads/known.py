@@ -255,6 +255,12 @@ class KnownSchemas:
         nobody = self._registry is None and self._complete is None
         return nobody or key in self._asked or self.knows(key)
 
+    @property
+    def empty(self) -> bool:
+        """Whether no schema is known, and nobody is left who could tell of one."""
+        asks = self._registry or self._complete or self._growing
+        return not (self.spaces or self._keyless or self.assigned or asks)
+
     def compiled(self, schema: Schema) -> Compiled:
         """Return a schema ready to decode; `PayloadError` where it cannot be."""
         key = schema.format, schema.text

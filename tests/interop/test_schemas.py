@@ -17,6 +17,7 @@ from kafkascope.analyzer.payloads.model import SchemaKey
 from kafkascope.analyzer.payloads.registry import Registry
 from kafkascope.tui.cli import main
 from tests.analyzer.schema_samples import by_key, form
+from tests.interop.brokers import Cluster
 from tests.interop.conftest import Brokers
 from tests.interop.needs import need
 from tests.interop.registries import Apicurio, serializers
@@ -24,7 +25,9 @@ from tests.interop.sniff import sniff
 
 pytestmark = pytest.mark.interop
 
-PROGRAM = Path(__file__).parent / "clients" / "with_serializers.py"
+CLIENTS = Path(__file__).parent / "clients"
+PROGRAM = CLIENTS / "with_serializers.py"
+MISTAKES = CLIENTS / "with_mistakes.py"
 WAYS = ("capture", "registry", "folder")
 
 
@@ -36,23 +39,35 @@ class Recorded(NamedTuple):
     written: list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def recorded(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
-    need("java", "mvn", "tcpdump")
-    home = tmp_path_factory.mktemp("schemas")
-    broker = brokers("4.4.0")
-    with Apicurio(home) as registry:
-        path = home / "written.pcap"
-        with sniff(path, [*broker.ports("PLAINTEXT"), registry.port]):
-            command = [
-                serializers(),
-                PROGRAM,
-                broker.bootstrap(),
-                f"{registry.url}/apis/ccompat/v7",
-            ]
+class Registered(NamedTuple):
+    """A broker and a registry that run."""
+
+    broker: Cluster
+    registry: Apicurio
+
+    def sniffed(self, path: Path, program: Path) -> str:
+        """Run a client, with its packets in a file; gives what it printed."""
+        url = f"{self.registry.url}/apis/ccompat/v7"
+        with sniff(path, [*self.broker.ports("PLAINTEXT"), self.registry.port]):
+            command = [serializers(), program, self.broker.bootstrap(), url]
             done = subprocess.run(command, capture_output=True, text=True, timeout=180)
         assert done.returncode == 0, done.stderr[-3000:]
-        yield Recorded(path, registry, list(map(json.loads, done.stdout.splitlines())))
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def registered(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registered]:
+    need("java", "mvn", "tcpdump")
+    broker = brokers("4.4.0")
+    with Apicurio(tmp_path_factory.mktemp("registry")) as registry:
+        yield Registered(broker, registry)
+
+
+@pytest.fixture(scope="module")
+def recorded(registered: Registered, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    path = tmp_path_factory.mktemp("schemas") / "written.pcap"
+    said = registered.sniffed(path, PROGRAM)
+    return Recorded(path, registered.registry, list(map(json.loads, said.splitlines())))
 
 
 @pytest.fixture(autouse=True)
@@ -114,3 +129,46 @@ def test_apicurios_own_api_gives_the_same_texts(recorded: Recorded) -> None:
     assert own.schema(SchemaKey("globalId", 424_242)) is None
     assert own.schema(SchemaKey("contentId", 424_242)) is None
     assert own.problems == []
+
+
+@pytest.fixture(scope="module")
+def mistaken(registered: Registered, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("mistakes") / "mistakes.pcap"
+    registered.sniffed(path, MISTAKES)
+    return path
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_wrong_with_schemas_is_told_with_who_wrote_it(
+    mistaken: Path, registered: Registered, way: str, tmp_path: Path
+) -> None:
+    options: list[str] = []
+    if way == "registry":
+        options = ["--registry", f"{registered.registry.url}/apis/ccompat/v7"]
+    elif way == "folder":
+        run("schemas", str(mistaken), "-o", str(tmp_path / "schemas"))
+        options = ["--schemas", str(tmp_path / "schemas")]
+    said = run("check", str(mistaken), *options, "--json", "--fail-on", "never")
+    every = [json.loads(line) for line in said.splitlines()]
+    found = [each for each in every if each["name"].startswith("schema-")]
+    told = {(each["name"], *about(each)) for each in found}
+    assert told == {
+        ("schema-breaks", "schema-breaks", "shop-2"),
+        ("schema-unknown", "schema-unknown", "of-staging"),
+        ("schema-mixed", "schema-mixed", "script"),
+        ("schema-mixed", "schema-mixed", "javascript"),
+        ("schema-of-key", "schema-of-key", "wrong-subject"),
+    }
+    texts = {each["name"]: each["text"] for each in found}
+    assert "offset 20" in next(each["text"] for each in found if "script" in about(each))
+    assert "id 60" in texts["schema-unknown"]
+    assert "amount" in texts["schema-breaks"]
+    for each in found:
+        exchanges = run("ls", str(mistaken), "-Y", each["filter"], "--json").splitlines()
+        assert [one for one in map(json.loads, exchanges) if one["client_id"] in about(each)]
+
+
+def about(finding: dict[str, Any]) -> tuple[str, str]:
+    """Topic and client of a finding."""
+    named = {each["kind"]: each["name"] for each in finding["entities"]}
+    return named["topic"], named["client"]
