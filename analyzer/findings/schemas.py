@@ -177,11 +177,16 @@ class Schemas(Detector):
                 if not type_ and schema.format == "avro":
                     continue  # of two nameless types nobody says that they are one
                 for subject, version in schema.subjects:
-                    if version:
-                        found = by_subject.setdefault((subject, type_), [])
-                        found.append((version, about, schema))
+                    found = by_subject.setdefault((subject, type_), [])
+                    found.append((version, about, schema))
             for (subject, _), versions in by_subject.items():
-                versions.sort(key=lambda each: (each[0], str(each[1])))
+                if all(version for version, _, _ in versions):
+                    versions.sort(key=lambda each: (each[0], str(each[1])))
+                elif all(isinstance(about[1], int) for _, about, _ in versions):
+                    # Registries that do not tell the version of what they take count ids up.
+                    versions.sort(key=lambda each: (each[1][0], int(each[1][1])))
+                else:
+                    continue
                 for (_, old, before), (_, new, after) in pairwise(versions):
                     if old[0] != new[0] or before.text == after.text:
                         continue
@@ -416,7 +421,7 @@ class _Topic:
     def schema(self, told: Written) -> str:
         """Return the id of the schema and a subject."""
         subjects = self.subjects(told)
-        usual = [self.usual] if self.usual in subjects else subjects
+        usual = [one for one in (self.usual, f"{self.name}-key") if one in subjects] or subjects
         return self.id(told) + (f" of subject {spelled(usual[0])}" if usual else "")
 
     def of(self, told: Written) -> str:

@@ -170,5 +170,5 @@ def test_what_is_wrong_with_schemas_is_told_with_who_wrote_it(
 
 def about(finding: dict[str, Any]) -> tuple[str, str]:
     """Topic and client of a finding."""
-    named = {each["kind"]: each["name"] for each in finding["entities"]}
+    named = dict(each.split("=", 1) for each in finding["entities"])
     return named["topic"], named["client"]

@@ -16,8 +16,8 @@ OF_SCHEMAS: Final = {
     "schema-misfit": "bad-schemas",
     "schema-unknown": "bad-schemas",
     "schema-mixed": "bad-schemas",
-    "schema-breaks": "",
-    "schema-of-key": "",
+    "schema-breaks": "mistakes",
+    "schema-of-key": "mistakes",
 }
 """Rules about schemas -> the real capture that shows it; `test_schemas` shows all of them."""
 

@@ -10,6 +10,7 @@ import pytest
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings import payloads as looked
@@ -125,6 +126,29 @@ def test_an_incompatible_change_of_a_subject(breaks: bool) -> None:
     if breaks:
         assert "from id 1 to 2" in told_["schema-breaks"].text
         assert told_["schema-breaks"].entities[0] == ("client", "new")
+
+
+@pytest.mark.parametrize("ids", [(1, 2), (2, 1)])
+def test_without_versions_ids_tell_which_schema_is_newer(ids: tuple[int, int]) -> None:
+    added = ORDER | {"fields": [FIELD, {"name": "m", "type": "long"}]}
+    schemas = [schema(ids[0], version=0), schema(ids[1], added, version=0)]
+    values = [bytes((0, 0, 0, 0, ids[0], 2)), bytes((0, 0, 0, 0, ids[1], 2, 4))]
+    told_ = judged(produced(*values), by=payloads(*schemas))
+    # Without a field that it had, a reader of the newer one reads on.
+    assert ("schema-breaks" in told_) == (ids == (1, 2))
+
+
+def test_mistakes_of_real_clients_with_the_schemas_of_the_capture() -> None:
+    path = capture("mistakes")
+    findings = of_capture(path, Payloads(KnownSchemas(schemas_in([path]))))
+    about = [(each.name, dict(each.entities)) for each in findings]
+    assert sorted((name, named["topic"], named["client"]) for name, named in about) == [
+        ("schema-breaks", "schema-breaks", "shop-2"),
+        ("schema-mixed", "schema-mixed", "javascript"),
+        ("schema-mixed", "schema-mixed", "script"),
+        ("schema-of-key", "schema-of-key", "wrong-subject"),
+        ("schema-unknown", "schema-unknown", "of-staging"),
+    ]
 
 
 def test_without_payloads_nothing_is_looked_at() -> None:

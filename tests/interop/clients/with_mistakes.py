@@ -71,7 +71,7 @@ class Client:
 def main(broker: str, url: str) -> None:
     own = SchemaRegistryClient({"url": url})
     # Another environment: its ids are far from those of the first one.
-    staging = SchemaRegistryClient({"url": "mock://staging"})
+    staging = SchemaRegistryClient.new_client({"url": "mock://staging"})
     for number in range(600):
         enum = {"type": "enum", "name": f"E{number}", "symbols": ["A"]}
         staging.register_schema(f"filler-{number}", Schema(json.dumps(enum), "AVRO"))
