@@ -1,9 +1,11 @@
 """A real schema registry on loopback, and serializers that speak to it.
 
 The registry is Apicurio 2.6.13, in memory, from Maven. The serializers are those of Confluent's
-Python client, in an environment of their own: what they want conflicts with mitmproxy.
+Python client, in an environment of their own (what they want conflicts with mitmproxy), of
+KafkaJS, and of franz-go with hamba/avro.
 """
 
+import hashlib
 import os
 import shutil
 import signal
@@ -20,7 +22,7 @@ from typing import Self
 from tests.interop.brokers import free_ports
 from tests.interop.maven import CACHE, locked
 
-__all__ = ["Apicurio", "serializers"]
+__all__ = ["Apicurio", "go_writer", "js_writer", "serializers"]
 
 VERSION = "2.6.13.Final"
 ARTIFACT = f"io.apicurio:apicurio-registry-app:{VERSION}:zip:all"
@@ -118,6 +120,34 @@ def serializers() -> Path:
             _run(str(home / "venv/bin/python"), "-m", "pip", "install", "-q", CLIENT, at=home)
             done.touch()
     return home / "venv" / "bin" / "python"
+
+
+HERE = Path(__file__).parent
+
+
+def js_writer() -> list[str]:
+    """The command that writes with KafkaJS's serializers, its packages fetched at first use."""
+    source = HERE / "schemas_js"
+    home = CACHE / "schemas-js"
+    with locked(home):
+        for name in ("package.json", "main.js"):
+            shutil.copy(source / name, home / name)
+        if not (home / "node_modules" / "@kafkajs").exists():
+            options = ("--no-audit", "--no-fund", "--ignore-scripts")
+            _run("npm", "install", *options, at=home)
+    return ["node", str(home / "main.js")]
+
+
+def go_writer() -> list[str]:
+    """The command that writes with franz-go's serializers, built at first use."""
+    source = HERE / "schemas_go"
+    home = CACHE / "schemas-go"
+    content = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(source.iterdir())))
+    binary = home / content.hexdigest()[:16]
+    with locked(home):
+        if not binary.exists():
+            _run("go", "build", "-o", str(binary), ".", at=source)
+    return [str(binary)]
 
 
 def _run(*command: str, at: Path) -> None:

@@ -20,7 +20,7 @@ from tests.analyzer.schema_samples import by_key, form
 from tests.interop.brokers import Cluster
 from tests.interop.conftest import Brokers
 from tests.interop.needs import need
-from tests.interop.registries import Apicurio, serializers
+from tests.interop.registries import Apicurio, go_writer, js_writer, serializers
 from tests.interop.sniff import sniff
 
 pytestmark = pytest.mark.interop
@@ -45,11 +45,11 @@ class Registered(NamedTuple):
     broker: Cluster
     registry: Apicurio
 
-    def sniffed(self, path: Path, program: Path) -> str:
+    def sniffed(self, path: Path, *program: str | Path) -> str:
         """Run a client, with its packets in a file; gives what it printed."""
         url = f"{self.registry.url}/apis/ccompat/v7"
         with sniff(path, [*self.broker.ports("PLAINTEXT"), self.registry.port]):
-            command = [serializers(), program, self.broker.bootstrap(), url]
+            command = [*program, self.broker.bootstrap(), url]
             done = subprocess.run(command, capture_output=True, text=True, timeout=180)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
@@ -66,7 +66,7 @@ def registered(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="module")
 def recorded(registered: Registered, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     path = tmp_path_factory.mktemp("schemas") / "written.pcap"
-    said = registered.sniffed(path, PROGRAM)
+    said = registered.sniffed(path, serializers(), PROGRAM)
     return Recorded(path, registered.registry, list(map(json.loads, said.splitlines())))
 
 
@@ -131,10 +131,33 @@ def test_apicurios_own_api_gives_the_same_texts(recorded: Recorded) -> None:
     assert own.problems == []
 
 
+@pytest.mark.parametrize("language", ["go", "js"])
+def test_serializers_of_other_languages(
+    registered: Registered, language: str, tmp_path: Path
+) -> None:
+    need(*{"go": ("go",), "js": ("node", "npm")}[language])
+    command = go_writer() if language == "go" else js_writer()
+    path = tmp_path / "written.pcap"
+    written = list(map(json.loads, registered.sniffed(path, *command).splitlines()))
+    records = [json.loads(line) for line in run("records", str(path), "--json").splitlines()]
+    found = [
+        {
+            "topic": each["topic"],
+            "id": each.get("value_schema", {}).get("id"),
+            "value": each.get("value_decoded", each["value"]),
+        }
+        for each in records
+        if each["source"] == "produce" and each["value"] is not None
+    ]
+    assert sorted(found, key=json.dumps) == sorted(written, key=json.dumps)
+    said = run("check", str(path), "--json", "--fail-on", "never").splitlines()
+    assert not [line for line in said if '"name":"schema-' in line]
+
+
 @pytest.fixture(scope="module")
 def mistaken(registered: Registered, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("mistakes") / "mistakes.pcap"
-    registered.sniffed(path, MISTAKES)
+    registered.sniffed(path, serializers(), MISTAKES)
     return path
 
 
@@ -160,7 +183,7 @@ def test_what_is_wrong_with_schemas_is_told_with_who_wrote_it(
         ("schema-of-key", "schema-of-key", "wrong-subject"),
     }
     texts = {each["name"]: each["text"] for each in found}
-    assert "offset 20" in next(each["text"] for each in found if "script" in about(each))
+    assert ", offset " in next(each["text"] for each in found if "script" in about(each))
     assert "id 60" in texts["schema-unknown"]
     assert "amount" in texts["schema-breaks"]
     for each in found:
