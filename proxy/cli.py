@@ -186,7 +186,7 @@ class Running:
         options = self.options
         arguments = ["--json"] * options.json
         if options.filter:
-            arguments += ["-Y", options.filter]
+            arguments += ["-Y", options.filter, *options.schemas.words()]
         self._watcher = watch.start(*arguments)
         assert self._watcher.stdin is not None
         descriptor = os.dup(self._watcher.stdin.fileno())

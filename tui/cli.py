@@ -17,9 +17,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.reading.options import SchemaOptions
 
 
 class Home(NamedTuple):
@@ -300,11 +303,11 @@ def main(context: click.Context) -> None:
     context.meta["open_proxy"] = _open_proxy
 
 
-def _open_proxy(path: Path) -> int:
+def _open_proxy(path: Path, schemas: SchemaOptions) -> int:
     """Show the proxy, for `proxy --open`."""
     from kafkascope.tui.process.attach import open_proxy
 
-    return open_proxy(path)
+    return open_proxy(path, schemas)
 
 
 if __name__ == "__main__":

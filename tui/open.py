@@ -36,7 +36,7 @@ def _attached(which: str, options: ReadOptions) -> int:
     except NoProxy as error:
         say(f"{error}")
         return INPUT
-    return open_proxy(path, _payloads(options), options.schemas.words())
+    return open_proxy(path, options.schemas)
 
 
 def _input_or_interface(function: Any) -> Any:

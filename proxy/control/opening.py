@@ -18,14 +18,16 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy.control.control import socket_path
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.reading.options import SchemaOptions
     from kafkascope.proxy.options import ProxyOptions
 
 AFTER_S: Final = 10.0
 """Beyond `--grace`, for the end of the proxy."""
 
 
-def run(options: ProxyOptions, hook: Callable[[Path], int]) -> int:
-    """Start the proxy, show it until the user leaves, stop it; the exit code."""
+def run(options: ProxyOptions, hook: Callable[[Path, SchemaOptions], int]) -> int:
+    """Start the proxy, show it until the user leaves, stop it; the exit code. `hook` shows it, with
+    schemas as for the proxy."""
     ready, tell = os.pipe()
     with tempfile.TemporaryFile("w+") as said:
         command = [
@@ -54,7 +56,8 @@ def run(options: ProxyOptions, hook: Callable[[Path], int]) -> int:
             if options.ready_file is not None:
                 with PrivateFile(options.ready_file, shared=True) as file:
                     file.write(bootstrap.encode())
-            return hook(Path(options.control) if options.control else socket_path(child.pid))
+            path = Path(options.control) if options.control else socket_path(child.pid)
+            return hook(path, options.schemas)
         finally:
             _end(child, options.grace_s)
             said.seek(0)

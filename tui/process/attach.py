@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.reading.options import SchemaOptions
 
 MOST: Final = 1 << 16
 """Bytes of the response before a stream."""
@@ -44,13 +44,9 @@ def stream(path: Path) -> socket.socket:
     return found
 
 
-def open_proxy(
-    path: Path,
-    payloads: Callable[[], Payloads | None] = lambda: None,
-    schema_words: Sequence[str] = (),
-) -> int:
+def open_proxy(path: Path, schemas: SchemaOptions) -> int:
     """Show the proxy behind a control socket until the user leaves; return the exit code.
-    `payloads` and `schema_words` are as in `Feed`."""
+    `schemas`: where those of keys and values come from, besides the traffic."""
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import Control
     from kafkascope.tui.showing import check_terminal, show
@@ -60,10 +56,25 @@ def open_proxy(
         data = stream(path)
     except OSError as error:
         raise click.ClickException(str(error)) from error
-    feed = Feed(["-"], stdin=data.fileno(), payloads=payloads, schema_words=schema_words)
+    made = _payloads(schemas) if schemas.words() else None
+    feed = Feed(
+        ["-"],
+        stdin=data.fileno(),
+        payloads=(lambda: made) if made else (lambda: _payloads(schemas)),
+        schema_words=schemas.words(),
+    )
     data.close()
     control = Control(path)
     try:
         return show(feed, path.stem, control=control).code
     finally:
         feed.close()
+
+
+def _payloads(schemas: SchemaOptions) -> Payloads | None:
+    if schemas.off:
+        return None
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.reading.schemas import known_of
+
+    return Payloads(known_of(schemas))

@@ -19,6 +19,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.cli import OPEN_HOOK, proxy
 from kafkascope.proxy.control.attach import Attached, NoProxy, RequestRefused, find
@@ -405,12 +406,13 @@ def test_open_shows_a_proxy_of_its_own_and_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--open"]
-    arguments += ["-w", str(tmp_path / "w.pcapng")]
+    arguments += ["-w", str(tmp_path / "w.pcapng"), "--schemas", str(tmp_path)]
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["kafkascope", "proxy", *arguments])
     seen = []
 
-    def screen(path: Path) -> int:
+    def screen(path: Path, schemas: SchemaOptions) -> int:
+        assert schemas.folders == (str(tmp_path),)
         with Attached(path) as attached:
             seen.append(attached.ask("status"))
         return 7

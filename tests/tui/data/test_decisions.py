@@ -52,6 +52,11 @@ def known_by(store: Store, payloads: Payloads | None) -> Known:
     return Known(decoding=Decoding(lambda: payloads, lambda: names, guard=ONE))
 
 
+def known_by_feed(feed: Feed) -> Known:
+    names = feed.store.session.context.names
+    return Known(decoding=Decoding(feed.payloads, lambda: names, guard=ONE))
+
+
 def shown(view: View) -> list[int]:
     return [view.arrival(place) for place in range(view.arrived)]
 
@@ -154,6 +159,21 @@ def test_the_reader_tells_the_schemas_of_its_input() -> None:
         known = known_by(feed.store, payloads)
         found = finished(View(feed.store, FILTERS[0], known))
         assert found == expected(feed.store, FILTERS[0])
+    finally:
+        feed.close()
+
+
+def test_schemas_of_a_pipe_serve_its_rows() -> None:
+    with capture("avro-registry").open("rb") as file:
+        feed = Feed(["-"], stdin=file.fileno(), payloads=lambda: Payloads(KnownSchemas()))
+    try:
+        view = View(feed.store, FILTERS[0], known_by_feed(feed))
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not (feed.store.progress.done and not view.behind):
+            feed.poll(0.02)
+            view.advance(0.01)
+        wanted = expected(feed.store, FILTERS[0])
+        assert finished(view, lambda: shown(view) == wanted) == wanted != []
     finally:
         feed.close()
 
