@@ -55,7 +55,7 @@ class RuleExecution:
         verdict, name = decided, frame.rule
         while True:
             if verdict is not None and not isinstance(verdict, Forward):
-                if name and not frame.comment:
+                if name and not frame.comment and not isinstance(verdict, Soon):
                     plain = name.replace(BETWEEN, ", ").replace("[", "(")  # as they are taken apart
                     frame.comment = f"{RULE}{plain}"
                 if isinstance(verdict, Throttle):

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.reading.options import SchemaOptions
@@ -20,6 +21,7 @@ from kafkascope.dissectors.records.records import Batch, batches, open_batch
 from kafkascope.dissectors.registry import decode_request
 from kafkascope.proxy.engine.schemas import LateSchemas
 from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import FaultError, parse_fault
 from tests.analyzer.filter.decoded.orders import (
     ORDER,
@@ -125,6 +127,23 @@ def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
         assert len(got) == 2
 
     run(steps, schemas=schemas)
+
+
+def test_a_recording_says_what_was_done_to_which_frame(
+    schemas: SchemaOptions, tmp_path: Path
+) -> None:
+    path = tmp_path / "seen.pcapng"
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        proxy.rules.add(parse_fault(f"{RULE} -> delay 1ms"))
+        for value in (SMALL, VALUE):
+            await client.ask(order(value))
+
+    run(steps, schemas=schemas, recorder=Recorder(path))
+    with open_capture([path]) as capture:
+        notes = [[note.text for note in each.notes] for each in capture.exchanges()]
+    assert notes[0] == []
+    assert [text.rpartition(": ")[2] for text in notes[1]] == ["delay 1ms"]
 
 
 def test_records_are_decoded_beside_the_event_loop(
