@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.reading.options import SchemaOptions
-from kafkascope.proxy.rules.decoded import MOST_BYTES, DecodedRecords
+from kafkascope.proxy.rules.decoded import MOST_BYTES, MOST_SECONDS, DecodedRecords
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
@@ -101,11 +101,11 @@ class ProxySchemas:
         known.grows(self.late)
         return Payloads(known)
 
-    def _decoding(self) -> Decoding:
+    def _decoding(self, enough: Callable[[int], bool]) -> Decoding:
         from kafkascope.analyzer.filter.decoded.reading import Decoding
 
         payloads = self._payloads()
-        return Decoding(lambda: payloads, lambda: self._hub.names, limit=MOST_BYTES)
+        return Decoding(lambda: payloads, lambda: self._hub.names, enough=enough)
 
     @cached_property
     def _seen(self) -> SeenSchemas:
@@ -131,6 +131,6 @@ class ProxySchemas:
     def _cut(self) -> None:
         self._hub.once(
             "decoded records",
-            f"a frame has more than {MOST_BYTES >> 20} MB of records: rules about decoded keys and "
-            "values look at the first ones",
+            f"a frame has more records than {MOST_BYTES >> 20} MB, or than can be decoded in "
+            f"{MOST_SECONDS:g} s: rules about decoded keys and values look at the first ones",
         )

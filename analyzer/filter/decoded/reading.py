@@ -43,24 +43,24 @@ class Decoding:
         names: Callable[[], TopicNames],
         *,
         guard: AbstractContextManager[Any] | None = None,
-        limit: int | None = None,
+        enough: Callable[[int], bool] | None = None,
     ) -> None:
         """Both are asked when a filter first needs them. `guard`: held while a key or value is
-        decoded, where others decode with the same `Payloads` in other threads. `limit`: bytes of
-        keys, values and headers of an exchange behind which its records are not decoded."""
+        decoded, where others decode with the same `Payloads` in other threads. `enough`: whether no
+        more records of an exchange are decoded, after so many bytes of keys, values and headers."""
         self._payloads = payloads
         self._names = names
         self._guard = guard or nullcontext()
         self._last: tuple[Exchange, int, list[Found]] | None = None
         self._fields = FieldNames()
-        self._limit = limit
+        self._enough = enough
         self.lacked = False
         """Whether a schema was missing for a key or value since `begin`: with more schemas a filter
         may come to another result."""
         self.unknown: dict[SchemaKey, None] = {}
         """The schemas that were missing, as far as keys and values name them; some of many."""
         self.cut = False
-        """Whether records behind the limit were left out."""
+        """Whether records were left out."""
 
     def begin(self) -> None:
         """Forget what was missing: another exchange follows."""
@@ -114,7 +114,7 @@ class Decoding:
         size = 0
         for topic, record in _records(exchange, self._names()):
             size += _size(record)
-            if self._limit is not None and size > self._limit:
+            if self._enough is not None and self._enough(size):
                 self.cut = True
                 break
             for found in self.of_record(topic, record):

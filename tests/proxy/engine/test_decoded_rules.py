@@ -239,7 +239,7 @@ def test_schemas_that_pass_serve_what_follows() -> None:
 def test_of_a_large_frame_the_first_records_count(
     schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafkascope.proxy.engine.schemas.MOST_BYTES", 1000)
+    monkeypatch.setattr("kafkascope.proxy.rules.decoded.MOST_BYTES", 1000)
 
     async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
         fault = parse_fault(f"{RULE} -> delay 1ms")
@@ -250,6 +250,21 @@ def test_of_a_large_frame_the_first_records_count(
         assert fault.trigger.fired == 1
         said = [text for _, text in proxy.hub.notices if "look at the first ones" in text]
         assert len(said) == 1
+
+    run(steps, schemas=schemas)
+
+
+def test_a_frame_that_takes_too_long_goes_on(
+    schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkascope.proxy.rules.decoded.MOST_SECONDS", -1.0)
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        fault = parse_fault(f"{RULE} -> delay 1ms")
+        proxy.rules.add(fault)
+        await client.ask(order())
+        assert fault.trigger.fired == 0
+        assert any("look at the first ones" in text for _, text in proxy.hub.notices)
 
     run(steps, schemas=schemas)
 
