@@ -5,7 +5,8 @@ of them has; but only the right pair authenticates. To try a pair costs 2 µs, a
 numbers for each secret. So all numbers are tried at once on one byte: the last one of what is
 encrypted is the content type, or zero behind it where records are padded (RFC 8446, 5.4). The bytes
 of the key stream at its place, one for each number, are one call of AES, or ChaCha20 over arrays.
-Where the same holds for the next record as well, the pair is tried.
+Where the rest of the record may be what ends so, and the same holds for the next one, the pair is
+tried.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.tls.derive import Keys, traffic_keys
-from kafkascope.captures.tls.protection import BadRecord, protection_13, tag_size
+from kafkascope.captures.tls.protection import (
+    HEADER,
+    MOST_BODY_13,
+    BadRecord,
+    aead,
+    protection_13,
+    tag_size,
+)
 from kafkascope.captures.tls.suites import Suite
 
 if TYPE_CHECKING:
@@ -28,8 +36,13 @@ if TYPE_CHECKING:
 PROTECTED: Final = 23
 """Type of all encrypted records."""
 VERSION: Final = 0x0303
-LAST_BYTES: Final = (0, 21, 22, 23)
-"""What plaintext may end with: padding, alert, handshake, data."""
+ALERT, HANDSHAKE, DATA = 21, 22, 23
+LAST_BYTES: Final = (0, ALERT, HANDSHAKE, DATA)
+"""What plaintext may end with: 0 is padding."""
+ALERT_SIZE: Final = 2
+MESSAGES: Final = (4, 11, 13, 15, 20, 24)
+"""Types of messages behind the handshake, which share no record with others' rest: tickets, late
+client certificates, KeyUpdates."""
 KEY_UPDATE: Final = 6
 """Bytes of a KeyUpdate with its type: a record that long may be one, and the next has other keys
 then."""
@@ -64,7 +77,7 @@ def find(
     ChaCha20, which should come last. Secrets behind the one that fits are not asked for.
     """
     bodies = [body for kind, body in records if kind == PROTECTED][:2]
-    if not bodies:
+    if not bodies or len(bodies[0]) > MOST_BODY_13:
         return None
     known = list(suites)
     for index, secret in enumerate(secrets):
@@ -80,11 +93,14 @@ def _sequence(
     suite: Suite, secret: bytes, bodies: list[bytes], first: int, tries: int
 ) -> int | None:
     """Return the sequence number with which the secret opens the first of one or two records."""
-    protection = protection_13(suite, secret)
-    for number in _candidates(suite, traffic_keys(suite, secret), bodies, first, tries):
-        try:
-            protection.open(number, PROTECTED, VERSION, bodies[0])
-        except BadRecord:
+    keys, body = traffic_keys(suite, secret), bodies[0]
+    decrypt, invalid = aead(suite, keys.key)
+    iv, header = int.from_bytes(keys.iv, "big"), HEADER.pack(PROTECTED, VERSION, len(body))
+    for number in _candidates(suite, keys, bodies, first, tries):
+        try:  # not `Protection.open`, which takes twice as long to say no
+            decrypt((iv ^ number).to_bytes(12, "big"), body, header)
+            protection_13(suite, secret).open(number, PROTECTED, VERSION, body)
+        except (invalid, BadRecord):
             continue
         return number
     return None
@@ -99,21 +115,66 @@ def _candidates(
     tag = tag_size(suite)
     if suite.cipher == "chacha20-poly1305":
         stream = _chacha_stream(keys)
+    elif suite.cipher == "aes-gcm" and first + tries + len(bodies) < MASK:
+        stream = _gcm_stream(keys)
     else:
         stream = _aes_stream(suite, keys)
     if len(bodies[0]) <= tag + KEY_UPDATE:
         bodies = bodies[:1]
-    fits = np.zeros(256, np.bool_)
-    fits[list(LAST_BYTES)] = True
+    if any(len(body) <= tag for body in bodies):
+        return
     for start in range(first, first + tries, CHUNK):
         numbers = np.arange(start, min(start + CHUNK, first + tries), dtype=np.uint64)
         for ahead, body in enumerate(bodies):
-            last = len(body) - tag - 1
-            if last < 0:
-                return
-            found = stream(numbers + np.uint64(ahead), last) ^ np.uint8(body[last])
-            numbers = numbers[fits[found]]
+            numbers = _fitting(stream, numbers, ahead, body[:-tag])
         yield from numbers.tolist()
+
+
+def _fitting(stream: KeyStream, numbers: Numbers, ahead: int, sealed: bytes) -> Numbers:
+    """Return those of the numbers of a record with which the one that is `ahead` of it ends as
+    plaintext may end, and begins as what ends so begins."""
+    import numpy as np
+
+    def shown(of: Numbers, at: int) -> NDArray[np.uint8]:
+        return stream(of + np.uint64(ahead), at) ^ np.uint8(sealed[at])
+
+    def among(of: Numbers, at: int, bytes_: tuple[int, ...]) -> Numbers:
+        return of[np.isin(shown(of, at), bytes_)] if len(of) else of
+
+    last = len(sealed) - 1
+    ends = shown(numbers, last)
+    found = [numbers[ends == DATA]]
+    if last:
+        found.append(among(numbers[ends == HANDSHAKE], 0, MESSAGES))
+        # Padding: as far as one looks, zeros or the type.
+        found.append(among(numbers[ends == 0], last - 1, LAST_BYTES))
+    if last == ALERT_SIZE:
+        found.append(numbers[ends == ALERT])
+    return np.concatenate(found)
+
+
+def _gcm_stream(keys: Keys) -> KeyStream:
+    """Return the key stream of GCM for `CHUNK` sequence numbers at most, below 2^32: only one word
+    of four is another one in each block."""
+    import numpy as np
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    encryptor = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor()
+    blocks = np.empty((CHUNK, 4), np.uint32)
+    blocks[:] = np.frombuffer(keys.iv + bytes(4), np.uint32)
+    last = blocks[0, 2]
+    made = np.empty(16 * CHUNK + 15, np.uint8)
+
+    def stream(numbers: Numbers, position: int) -> NDArray[np.uint8]:
+        count = len(numbers)
+        here = blocks[:count]
+        np.bitwise_xor(numbers.astype(">u4").view(np.uint32), last, out=here[:, 2])
+        counter = (2 + position // 16).to_bytes(4, "big")  # 1 is of the tag
+        here[:, 3] = np.frombuffer(counter, np.uint32)[0]
+        encryptor.update_into(here.view(np.uint8).reshape(-1).data, made.data)
+        return made[position % 16 : 16 * count : 16]
+
+    return stream
 
 
 def _aes_stream(suite: Suite, keys: Keys) -> KeyStream:
