@@ -159,7 +159,8 @@ def _gcm_stream(keys: Keys) -> KeyStream:
     import numpy as np
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    encryptor = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor()
+    update: Callable[[Any, Any], int]
+    update = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor().update_into
     blocks = np.empty((CHUNK, 4), np.uint32)
     blocks[:] = np.frombuffer(keys.iv + bytes(4), np.uint32)
     last = blocks[0, 2]
@@ -171,7 +172,7 @@ def _gcm_stream(keys: Keys) -> KeyStream:
         np.bitwise_xor(numbers.astype(">u4").view(np.uint32), last, out=here[:, 2])
         counter = (2 + position // 16).to_bytes(4, "big")  # 1 is of the tag
         here[:, 3] = np.frombuffer(counter, np.uint32)[0]
-        encryptor.update_into(here.view(np.uint8).reshape(-1).data, made.data)
+        update(here.view(np.uint8).reshape(-1).data, made.data)
         return made[position % 16 : 16 * count : 16]
 
     return stream

@@ -23,8 +23,8 @@ sequence numbers."""
 MOST_RARE: Final = 4800
 """What trying other suites than AES-GCM may take in vain: as many times as trying one secret with
 that, which takes 2.5 ms. Enough for the secrets of 150 connections."""
-MOST_BEFORE: Final = 20_000
-"""Secrets that are tried on those of which one is found to fit: 50 s with AES."""
+MOST_BEFORE: Final = 15_000
+"""Secrets that are tried on those of which one is found to fit: 40 s with AES."""
 MOST_FREE: Final = 100_000
 """Client randoms that no connection has claimed, of which is known; of more, the oldest go."""
 MOST_PASSED: Final = 1000
