@@ -159,8 +159,7 @@ def _gcm_stream(keys: Keys) -> KeyStream:
     import numpy as np
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    update: Callable[[Any, Any], int]
-    update = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor().update_into
+    update: Any = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor().update_into
     blocks = np.empty((CHUNK, 4), np.uint32)
     blocks[:] = np.frombuffer(keys.iv + bytes(4), np.uint32)
     last = blocks[0, 2]
