@@ -170,3 +170,26 @@ def test_names_that_differ_only_in_what_nobody_sees_are_told_apart(tmp_path: Pat
     assert {word for each in told for word in each["text"].split()} >= spelled
     shown = run("check", path)
     assert shown.replace("\n", "").isprintable()
+
+
+def test_a_name_that_is_no_utf8_and_comes_late_is_written_into_tables(tmp_path: Path) -> None:
+    # The name took the place of the id when tables were made: a UnicodeEncodeError.
+    topic_id = bytes(range(16))
+    fetched = [{"topic_id": topic_id, "partitions": []}]
+    named = {"error_code": 0, "name": BYTES, "topic_id": topic_id, "partitions": []}
+    named |= {"is_internal": False, "topic_authorized_operations": 0}
+    brokers: dict[str, Any] = {"brokers": [], "cluster_id": None}
+    asked_for = [{"topic_id": topic_id, "name": None}]
+    frames = [
+        ("client", request("Fetch", 13, 1, topics=[{"topic_id": topic_id, "partitions": []}])),
+        ("broker", response("Fetch", 13, 1, responses=fetched)),
+        ("client", request("Metadata", 12, 2, topics=asked_for)),
+        ("broker", response("Metadata", 12, 2, topics=[named], **brokers)),
+    ]
+    path, out = capture_file(tmp_path / "a.pcapng", frames), tmp_path / "out"
+    run("spark", str(path), "-o", str(out), "--engine", "plain")
+    tables = [pq.read_table(each) for each in (out / "exchanges").rglob("*.parquet")]
+    topics = [
+        name for table in tables for row in table.column("topics").to_pylist() for name in row
+    ]
+    assert set(topics) == {BYTES.encode("utf-8", "backslashreplace").decode()}
