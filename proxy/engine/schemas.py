@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.payloads.told import ToldSchemas
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy.rules.decoded import MOST_BYTES, MOST_SECONDS, DecodedRecords
 
@@ -34,7 +35,7 @@ class LateSchemas:
     def __init__(self, ask: Callable[[SchemaKey], list[Schema]] | None) -> None:
         """`ask`: asks a registry, in a thread; it may take its time."""
         self._ask = ask
-        self._schemas: list[Schema] = []
+        self._told = ToldSchemas()
         self._lock = threading.Lock()
         self._wanted: set[SchemaKey] = set()
         self._queue: queue.SimpleQueue[SchemaKey] = queue.SimpleQueue()
@@ -42,16 +43,15 @@ class LateSchemas:
     @property
     def changes(self) -> int:
         """Goes up when there are more."""
-        return len(self._schemas)
+        return self._told.changes
 
     def since(self, changes: int) -> list[Schema]:
         """Return those that came since `changes` had this value."""
-        return self._schemas[changes:]
+        return self._told.since(changes)
 
     def add(self, schemas: list[Schema]) -> None:
         """Take more of them."""
-        with self._lock:
-            self._schemas += schemas
+        self._told.take(schemas)
 
     def want(self, key: SchemaKey) -> None:
         """Have the registry asked, once; never waits."""

@@ -15,6 +15,7 @@ from kafkascope.analyzer.payloads.decoding import MOST_DECODED, Payloads
 from kafkascope.analyzer.payloads.gathered import MOST_NAMES, MOST_TEXTS, Gathered, Said
 from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
+from kafkascope.analyzer.payloads.told import ToldSchemas
 from kafkascope.tui.cli import main
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.schemas import (
@@ -114,6 +115,19 @@ def test_news_are_what_changed() -> None:
     (found,) = told.since(before)
     assert (found.text, found.subjects) == (enum(3), (("s", 1),))
     assert len(told.schemas()) == 5
+
+
+def test_what_comes_again_and_again_is_kept_once() -> None:
+    # A proxy kept all schemas anew with each record of a registry's topic.
+    told, seen = ToldSchemas(), Gathered("capture")
+    for number in range(300):
+        before = seen.changes
+        seen.add("here", "here", Said((ONE,), '"int"', subjects=((f"s{number}", 1),)))
+        told.take(seen.since(before))
+    assert told.changes == 300
+    (found,) = told.since(0)
+    assert len(found.subjects) == 300
+    assert told.since(told.changes) == []
 
 
 def test_a_schema_that_is_refused_keeps_nothing_of_its_text() -> None:

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.payloads.told import ToldSchemas
 from kafkascope.analyzer.spans import spans
 from kafkascope.tui.data.indexer import STOP, messages
 from kafkascope.tui.process.tuning import grow_in_place
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.captures import Source
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.tui.data.store import Store
@@ -34,26 +34,6 @@ QUEUE: Final = 8
 OFF: Final = "--no-schemas"
 PLACES: Final = 1 << 29
 """Bytes for the places of frames of endless input: each takes 37, and 22 for each packet."""
-
-
-class ToldSchemas:
-    """The schemas that the reading process has seen in the input."""
-
-    def __init__(self) -> None:
-        self._schemas: list[Schema] = []
-
-    def took(self, schemas: list[Schema]) -> None:
-        """Take those that are new, or of which more is known."""
-        self._schemas += schemas
-
-    @property
-    def changes(self) -> int:
-        """Goes up when more is told."""
-        return len(self._schemas)
-
-    def since(self, changes: int) -> list[Schema]:
-        """Return those that were told since `changes` had this value."""
-        return self._schemas[changes:]
 
 
 class Feed:
@@ -85,6 +65,7 @@ class Feed:
         self.keylog = tuple(keylog)
         self.schema_words = tuple(schema_words)
         self.schemas = ToldSchemas()
+        """Those that the reading process has seen in the input."""
         self._make_payloads = payloads
         self._payloads: tuple[Payloads | None] | None = None
         """What decodes keys and values, once somebody asked."""
@@ -232,7 +213,7 @@ class Feed:
                 progress.indexed, progress.following = message["indexed"], message["following"]
                 progress.took(message["told"])
                 if message["schemas"] is not None:
-                    self.schemas.took(message["schemas"])
+                    self.schemas.take(message["schemas"])
             case "done":
                 progress.done = progress.indexed = True
                 progress.following = False

@@ -18,9 +18,10 @@ from kafkascope.analyzer.filter.language import FilterError, Known, compile_filt
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.analyzer.payloads.told import ToldSchemas
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.decoding import ONE
-from kafkascope.tui.data.feed import Feed, ToldSchemas
+from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.numbers import StoreNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
@@ -120,7 +121,7 @@ def test_schemas_that_come_later_serve_earlier_rows(store: Store) -> None:
     while not numbers.done:
         numbers.advance()
     assert numbers.get("apis").rows() == []
-    told.took([replace(each, source="capture") for each in folder("avro-registry")])
+    told.take([replace(each, source="capture") for each in folder("avro-registry")])
     wanted = expected(store, FILTERS[0])
     assert finished(view, lambda: shown(view) == wanted) == wanted
     assert [view[place] for place in range(len(view))] == wanted
