@@ -91,11 +91,14 @@ def ls(options: ReadOptions, connects: bool) -> int:
         elif options.form in ("json", "jsonl") and not options.columns:
             from kafkascope.analyzer.exchanges.row_json import json_of_row
 
-            lines = options.form == "jsonl" and not connects
-            for row, _ in pairs:
-                if lines:
-                    output.json_lines(json_of_row(row) + b"\n")
-                else:
+            if plain and not connects:
+                for line in reading.shaped(json_of_row):
+                    if options.form == "jsonl":
+                        output.json_lines(line + b"\n")
+                    else:
+                        output.element(line)
+            else:
+                for row, _ in pairs:
                     output.element(json_of_row(row) if row.number else _connect(row))
             output.end()
         elif options.form == "table":

@@ -294,13 +294,20 @@ _OPTIONS: Final = {
     "color": click.option(
         "--color", type=click.Choice(["auto", "always", "never"]), default="auto"
     ),
+    "jobs": click.option(
+        "--jobs",
+        type=click.IntRange(0, 64),
+        default=0,
+        metavar="N",
+        help="Processes that read large files together; as many as cores without. JSON only.",
+    ),
     "plain": click.option("--plain", is_flag=True, help="ASCII only."),
     "no_progress": click.option("--no-progress", is_flag=True, help="No progress on stderr."),
 }
 _SHOWING: Final = frozenset(
     {
         *("time_format", "output", "form", "as_json", "raw", "columns"),
-        *("type_", "fields", "field_options", "sort", "top"),
+        *("type_", "fields", "field_options", "sort", "top", "jobs"),
     }
 )
 """How rows are shown, and where."""
@@ -317,5 +324,6 @@ _ABSENT: Final[dict[str, Any]] = {
     "registry": None,
     "registry_ca": None,
     "no_schemas": False,
+    "jobs": 0,
 }
 """What the command was not asked for: see `reading_options`."""

@@ -32,6 +32,9 @@ class Turns(Protocol):
     def next(self, packet: int) -> int:
         """Return the number of an exchange whose first byte came with a packet, or before."""
 
+    def back(self, number: int) -> int | None:
+        """Take a number back; the number itself where that is too late."""
+
 
 class Context:
     """State of a session that crosses connections. No I/O."""
@@ -85,7 +88,7 @@ class Context:
     def without_number(self, number: int) -> int | None:
         """Take a number back; the number itself where that is too late, as others were given."""
         if self.turns is not None:
-            return None
+            return self.turns.back(number)
         if number != self.numbers:
             return number
         self.numbers -= 1
@@ -102,8 +105,11 @@ class Context:
 
     def is_broker(self, endpoint: Endpoint) -> bool:
         """Return whether Kafka is to be expected there."""
-        port = endpoint.port
-        return port in KAFKA_PORTS or port in self.decode_as or endpoint in self.brokers
+        return self.is_broker_port(endpoint.port) or endpoint in self.brokers
+
+    def is_broker_port(self, port: int) -> bool:
+        """Return whether Kafka is to be expected at a port, whatever was seen."""
+        return port in KAFKA_PORTS or port in self.decode_as
 
     def expects(self, connection: Connection) -> bool:
         """Return whether Kafka should be at an end of a connection, also by what brokers told of

@@ -180,7 +180,11 @@ class Undecided(Resumable):
         if direction == 1:
             # A broker never speaks first; the client's first bytes may be missing, though.
             return None if self._heads[0] else self._other(1)
-        found = look(head, self._expected(0))
+        usual = self._context.is_broker_port(self.connection.b.port)
+        found = look(head, usual)
+        if found != "kafka" and not usual and self._expected(0):
+            # What shows Kafka anywhere shows it here, and needs nobody's word.
+            found = look(head, True)
         if found == "short":
             if self._number is None and self._expected(0):
                 self._number = self._context.next_number()

@@ -163,6 +163,18 @@ class Capture:
             self.damage = error
         yield from self.in_flight()
 
+    def feed(self, event: StreamEvent) -> list[Exchange]:
+        """Return the exchanges that an event completes, for who reads events otherwise."""
+        found = self._conversations.feed(event)
+        for exchange in found:
+            if exchange.api_key == FETCH:
+                learn_from_log(exchange, self.context.names)
+        return found
+
+    def holds(self, most: int) -> bool:
+        """Return whether more than `most` bytes of memory wait for more bytes."""
+        return self.context.waiting > most and self._conversations.held > most
+
     def in_flight(self) -> list[Exchange]:
         """Return the exchanges that come when reading ends, also after ctrl+c in `exchanges`:
         without a response, or of connections that waited for secrets until then."""

@@ -73,6 +73,8 @@ class ReadOptions:
     """Whether CSV keeps text that a spreadsheet may take for a formula."""
     schemas: SchemaOptions
     """What keys and values are decoded with."""
+    jobs: int = 0
+    """Processes that read files together; 0: as many as there are cores, for large ones."""
 
     @property
     def selects(self) -> bool:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
 
 import click
 
-from kafkascope.analyzer.conversation.detect import UNKNOWN
 from kafkascope.analyzer.exchanges import rows
-from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.model import Exchange
@@ -24,11 +24,12 @@ from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks,
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import safe
-from kafkascope.captures.inputs.opening import is_live, is_once
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.opening import is_live, is_once, is_regular
 from kafkascope.captures.inputs.spool import Spool
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.offline import Capture, Legs
+    from kafkascope.analyzer.exchanges.offline import Legs
     from kafkascope.analyzer.exchanges.records import Chosen, Problem
     from kafkascope.analyzer.filter.backends.records import RecordFilter
     from kafkascope.analyzer.filter.decoded.reading import Decoding
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
+    from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.topics import TopicNames
 
 RowAndExchange: TypeAlias = tuple[Row, Exchange]
@@ -46,6 +48,10 @@ SHOWN_PROBLEMS: Final = 5
 MOST_WAITING: Final = 20_000
 MOST_BYTES: Final = 128 * 1024 * 1024
 """Limit for the exchanges that wait for the names of their topics."""
+LARGE: Final = 8 << 20
+"""Bytes of input from which on several processes are worth their start."""
+MOST_JOBS: Final = 8
+"""Processes that are started unasked: each walks all packets."""
 TICK: Final = 256
 """Exchanges between two reads of the clock."""
 
@@ -70,6 +76,7 @@ class Reading:
             self._known.decoding = self._decoding()
         names = (lambda: self.capture.context.names) if records else None
         self._filter, asked = _filter_of(options.filter_text, self._known, names)
+        self._asked = asked
         word = min(asked.notes, default="")
         if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
@@ -114,10 +121,7 @@ class Reading:
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
         self._last_ns = 0
         """Time of the last exchange, when a range is relative to it."""
-        self._sides: set[str] = set()
-        """The sides of Kafka connections of which bytes were captured."""
-        self._holes = False
-        """Whether bytes of an exchange are missing."""
+        self._heard = Heard()
         self._progress = Progress(options, self)
 
     def __enter__(self) -> Self:
@@ -159,6 +163,71 @@ class Reading:
                 if self._filter is None or self._filter(row, exchange):
                     yield row, exchange
 
+    def shaped(self, shape: Callable[[Row], bytes]) -> Iterator[bytes]:
+        """Yield what `shape` makes of the matching rows, which several processes may do."""
+        done = 0
+        if jobs := self._jobs():
+            from kafkascope.analyzer.pool.messages import Alone
+            from kafkascope.analyzer.pool.processes import Pool
+
+            try:
+                with Pool(jobs, self._opened, shape, self._filter) as pool:
+                    for line in pool.run():
+                        done += 1
+                        self._shown += 1
+                        yield line
+                    self._take(pool)
+                    return
+            except Alone:
+                # Whatever was yielded is what one process yields first.
+                self._shown -= done
+            except KeyboardInterrupt:
+                self.code = INTERRUPTED
+                return
+        for row, _ in self.rows():
+            if done:
+                done -= 1
+            else:
+                yield shape(row)
+
+    def _jobs(self) -> int:
+        """Return how many processes may read the input together; 0 for one alone."""
+        options, source = self.options, self.capture.source
+        if options.jobs == 1 or self.stored is not None or self.live or self._evidence is not None:
+            return 0
+        if options.count or options.begin or options.end or self.every is not None:
+            return 0
+        if options.keylog or source.secrets or not all(map(is_regular, source.names)):
+            return 0
+        from kafkascope.analyzer.pool.processes import can_fork, cores
+        from kafkascope.captures.streams.shares import is_divided
+
+        jobs = options.jobs or min(cores(), MOST_JOBS)
+        if jobs < 2 or not can_fork():
+            return 0
+        if not _in_tasks(self._asked):
+            return 0
+        return jobs if options.jobs or (source.size >= LARGE and is_divided(source.names)) else 0
+
+    def _opened(self) -> Capture:
+        """Open the input once more, as it was opened."""
+        source = self.capture.source
+        again = Source(source.names)
+        again.size = source.size
+        return Capture(again, decode_as=self.options.ports, legs=self.capture.legs)
+
+    def _take(self, pool: Pool) -> None:
+        """Take over what the workers counted, for the remarks."""
+        sums, gathered = pool.sums, pool.gathering
+        assert sums is not None
+        capture, context = self.capture, self.capture.context
+        capture.source.statistics, capture.damage = sums.statistics, sums.damage
+        context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
+        context.opaque, context.brokers = sums.opaque, sums.brokers
+        context.encrypted.extend(sums.encrypted)
+        self._heard = sums.heard
+        self.exchanges_read, self.first_ns = gathered.exchanges, gathered.first_ns
+
     def _all(self) -> Iterator[RowAndExchange]:
         if self.stored is not None:
             if not self.rows_suffice:
@@ -173,10 +242,7 @@ class Reading:
             if not self.exchanges_read:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.exchanges_read += 1
-            if len(self._sides) < 2 and not _silent(exchange):
-                self._hear(exchange)
-            if exchange.undecoded and not self._holes:
-                self._holes = any(each.reason == "gap" for each in exchange.undecoded)
+            self._heard.note(exchange)
             if not self.exchanges_read % TICK:
                 self._progress.tick()
             row = rows.row_of(exchange, names)
@@ -186,18 +252,13 @@ class Reading:
                 self.every(row, exchange)
             yield row, exchange
 
-    def _hear(self, exchange: Exchange) -> None:
-        connection = exchange.connection
-        client = 0 if exchange.client == connection.a else 1
-        for side, direction in (("client", client), ("broker", 1 - client)):
-            if connection.bytes[direction]:
-                self._sides.add(side)
-
     def _is_cut(self) -> bool:
         """Return whether the snaplen cut bytes of Kafka."""
         if not self.capture.source.statistics.cut_packets:
             return False
-        return not self.exchanges_read or self._holes or self.capture.context.skipped_bytes > 0
+        return (
+            not self.exchanges_read or self._heard.holes or self.capture.context.skipped_bytes > 0
+        )
 
     def _wanted(
         self, pairs: Iterable[RowAndExchange], wanted: Filter | RecordFilter
@@ -319,12 +380,21 @@ class Reading:
                 say(f"{error}")
             if not self.exchanges_read and self.code != INTERRUPTED:
                 say(f"{nothing_found(self.capture)}")
-            if len(self._sides) == 1 and self.options.count is None:
-                say(f"{one_way(*self._sides)}")
+            if len(self._heard.sides) == 1 and self.options.count is None:
+                say(f"{one_way(*self._heard.sides)}")
             tls &= not (self._shown and (self.options.filter_text or self.options.count))
             for line in remarks(self.capture, verbose=self.options.verbose, tls=tls):
                 say(f"{line}")
         return self.code
+
+
+def _in_tasks(asked: _Asked) -> bool:
+    """Return whether a process with some of the connections can judge a filter."""
+    if not asked.fields:
+        return True
+    from kafkascope.analyzer.filter.places import IN_TASKS
+
+    return not asked.late and asked.fields <= IN_TASKS
 
 
 class _Asked(NamedTuple):
@@ -364,14 +434,6 @@ def _filter_of(
     asked = frozenset(fields_of(made.bound))
     decoded = bool(asked & DECODED)
     return made, _Asked(asked, asked & MARKS, asked & FOUND, decoded, bool(asked & LATE))
-
-
-def _silent(exchange: Exchange) -> bool:
-    """Return whether an exchange says nothing about the other side: no response is due, or it is
-    TLS, HTTP or another known protocol."""
-    if exchange.state == "opaque":
-        return exchange.reason != UNKNOWN
-    return exchange.state == "no-reply"
 
 
 def _bytes_of(row: Row) -> int:

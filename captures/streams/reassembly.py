@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal, Self
 
 from kafkascope.captures.model import Closed
@@ -81,6 +82,8 @@ class Reassembler(Resumable):
         self.duplicates = 0
         """Exact copies among the segments."""
         self._comment_of = comment_of
+        self.numbering: Callable[[int], int] | None = None
+        """Gives connections their numbers, by the numbers of their first packets; None: 0, 1..."""
         self.held = 0
         """Memory of all bytes that wait."""
 
@@ -149,12 +152,27 @@ class Reassembler(Resumable):
         for direction in early:
             self.deadlines.set(direction, direction.deadline_ns)
 
+    def pass_time(self, number: int, time_ns: int, out: Out) -> None:
+        """Take note of a packet that is none of these connections'."""
+        self.packets = number
+        if time_ns >= self.deadlines.wake_ns:
+            self.check(time_ns, out)
+
     def finish(self, end_ns: int | None = None) -> Out:
         """End the capture: give up all gaps, deliver what waits, close what is open. `end_ns`: the
         time of its last packet, which may be of no connection."""
+        return self.give_up() + self.close(end_ns)
+
+    def give_up(self) -> Out:
+        """Give up all gaps, as no packets will come."""
         out: Out = []
         self.packets += REORDER_WINDOW_PACKETS
         self.check(NEVER, out)
+        return out
+
+    def close(self, end_ns: int | None = None) -> Out:
+        """Close what is open, in the order in which it was opened."""
+        out: Out = []
         for state in self._states():
             self._close(state, "end", state.connection.last_ns, out, end_ns)
         self.flows.clear()
@@ -192,7 +210,10 @@ class Reassembler(Resumable):
     def _open(self, segment: Segment, out: Out) -> DirectionState:
         if len(self.flows) >= 2 * MAX_CONNECTIONS:
             self._evict(out)
-        state = new_connection(segment, self.connections, self._comment_of)
+        number = self.connections
+        if self.numbering is not None:
+            number = self.numbering(segment.packet)
+        state = new_connection(segment, number, self._comment_of)
         self.connections += 1
         for direction in reversed(state.directions):
             self.flows[direction.flow] = direction

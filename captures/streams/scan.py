@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.files import Block
     from kafkascope.captures.packets.columns import Columns
     from kafkascope.captures.statistics import Statistics
+    from kafkascope.captures.streams.shares import Share
 
 MAX_ODD: Final = 0.3
 """Share of packets that need a closer look from which on one by one is as fast."""
@@ -58,10 +59,13 @@ def scan(
     reassembler: Reassembler,
     statistics: Statistics,
     named: Callable[[Resolved], None] | None = None,
+    share: Share | None = None,
+    marks: list[tuple[int, int]] | None = None,
 ) -> list[StreamEvent] | None:
     """Return the events of a block, or None (with nothing done) when it should go packet by packet.
 
-    `named` is told of host names that DNS packets resolve.
+    `named` is told of host names that DNS packets resolve. With a `share` only events of its
+    connections, and `marks` gets (events before it, moment), see `shares`.
     """
     from kafkascope.captures.packets.columns import columns_of
 
@@ -85,6 +89,13 @@ def scan(
                 named(each)
     _count(columns, statistics)
     block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
+    foreign = None
+    if share is not None:
+        flows = [flow if tcp else b"" for flow, tcp in zip(columns.flows, columns.tcp, strict=True)]
+        share.divide(flow for flow in flows if flow)
+        foreign = [bool(flow) and share.foreign(flow) for flow in flows]
+        plain[foreign] = False
+        columns.tcp[foreign] = False
     tcp = columns.tcp.nonzero()[0]
     copies = reassembler.copies.seen_all(
         columns.copy[tcp].tolist(),
@@ -95,7 +106,7 @@ def scan(
     copied = set(tcp[copies].tolist()) if copies is not None else set()
     for index in copied:
         plain[index] = False
-    events = run(_packets(block, columns), reassembler, plain.tolist(), copied)
+    events = run(_packets(block, columns), reassembler, plain.tolist(), copied, marks, foreign)
     reassembler.packets = block.number + count - 1
     return events
 
@@ -144,11 +155,13 @@ def run(
     plain: list[bool],
     copied: set[int],
     marks: list[tuple[int, int]] | None = None,
+    foreign: list[bool] | None = None,
 ) -> list[StreamEvent]:
     """Return the events of packets.
 
     `plain` tells which may be of the one case, `copied` which are copies of others. `marks` gets
-    (events before it, packet number) of each packet that was looked at closely.
+    (events before it, packet number) of each packet that was looked at closely. `foreign` tells
+    which are of connections that others read; then `marks` gets moments, see `shares`.
     """
     out: list[StreamEvent] = []
     view, file, numbers, times, starts, places, lengths, flows, seqs, acks, tcp, closely = packets
@@ -234,12 +247,21 @@ def run(
                     if ack != direction.ack:
                         direction.acknowledge(ack)
                     continue
+        if foreign is not None and (tcp[index] or foreign[index]):
+            end_run()
+            number = numbers[index]
+            reassembler.packets = number
+            if time_ns >= wake_ns and marks is not None:
+                marks.append((len(out), 2 * number))
+                reassembler.check(time_ns, out)
+                wake_ns = deadlines.wake_ns
         if not tcp[index]:
             continue
         end_run()
-        reassembler.packets = numbers[index] - 1
+        number = numbers[index]
+        reassembler.packets = number - 1
         if marks is not None:
-            marks.append((len(out), numbers[index]))
+            marks.append((len(out), number if foreign is None else 2 * number + 1))
         out += reassembler.feed_marked(closely(index), index in copied)
         wake_ns = deadlines.wake_ns
     end_run()

@@ -1,0 +1,48 @@
+"""What exchanges say about their capture: whether both sides, and all bytes, are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from kafkascope.analyzer.conversation.detect import UNKNOWN
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+
+Sender = Literal["client", "broker"]
+
+
+@dataclass(slots=True)
+class Heard:
+    """Tells of the exchanges that it was given."""
+
+    sides: set[Sender] = field(default_factory=set)
+    """The sides of Kafka connections of which bytes were captured."""
+    holes: bool = False
+    """Whether bytes of an exchange are missing."""
+
+    def note(self, exchange: Exchange) -> None:
+        """Take the next exchange."""
+        if len(self.sides) < 2 and not _silent(exchange):
+            connection = exchange.connection
+            client = 0 if exchange.client == connection.a else 1
+            if connection.bytes[client]:
+                self.sides.add("client")
+            if connection.bytes[1 - client]:
+                self.sides.add("broker")
+        if exchange.undecoded and not self.holes:
+            self.holes = any(each.reason == "gap" for each in exchange.undecoded)
+
+    def add(self, other: Heard) -> None:
+        """Take what another one has heard."""
+        self.sides |= other.sides
+        self.holes |= other.holes
+
+
+def _silent(exchange: Exchange) -> bool:
+    """Return whether an exchange says nothing about the other side: no response is due, or it is
+    TLS, HTTP or another known protocol."""
+    if exchange.state == "opaque":
+        return exchange.reason != UNKNOWN
+    return exchange.state == "no-reply"

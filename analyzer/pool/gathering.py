@@ -1,0 +1,131 @@
+"""Puts together what workers tell, in the order in which one process would tell it. No I/O."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from heapq import merge
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
+
+from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.exchanges.rows import renamed
+from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.streams.shares import LEFT
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+
+_MOMENT = itemgetter(0)
+
+
+class Gathering:
+    """Takes what all workers tell of each block; gives what was made of exchanges, in order."""
+
+    def __init__(self, count: int, marks: Marks, shape: Callable[[Row], bytes]) -> None:
+        self._marks = (b"%d" % marks.number, b"%d" % marks.connection)
+        self._shape = shape
+        self._connections: dict[int, int] = {}
+        """Numbers of connections, by their first packets."""
+        self._given = [array("q") for _ in range(count)]
+        """Numbers of exchanges, by worker and the worker's own numbers."""
+        self._numbers = 0
+        self._names = TopicNames()
+        self._known: dict[Endpoint | int, int] = {}
+        """Brokers and ports of nodes, with the moment from which on they are known."""
+        self.exchanges = 0
+        self.first_ns = 0
+        self.read = 0
+        self._first: tuple[int, int] | None = None
+
+    def take(self, told: Sequence[Told]) -> Iterator[bytes]:
+        """Yield what was made of the exchanges of a block; raise `Alone`."""
+        self._settle(told)
+        for packet in sorted(packet for each in told for packet in each.opened):
+            self._connections[packet] = len(self._connections)
+        _apart([each.taken for each in told])
+        _apart([[moment for moment in each.moments if moment != LEFT] for each in told])
+        taken = [[(moment, worker) for moment in each.taken] for worker, each in enumerate(told)]
+        for _, worker in merge(*taken, key=_MOMENT):
+            self._numbers += 1
+            self._given[worker].append(self._numbers)
+        named = list(merge(*(each.named for each in told), key=_MOMENT))
+        at = 0
+        for moment, number, connection, made in sorted(self._numbered(told), key=_place):
+            while at < len(named) and named[at][0] <= moment:
+                self._learn(*named[at][1:])
+                at += 1
+            yield self._whole(made, number, self._connections[connection])
+        for _, topic_id, name in named[at:]:
+            self._learn(topic_id, name)
+        self.exchanges += sum(each.exchanges for each in told)
+        self.read = max(each.read for each in told)
+        firsts = [each.first for each in told if each.first is not None]
+        self._first = min([*firsts, *([self._first] if self._first else [])], default=None)
+        self.first_ns = 0 if self._first is None else self._first[1]
+
+    def _numbered(self, told: Sequence[Told]) -> Iterator[tuple[int, int, int, bytes | Row]]:
+        """Yield moment, number, first packet of the connection, and what was made."""
+        for given, each in zip(self._given, told, strict=True):
+            numbers = map(given.__getitem__, each.numbers)
+            yield from zip(each.moments, numbers, each.connections, each.made, strict=True)
+
+    def _settle(self, told: Sequence[Told]) -> None:
+        """Take note of brokers; raise `Alone` when a worker did not know one that others knew."""
+        for each in told:
+            for moment, what in each.learned:
+                self._known[what] = min(moment, self._known.get(what, moment))
+        for each in told:
+            for moment, what in each.asked:
+                if self._known.get(what, moment) < moment:
+                    raise Alone
+
+    def _learn(self, topic_id: bytes, name: str) -> None:
+        if self._names.get(topic_id) not in (None, name):
+            # Rows that were made meanwhile may have the other one.
+            raise Alone
+        self._names.learn(topic_id, name)
+
+    def _whole(self, made: bytes | Row, number: int, connection: int) -> bytes:
+        if not isinstance(made, bytes):
+            row = replace(renamed(made, self._names), number=number, connection=connection)
+            return self._shape(row)
+        first, second = self._marks
+        return made.replace(first, b"%d" % number, 1).replace(second, b"%d" % connection, 1)
+
+
+def _place(numbered: tuple[int, int, int, bytes | Row]) -> tuple[int, int]:
+    """Return what orders exchanges: the moment; of those that nothing completed, the number."""
+    moment, number, _, _ = numbered
+    return moment, number if moment == LEFT else 0
+
+
+def _apart(moments: Sequence[Sequence[int]]) -> None:
+    """Raise `Alone` when two workers did something at the same moment: deadlines of several
+    connections passed at once, or were over at the end."""
+    seen: dict[int, int] = {}
+    for worker, mine in enumerate(moments):
+        for moment in mine:
+            apart = moment % 2 == 1 and moment < LEFT
+            if not apart and seen.setdefault(moment, worker) != worker:
+                raise Alone
+
+
+def sums_of(found: Sequence[Sums]) -> Sums:
+    """Add up the sums of all workers. What each of them sees counts once."""
+    first = found[0]
+    statistics = first.statistics
+    statistics.connections = sum(each.statistics.connections for each in found)
+    statistics.duplicates = sum(each.statistics.duplicates for each in found)
+    heard = Heard()
+    for each in found:
+        heard.add(each.heard)
+    opaque = sum((each.opaque for each in found), start=type(first.opaque)())
+    encrypted = [one for each in found for one in each.encrypted]
+    encrypted.sort(key=attrgetter("number"))
+    brokers = set[Endpoint]().union(*(each.brokers for each in found))
+    skipped = sum(each.skipped_bytes for each in found)
+    return Sums(statistics, first.damage, skipped, opaque, encrypted, heard, brokers)

@@ -1,0 +1,72 @@
+"""What workers tell, block by block. Values that go through a pipe."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkascope.captures.model import Connection, Endpoint
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.heard import Heard
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.captures.errors import CutShort
+    from kafkascope.captures.statistics import Statistics
+
+
+class Alone(Exception):
+    """One process has to read the input: connections depend on each other."""
+
+
+class Marks(NamedTuple):
+    """Stand in for numbers that a worker does not know. Nobody can foresee them."""
+
+    number: int
+    connection: int
+
+
+@dataclass(slots=True)
+class Told:
+    """What a worker tells of a block."""
+
+    opened: list[int] = field(default_factory=list)
+    """First packets of new connections."""
+    taken: list[int] = field(default_factory=list)
+    """Moments at which numbers were given to exchanges, in their order."""
+    named: list[tuple[int, bytes, str]] = field(default_factory=list)
+    """Topics: moment, id, name."""
+    learned: list[tuple[int, Endpoint | int]] = field(default_factory=list)
+    """Brokers, or ports of nodes, with the moment from which on they are known."""
+    asked: list[tuple[int, Endpoint | int]] = field(default_factory=list)
+    """The same that were asked for in vain."""
+    moments: array[int] = field(default_factory=lambda: array("q"))
+    """Of the exchanges that something was made of: when each was complete, see
+    `captures.streams.shares`."""
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """Which of the worker's numbers each has, from 0."""
+    connections: array[int] = field(default_factory=lambda: array("q"))
+    """Numbers of the first packets of their connections."""
+    made: list[bytes | Row] = field(default_factory=list)
+    """What was made of each, with `Marks` where numbers belong; a row, where a topic's name may be
+    known elsewhere."""
+    read: int = 0
+    """Bytes of packets that were read so far."""
+    exchanges: int = 0
+    """Exchanges that were read, wanted or not."""
+    first: tuple[int, int] | None = None
+    """Moment and beginning (ns) of the worker's first exchange."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """What a worker has counted at the end."""
+
+    statistics: Statistics
+    damage: CutShort | None
+    skipped_bytes: int
+    opaque: Counter[str]
+    encrypted: list[Connection]
+    heard: Heard
+    brokers: set[Endpoint]

@@ -1,0 +1,116 @@
+"""The processes of a pool: workers are forked, and tell what they found through pipes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from secrets import randbelow
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from kafkascope.analyzer.pool.gathering import Gathering, sums_of
+from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
+from kafkascope.analyzer.pool.worker import Shape, Wanted, Worker
+from kafkascope.captures.streams.shares import Share
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.offline import Capture
+
+SIZE_BYTES: Final = 8
+_LOW: Final = 10**17
+
+
+def can_fork() -> bool:
+    """Return whether workers can be forked here: on macOS the system's libraries do not like it."""
+    return hasattr(os, "fork") and sys.platform != "darwin"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Pool:
+    """Several workers on one input. A context manager: workers end with it."""
+
+    def __init__(
+        self, count: int, open_: Callable[[], Capture], shape: Shape, wanted: Wanted | None
+    ) -> None:
+        """`open_` opens the input, in each worker anew."""
+        marks = Marks(_LOW + randbelow(8 * _LOW), _LOW + randbelow(8 * _LOW))
+        self.gathering = Gathering(count, marks, shape)
+        self.sums: Sums | None = None
+        """What all have counted, at the end."""
+        self._pipes: list[BinaryIO] = []
+        self._children: list[int] = []
+        # Loaded once, not by each worker.
+        import kafkascope.captures.packets.columns  # noqa: F401
+
+        gc.freeze()
+        for number in range(count):
+            self._start(lambda share: Worker(open_(), share, marks, shape, wanted), number, count)
+
+    def _start(self, made: Callable[[Share], Worker], number: int, count: int) -> None:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writer)
+            self._pipes.append(os.fdopen(reader, "rb", 1 << 20))
+            self._children.append(child)
+            return
+        code = 1
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            os.close(reader)
+            for pipe in self._pipes:
+                os.close(pipe.fileno())
+            with os.fdopen(writer, "wb") as out:
+                for told in made(Share(number, count)).run():
+                    data = pickle.dumps(told, 5)
+                    out.write(len(data).to_bytes(SIZE_BYTES, "little") + data)
+                    out.flush()
+            code = 0
+        finally:
+            # Without what the command would do at its end: this is not its process. An exception is
+            # told by the one process that reads then.
+            os._exit(code)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        for child in self._children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(child, 0)
+
+    def run(self) -> Iterator[bytes]:
+        """Yield what was made of all exchanges, in order; raise `Alone`."""
+        while True:
+            found = [_received(pipe) for pipe in self._pipes]
+            told = [each for each in found if isinstance(each, Told)]
+            sums = [each for each in found if isinstance(each, Sums)]
+            if len(told) == len(found):
+                yield from self.gathering.take(told)
+            elif len(sums) == len(found):
+                self.sums = sums_of(sums)
+                return
+            else:
+                raise Alone
+
+
+def _received(pipe: BinaryIO) -> object:
+    """Return the next message; `Alone` from a worker that is gone."""
+    head = pipe.read(SIZE_BYTES)
+    data = pipe.read(int.from_bytes(head, "little"))
+    if len(head) < SIZE_BYTES or len(data) < int.from_bytes(head, "little"):
+        raise Alone
+    return pickle.loads(data)

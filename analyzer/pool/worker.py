@@ -1,0 +1,205 @@
+"""One worker: reads its share of an input's connections and tells what it found. No processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kafkascope.analyzer.bodies.nodes import NodeAddresses
+from kafkascope.analyzer.conversation.pending import MAX_HELD_IN_ALL
+from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG
+from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
+from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, TOTAL_BYTES
+from kafkascope.captures.streams.shares import LEFT, Share, TooMany, shared
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.streams.reassembly import Reassembler
+
+Shape = Callable[["Row"], bytes]
+Wanted = Callable[["Row", "Exchange"], bool]
+
+
+class _Now:
+    """The moment of the event that is looked at."""
+
+    def __init__(self) -> None:
+        self.moment = 0
+        self.told = Told()
+
+
+class _Numbers:
+    """Gives the numbers of a worker's exchanges: 0, 1..."""
+
+    def __init__(self, now: _Now) -> None:
+        self._now = now
+        self._given = 0
+
+    def next(self, packet: int) -> int:
+        """Return the next number."""
+        self._now.told.taken.append(self._now.moment)
+        self._given += 1
+        return self._given - 1
+
+    def back(self, number: int) -> int | None:
+        """Refuse to take a number back: others may have got the next ones."""
+        raise Alone
+
+
+class _Names(TopicNames):
+    """Names of topics that this worker's connections told."""
+
+    def __init__(self, now: _Now) -> None:
+        super().__init__()
+        self._now = now
+
+    def learn(self, topic_id: bytes, name: str | None) -> None:
+        """Take note of a pair, and tell it."""
+        if name and self.get(topic_id) != name:
+            self._now.told.named.append((self._now.moment, topic_id, name))
+        super().learn(topic_id, name)
+
+
+class _Nodes(NodeAddresses):
+    """Addresses of nodes that this worker's connections told."""
+
+    def __init__(self, now: _Now) -> None:
+        super().__init__()
+        self._now = now
+
+    def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
+        """Record an address, and tell its port."""
+        if host and 0 < port < 1 << 16 and node >= 0 and not super().has_port(port):
+            self._now.told.learned.append((self._now.moment, port))
+        super().learn(node, host, port, replace=replace)
+
+    def has_port(self, port: int) -> bool:
+        """Return whether some node listens on that port; tell that it was asked in vain."""
+        known = super().has_port(port)
+        if not known:
+            self._now.told.asked.append((self._now.moment, port))
+        return known
+
+
+class _Brokers(set[Endpoint]):
+    """Brokers that this worker's connections showed."""
+
+    def __init__(self, now: _Now) -> None:
+        super().__init__()
+        self._now = now
+
+    def add(self, endpoint: Endpoint) -> None:
+        """Add an endpoint that answered as Kafka."""
+        if not super().__contains__(endpoint):
+            self._now.told.learned.append((self._now.moment, endpoint))
+            super().add(endpoint)
+
+    def __contains__(self, endpoint: object) -> bool:
+        known = super().__contains__(endpoint)
+        if not known and isinstance(endpoint, Endpoint):
+            self._now.told.asked.append((self._now.moment, endpoint))
+        return known
+
+
+class Worker:
+    """Reads a share of a capture, which is open and was not read."""
+
+    def __init__(
+        self, capture: Capture, share: Share, marks: Marks, shape: Shape, wanted: Wanted | None
+    ) -> None:
+        self._capture = capture
+        self._share = share
+        self._marks = marks
+        self._shape = shape
+        self._wanted = wanted
+        self._now = now = _Now()
+        context = capture.context
+        context.places = _Numbers(now)
+        context.names = _Names(now)
+        context.nodes = _Nodes(now)
+        context.brokers = _Brokers(now)
+        self._heard = Heard()
+        self._fresh = True
+
+    def run(self) -> Iterator[Told | Sums]:
+        """Yield what is told of each block, of the end, and the sums. Raises `Alone`."""
+        capture, now = self._capture, self._now
+        statistics = capture.source.statistics
+        damage = None
+        try:
+            blocks = shared(capture.source, self._share, self._opened, self._check)
+            for moments in blocks:
+                for moment, event in moments:
+                    if event.connection.interface_comment == BROKER_LEG and capture.legs != "both":
+                        continue
+                    now.moment = moment
+                    for exchange in capture.feed(event):
+                        self._make(exchange)
+                if capture.source.secrets:
+                    raise Alone
+                yield self._told(statistics.captured_bytes)
+        except TooMany:
+            raise Alone from None
+        except CutShort as error:
+            damage = error
+        now.moment = LEFT
+        for exchange in capture.in_flight():
+            self._make(exchange)
+        yield self._told(statistics.captured_bytes)
+        context = capture.context
+        yield Sums(
+            statistics,
+            damage,
+            context.skipped_bytes,
+            context.opaque,
+            list(context.encrypted),
+            self._heard,
+            set(context.brokers),
+        )
+
+    def _told(self, read: int) -> Told:
+        told, self._now.told = self._now.told, Told()
+        told.read = read
+        return told
+
+    def _opened(self, packet: int) -> int:
+        """Number a connection by its first packet."""
+        self._now.told.opened.append(packet)
+        return packet
+
+    def _check(self, reassembler: Reassembler) -> None:
+        """Refuse to go on where all workers together could reach a limit of one process."""
+        count = self._share.count
+        if (
+            reassembler.held > TOTAL_BYTES // count
+            or len(reassembler.flows) >= 2 * MAX_CONNECTIONS // count
+            or self._capture.holds(MAX_HELD_IN_ALL // count)
+        ):
+            raise Alone
+
+    def _make(self, exchange: Exchange) -> None:
+        """Make what is wanted of an exchange."""
+        now = self._now
+        self._heard.note(exchange)
+        connection = exchange.connection
+        if self._fresh:
+            self._fresh = False
+            now.told.first = now.moment, min(exchange.time_ns, connection.first_ns)
+        row = row_of(exchange, self._capture.context.names)
+        now.told.exchanges += 1
+        if self._wanted is not None and not self._wanted(row, exchange):
+            return
+        told = now.told
+        told.moments.append(now.moment)
+        told.numbers.append(row.number)
+        told.connections.append(row.connection)
+        row = replace(row, number=self._marks.number, connection=self._marks.connection)
+        told.made.append(row if nameless_topics(row) else self._shape(row))

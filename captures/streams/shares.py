@@ -1,0 +1,176 @@
+"""A share of an input's connections: several readers of the same file take some each.
+
+Every reader walks all packets, so all divide the connections alike without asking each other, and
+each knows when a packet of others lets time pass. Events carry the moment at which a reader of all
+connections would have them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.inputs.files import Block, Source
+from kafkascope.captures.model import Chunk, StreamEvent
+from kafkascope.captures.packets.ip import FRAGMENT
+from kafkascope.captures.packets.tcp import Segment, reverse, segment_of
+from kafkascope.captures.streams.delivery import Out
+from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.streams.scan import scan
+
+MOST_FLOWS: Final = 400_000
+"""Directions that are divided; nobody may forget whose one is."""
+LOOKED_AT: Final = 20_000
+"""Packets that tell whether sharing is worth it."""
+GIVEN_UP: Final = 1 << 60
+"""Moment at which the input ends: all gaps are given up."""
+CLOSED: Final = GIVEN_UP + 1
+"""Behind it, plus twice the number of its first packet: a connection is closed."""
+LEFT: Final = 1 << 62
+"""Behind that: what no connection's end completed."""
+
+Moment = int
+"""Twice the number of a packet for what a deadline brings before that packet is looked at, one more
+for what the packet itself brings; or one of the above."""
+
+
+class TooMany(Exception):
+    """There are more connections than can be divided."""
+
+
+class Share:
+    """The connections of one of several readers."""
+
+    def __init__(self, mine: int, count: int) -> None:
+        self.count = count
+        self._mine = mine
+        self._owners: dict[bytes, int] = {}
+        self._loads = [0] * count
+        """Packets of the connections of each reader."""
+
+    def divide(self, flows: Iterable[bytes]) -> None:
+        """Give the new ones of a block's directions to readers, each to the one with least."""
+        owners, loads = self._owners, self._loads
+        for flow, count in Counter(flows).items():
+            owner = owners.get(flow)
+            if owner is None:
+                owner = loads.index(min(loads))
+                owners[flow] = owners[reverse(flow)] = owner
+                if len(owners) > MOST_FLOWS:
+                    raise TooMany
+            loads[owner] += count
+
+    def foreign(self, flow: bytes) -> bool:
+        """Return whether a direction is another reader's."""
+        return self._owners[flow] != self._mine
+
+
+Moments = list[tuple[Moment, StreamEvent]]
+
+
+def is_divided(names: list[str]) -> bool:
+    """Return whether an input seems to have several connections of which none has most packets, by
+    its beginning."""
+    from kafkascope.captures.packets.columns import columns_of
+
+    counts: Counter[bytes] = Counter()
+    with Source(names) as source, suppress(CutShort):
+        for block in source.blocks():
+            columns = columns_of(block) if block.positions else None
+            if columns is not None:
+                counts.update(min(flow, reverse(flow)) for flow in columns.flows)
+            if counts.total() >= LOOKED_AT:
+                break
+    return bool(counts) and 3 * max(counts.values()) <= 2 * counts.total()
+
+
+def shared(
+    source: Source,
+    share: Share,
+    opened: Callable[[int], int],
+    check: Callable[[Reassembler], None],
+) -> Iterator[Moments]:
+    """Yield the events of a share's connections with their moments, those of one block after the
+    other; at last those of the end. `opened` gives connections their numbers, by first packets;
+    `check` is called behind each block, and may raise.
+
+    Raises `TooMany`, and CutShort at the end, as `streams.batches`.
+    """
+    reassembler = Reassembler(source.comment_of)
+    reassembler.numbering = opened
+    damage: CutShort | None = None
+    try:
+        for block in source.blocks():
+            marks: list[tuple[int, int]] = []
+            events = scan(block, reassembler, source.statistics, None, share, marks)
+            if events is None:
+                yield _one_by_one(block, reassembler, source, share)
+            else:
+                yield list(_timed(events, marks))
+            _sum_up(reassembler, source)
+            check(reassembler)
+    except CutShort as error:
+        damage = error
+    for reason in reassembler.fragments.finish():
+        source.statistics.skip(reason, 0)
+    end_ns = source.statistics.last_ns
+    last: Moments = [(GIVEN_UP, event) for event in reassembler.give_up()]
+    for event in reassembler.close(end_ns):
+        last.append((CLOSED + 2 * event.connection.first_packet, event))
+    _sum_up(reassembler, source)
+    yield last
+    if damage is not None:
+        raise damage
+
+
+def _timed(events: Out, marks: list[tuple[int, int]]) -> Iterator[tuple[Moment, StreamEvent]]:
+    """Yield events with their moments. `marks`: (events before it, moment)."""
+    later = iter((*marks, (len(events), 0)))
+    begin, moment = next(later)
+    now = 0
+    for count, event in enumerate(events):
+        while begin <= count:
+            now = moment
+            begin, moment = next(later)
+        if type(event) is Chunk:
+            now = max(now, 2 * event.pieces[-1].packet + 1)
+        yield now, event
+
+
+def _one_by_one(block: Block, reassembler: Reassembler, source: Source, share: Share) -> Moments:
+    found: list[Segment] = []
+    statistics = source.statistics
+    for packet in block.packets():
+        segment = segment_of(packet)
+        statistics.saw(packet)
+        if segment == FRAGMENT:
+            for part in reassembler.fragments.parts(packet):
+                if isinstance(part, str):
+                    statistics.skip(part, packet.link_type)
+                else:
+                    found.append(part._replace(payload=bytes(part.payload)))
+        elif isinstance(segment, str):
+            statistics.skip(segment, packet.link_type)
+        else:
+            found.append(segment)
+    share.divide(each.flow for each in found)
+    out: Moments = []
+    for each in found:
+        statistics.segments += 1
+        statistics.cut_packets += len(each.payload) < each.length
+        number = max(reassembler.packets + 1, each.packet)
+        events: Out = []
+        reassembler.pass_time(number, each.time_ns, events)
+        out += [(2 * number, event) for event in events]
+        if not share.foreign(each.flow):
+            reassembler.packets = number - 1
+            out += [(2 * number + 1, event) for event in reassembler.feed(each)]
+    return out
+
+
+def _sum_up(reassembler: Reassembler, source: Source) -> None:
+    source.statistics.connections = reassembler.connections
+    source.statistics.duplicates = reassembler.duplicates

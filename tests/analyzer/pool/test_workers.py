@@ -1,0 +1,104 @@
+"""Workers that share the connections of a capture tell what one process tells, byte by byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.row_json import json_of_row
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.pool.gathering import Gathering, sums_of
+from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
+from kafkascope.analyzer.pool.worker import Worker
+from kafkascope.captures.statistics import Statistics
+from kafkascope.captures.streams.shares import Share
+from tests.analyzer.pipeline.traffic import files
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+CAUSES = Path(__file__).parents[1] / "captures"
+MARKS = Marks(123_456_789_012_345_678, 223_456_789_012_345_678)
+
+
+def alone(names: list[str]) -> tuple[list[bytes], Capture]:
+    with open_capture(names) as capture:
+        topics = capture.context.names
+        lines = [json_of_row(row_of(exchange, topics)) for exchange in capture.exchanges()]
+    return lines, capture
+
+
+def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
+    gathering = Gathering(count, MARKS, json_of_row)
+    captures = [open_capture(names) for _ in range(count)]
+    workers: list[Iterator[Told | Sums]] = [
+        Worker(capture, Share(number, count), MARKS, json_of_row, None).run()
+        for number, capture in enumerate(captures)
+    ]
+    lines: list[bytes] = []
+    try:
+        while True:
+            found = [next(worker) for worker in workers]
+            sums = [each for each in found if isinstance(each, Sums)]
+            if sums:
+                return lines, sums_of(sums)
+            lines += gathering.take([each for each in found if isinstance(each, Told)])
+    finally:
+        for capture in captures:
+            capture.close()
+
+
+def told(statistics: Statistics) -> dict[str, Any]:
+    found = asdict(replace(statistics, damage=[]))
+    return found | {"damage": list(map(str, statistics.damage))}
+
+
+def check(names: list[str], count: int) -> bool:
+    """Compare; return whether workers could do it."""
+    expected, capture = alone(names)
+    try:
+        lines, sums = together(names, count)
+    except Alone:
+        return False
+    assert lines == expected
+    context, statistics = capture.context, capture.source.statistics
+    assert told(sums.statistics) == told(statistics)
+    assert str(sums.damage) == str(capture.damage)
+    assert sums.skipped_bytes == context.skipped_bytes
+    assert sums.opaque == context.opaque
+    assert sums.brokers == context.brokers
+    assert [str(each.a) for each in sums.encrypted] == [str(each.a) for each in context.encrypted]
+    return True
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.pcap*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("count", [2, 3])
+def test_samples(path: Path, count: int) -> None:
+    assert check([str(path)], count)
+
+
+def test_most_captures_need_no_single_process() -> None:
+    paths = sorted(CAUSES.glob("*.pcap*"))
+    done = sum(check([str(path)], 2) for path in paths)
+    assert done > 0.8 * len(paths)
+
+
+@given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4))
+@settings(max_examples=settings().max_examples // 2)
+def test_whatever_happens_on_the_network(seed: int, count: int) -> None:
+    with TemporaryDirectory() as folder:
+        check(files(seed, Path(folder)), count)
+
+
+def test_random_networks_are_not_all_read_by_one() -> None:
+    done = 0
+    for seed in range(40):
+        with TemporaryDirectory() as folder:
+            done += check(files(seed, Path(folder)), 2)
+    assert done > 20
