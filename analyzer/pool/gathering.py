@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.rows import renamed
+from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
 from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
@@ -25,7 +26,7 @@ _MOMENT = itemgetter(0)
 class Gathering:
     """Takes what all workers tell of each block; gives what was made of exchanges, in order."""
 
-    def __init__(self, count: int, marks: Marks, shape: Callable[[Row], bytes]) -> None:
+    def __init__(self, count: int, marks: Marks, shape: Callable[[Row], bytes] | None) -> None:
         self._marks = (b"%d" % marks.number, b"%d" % marks.connection)
         self._shape = shape
         self._connections: dict[int, int] = {}
@@ -33,10 +34,10 @@ class Gathering:
         self._given = [array("q") for _ in range(count)]
         """Numbers of exchanges, by worker and the worker's own numbers."""
         self._numbers = 0
-        self._names = TopicNames()
+        self.names = TopicNames()
         self._known: dict[Endpoint | int, int] = {}
         """Brokers and ports of nodes, with the moment from which on they are known."""
-        self.exchanges = 0
+        self.exchanges = self.wanted = 0
         self.first_ns = 0
         self.read = 0
         self._first: tuple[int, int] | None = None
@@ -62,6 +63,7 @@ class Gathering:
         for _, topic_id, name in named[at:]:
             self._learn(topic_id, name)
         self.exchanges += sum(each.exchanges for each in told)
+        self.wanted += sum(each.wanted for each in told)
         self.read = max(each.read for each in told)
         firsts = [each.first for each in told if each.first is not None]
         self._first = min([*firsts, *([self._first] if self._first else [])], default=None)
@@ -83,15 +85,22 @@ class Gathering:
                 if self._known.get(what, moment) < moment:
                     raise Alone
 
+    def rank(self, worker: int, place: int) -> int:
+        """Return the number in place of a worker's provisional one; another number stays."""
+        if place >= CONNECTION:
+            return self._connections[place - CONNECTION]
+        return self._given[worker][place - EXCHANGE]
+
     def _learn(self, topic_id: bytes, name: str) -> None:
-        if self._names.get(topic_id) not in (None, name):
+        if self.names.get(topic_id) not in (None, name):
             # Rows that were made meanwhile may have the other one.
             raise Alone
-        self._names.learn(topic_id, name)
+        self.names.learn(topic_id, name)
 
     def _whole(self, made: bytes | Row, number: int, connection: int) -> bytes:
         if not isinstance(made, bytes):
-            row = replace(renamed(made, self._names), number=number, connection=connection)
+            assert self._shape is not None
+            row = replace(renamed(made, self.names), number=number, connection=connection)
             return self._shape(row)
         first, second = self._marks
         return made.replace(first, b"%d" % number, 1).replace(second, b"%d" % connection, 1)
@@ -128,4 +137,5 @@ def sums_of(found: Sequence[Sums]) -> Sums:
     encrypted.sort(key=attrgetter("number"))
     brokers = set[Endpoint]().union(*(each.brokers for each in found))
     skipped = sum(each.skipped_bytes for each in found)
-    return Sums(statistics, first.damage, skipped, opaque, encrypted, heard, brokers)
+    results = [one for each in found for one in each.results]
+    return Sums(statistics, first.damage, skipped, opaque, encrypted, heard, brokers, results)

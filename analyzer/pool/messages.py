@@ -5,13 +5,16 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.model import Closed, Connection, Endpoint, Opened, Resolved
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from kafkascope.analyzer.exchanges.heard import Heard
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.errors import CutShort
     from kafkascope.captures.statistics import Statistics
 
@@ -25,6 +28,29 @@ class Marks(NamedTuple):
 
     number: int
     connection: int
+
+
+@dataclass(slots=True)
+class Work:
+    """What each worker does with the exchanges of its connections. Rows have provisional numbers,
+    see `analyzer.places`."""
+
+    wanted: Callable[[Row, Exchange], bool] | None = None
+    """The filter; None: all."""
+    shape: Callable[[Row], bytes] | None = None
+    """Makes what is told of each exchange that is wanted; None: nothing is."""
+    adds: Sequence[Callable[[Row, Exchange], None]] = ()
+    """Called with what is wanted."""
+    alls: Sequence[Callable[[Row, Exchange], None]] = ()
+    """Called with all exchanges."""
+    saws: Sequence[Callable[[Opened | Closed], None]] = ()
+    """Called with beginnings and ends of connections."""
+    nameds: Sequence[Callable[[Resolved], None]] = ()
+    """Called with names of hosts."""
+    result: Callable[[], Any] | None = None
+    """Returns what was counted, at the end."""
+    whole: bool = True
+    """Whether bodies are asked for, not only what rows need of them."""
 
 
 @dataclass(slots=True)
@@ -55,6 +81,8 @@ class Told:
     """Bytes of packets that were read so far."""
     exchanges: int = 0
     """Exchanges that were read, wanted or not."""
+    wanted: int = 0
+    """Those that the filter takes."""
     first: tuple[int, int] | None = None
     """Moment and beginning (ns) of the worker's first exchange."""
 
@@ -70,3 +98,5 @@ class Sums:
     encrypted: list[Connection]
     heard: Heard
     brokers: set[Endpoint]
+    results: list[Any]
+    """What the workers' own counting gave, see `Work.result`: one of each."""

@@ -7,26 +7,32 @@ import os
 import pickle
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from mmap import mmap
 from secrets import randbelow
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
-from kafkascope.analyzer.pool.worker import Shape, Wanted, Worker
+from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told, Work
+from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.streams.shares import Share
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
 
 SIZE_BYTES: Final = 8
+AHEAD: Final = 2
+"""Blocks that a worker may begin while it is told to stop."""
 _LOW: Final = 10**17
 
 
 def can_fork() -> bool:
-    """Return whether workers can be forked here: on macOS the system's libraries do not like it."""
-    return hasattr(os, "fork") and sys.platform != "darwin"
+    """Return whether workers can be forked here: on macOS the system's libraries do not like it,
+    and only the main thread hears ctrl+c."""
+    main = threading.current_thread() is threading.main_thread()
+    return hasattr(os, "fork") and sys.platform != "darwin" and main
 
 
 def cores() -> int:
@@ -34,25 +40,48 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Pool:
-    """Several workers on one input. A context manager: workers end with it."""
+class _Stop:
+    """A word that workers and their parent share: the block at which all of them stop."""
 
-    def __init__(
-        self, count: int, open_: Callable[[], Capture], shape: Shape, wanted: Wanted | None
-    ) -> None:
+    def __init__(self, count: int) -> None:
+        self._memory = mmap(-1, 8 * (count + 1))
+        self._words = memoryview(self._memory).cast("q")
+
+    def begins(self, worker: int) -> bool:
+        """Note that a worker begins its next block; return whether it is to stop before."""
+        self._words[worker + 1] += 1
+        return 0 < self._words[0] < self._words[worker + 1]
+
+    def now(self) -> None:
+        """Let all workers stop at the same block, the first that none has begun."""
+        self._words[0] = max(self._words[1:], default=0) + AHEAD
+
+
+class Pool:
+    """Several workers on one input. A context manager: workers end with it. At ctrl+c they end the
+    input where they are, as one process does (`interrupted`); at the second one it is raised."""
+
+    def __init__(self, count: int, open_: Callable[[], Capture], work: Work) -> None:
         """`open_` opens the input, in each worker anew."""
         marks = Marks(_LOW + randbelow(8 * _LOW), _LOW + randbelow(8 * _LOW))
-        self.gathering = Gathering(count, marks, shape)
+        self.gathering = Gathering(count, marks, work.shape)
         self.sums: Sums | None = None
         """What all have counted, at the end."""
+        self.interrupted = False
+        self._stop = _Stop(count)
         self._pipes: list[BinaryIO] = []
         self._children: list[int] = []
         # Loaded once, not by each worker.
         import kafkascope.captures.packets.columns  # noqa: F401
 
         gc.freeze()
-        for number in range(count):
-            self._start(lambda share: Worker(open_(), share, marks, shape, wanted), number, count)
+        self._before: Any = signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            for number in range(count):
+                self._start(lambda share: Worker(open_(), share, marks, work), number, count)
+        except OSError:
+            self.__exit__()
+            raise Alone from None
 
     def _start(self, made: Callable[[Share], Worker], number: int, count: int) -> None:
         reader, writer = os.pipe()
@@ -69,21 +98,25 @@ class Pool:
             os.close(reader)
             for pipe in self._pipes:
                 os.close(pipe.fileno())
+            worker = made(Share(number, count))
+            worker.stop = lambda: self._stop.begins(number)
             with os.fdopen(writer, "wb") as out:
-                for told in made(Share(number, count)).run():
+                for told in worker.run():
                     data = pickle.dumps(told, 5)
                     out.write(len(data).to_bytes(SIZE_BYTES, "little") + data)
                     out.flush()
             code = 0
         finally:
-            # Without what the command would do at its end: this is not its process. An exception is
-            # told by the one process that reads then.
+            # Without what the command would do at its end: this is not its process. An exception
+            # is told by the one process that reads then.
             os._exit(code)
 
     def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+        gc.unfreeze()
         for pipe in self._pipes:
             pipe.close()
         for child in self._children:
@@ -91,6 +124,12 @@ class Pool:
                 os.kill(child, signal.SIGKILL)
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
+
+    def _interrupt(self, *_: object) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self._stop.now()
 
     def run(self) -> Iterator[bytes]:
         """Yield what was made of all exchanges, in order; raise `Alone`."""

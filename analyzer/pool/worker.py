@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
@@ -11,21 +10,19 @@ from kafkascope.analyzer.conversation.pending import MAX_HELD_IN_ALL
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
-from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
+from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
+from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told, Work
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.model import Endpoint
+from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved, StreamEvent
+from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, TOTAL_BYTES
 from kafkascope.captures.streams.shares import LEFT, Share, TooMany, shared
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
-    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.streams.reassembly import Reassembler
-
-Shape = Callable[["Row"], bytes]
-Wanted = Callable[["Row", "Exchange"], bool]
 
 
 class _Now:
@@ -37,7 +34,7 @@ class _Now:
 
 
 class _Numbers:
-    """Gives the numbers of a worker's exchanges: 0, 1..."""
+    """Gives the provisional numbers of a worker's exchanges, one after the other."""
 
     def __init__(self, now: _Now) -> None:
         self._now = now
@@ -47,7 +44,7 @@ class _Numbers:
         """Return the next number."""
         self._now.told.taken.append(self._now.moment)
         self._given += 1
-        return self._given - 1
+        return EXCHANGE + self._given - 1
 
     def back(self, number: int) -> int | None:
         """Refuse to take a number back: others may have got the next ones."""
@@ -112,40 +109,39 @@ class _Brokers(set[Endpoint]):
 class Worker:
     """Reads a share of a capture, which is open and was not read."""
 
-    def __init__(
-        self, capture: Capture, share: Share, marks: Marks, shape: Shape, wanted: Wanted | None
-    ) -> None:
+    def __init__(self, capture: Capture, share: Share, marks: Marks, work: Work) -> None:
         self._capture = capture
         self._share = share
         self._marks = marks
-        self._shape = shape
-        self._wanted = wanted
+        self._work = work
         self._now = now = _Now()
         context = capture.context
         context.places = _Numbers(now)
         context.names = _Names(now)
         context.nodes = _Nodes(now)
         context.brokers = _Brokers(now)
+        context.whole = work.whole
         self._heard = Heard()
         self._fresh = True
+        self.stop: Callable[[], bool] = bool
+        """Asked before each block whether to read no further."""
 
     def run(self) -> Iterator[Told | Sums]:
         """Yield what is told of each block, of the end, and the sums. Raises `Alone`."""
         capture, now = self._capture, self._now
         statistics = capture.source.statistics
         damage = None
+        named = self._named if self._share.first and self._work.nameds else None
         try:
-            blocks = shared(capture.source, self._share, self._opened, self._check)
+            blocks = shared(capture.source, self._share, self._opened, self._check, named)
             for moments in blocks:
                 for moment, event in moments:
-                    if event.connection.interface_comment == BROKER_LEG and capture.legs != "both":
-                        continue
-                    now.moment = moment
-                    for exchange in capture.feed(event):
-                        self._make(exchange)
+                    self._happened(moment, event)
                 if capture.source.secrets:
                     raise Alone
                 yield self._told(statistics.captured_bytes)
+                if self.stop():
+                    break
         except TooMany:
             raise Alone from None
         except CutShort as error:
@@ -163,7 +159,28 @@ class Worker:
             list(context.encrypted),
             self._heard,
             set(context.brokers),
+            [] if self._work.result is None else [self._work.result()],
         )
+
+    def _happened(self, moment: int, event: StreamEvent) -> None:
+        """Take an event, as `Capture.exchanges` does."""
+        capture, work = self._capture, self._work
+        if event.connection.interface_comment == BROKER_LEG and capture.legs != "both":
+            return
+        self._now.moment = moment
+        if type(event) is Chunk:
+            if work.nameds and not event.offset:
+                for each in in_chunk(event):
+                    self._named(each)
+        elif isinstance(event, Opened | Closed):
+            for saw in work.saws:
+                saw(event)
+        for exchange in capture.feed(event):
+            self._make(exchange)
+
+    def _named(self, name: Resolved) -> None:
+        for named in self._work.nameds:
+            named(name)
 
     def _told(self, read: int) -> Told:
         told, self._now.told = self._now.told, Told()
@@ -173,7 +190,7 @@ class Worker:
     def _opened(self, packet: int) -> int:
         """Number a connection by its first packet."""
         self._now.told.opened.append(packet)
-        return packet
+        return CONNECTION + packet
 
     def _check(self, reassembler: Reassembler) -> None:
         """Refuse to go on where all workers together could reach a limit of one process."""
@@ -186,20 +203,26 @@ class Worker:
             raise Alone
 
     def _make(self, exchange: Exchange) -> None:
-        """Make what is wanted of an exchange."""
-        now = self._now
+        """Count an exchange, and make what is wanted of it."""
+        told, work = self._now.told, self._work
         self._heard.note(exchange)
         connection = exchange.connection
         if self._fresh:
             self._fresh = False
-            now.told.first = now.moment, min(exchange.time_ns, connection.first_ns)
+            told.first = self._now.moment, min(exchange.time_ns, connection.first_ns)
         row = row_of(exchange, self._capture.context.names)
-        now.told.exchanges += 1
-        if self._wanted is not None and not self._wanted(row, exchange):
+        told.exchanges += 1
+        for add in work.alls:
+            add(row, exchange)
+        if work.wanted is not None and not work.wanted(row, exchange):
             return
-        told = now.told
-        told.moments.append(now.moment)
-        told.numbers.append(row.number)
-        told.connections.append(row.connection)
-        row = replace(row, number=self._marks.number, connection=self._marks.connection)
-        told.made.append(row if nameless_topics(row) else self._shape(row))
+        told.wanted += 1
+        for add in work.adds:
+            add(row, exchange)
+        if work.shape is not None:
+            told.moments.append(self._now.moment)
+            told.numbers.append(row.number - EXCHANGE)
+            told.connections.append(row.connection - CONNECTION)
+            # Nobody else has this row; to copy one takes as long as to make it.
+            row.number, row.connection = self._marks
+            told.made.append(row if nameless_topics(row) else work.shape(row))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from kafkascope.analyzer.exchanges.rows import Row
@@ -45,8 +47,6 @@ def count(
         for each in nameds:
             each(event)
 
-    for host in hosts if through is None else ():
-        named(host)
     if reading.stored is not None:
         if not reading.options.selects:
             for each in statistics:
@@ -54,24 +54,71 @@ def count(
             if whole is not None:
                 reading.stored.merge_whole(whole)
             reading.exchanges_read = reading.stored.exchanges_read
+            for host in hosts:
+                named(host)
             return
         for each in statistics:
             reading.stored.demand_rows(each)
         reading.rows_suffice = True
     watching = (*(statistics if watch else ()), *others)
     saws = [each.saw for each in watching if hasattr(each, "saw")]
+    asking = [each for each in (*statistics, *others) if not getattr(each, "ROWS_SUFFICE", False)]
+    reading.rows_suffice = reading.rows_suffice or not (asking or through)
+    jobs = 0 if through is not None or reading.capture.watch is not None else reading.jobs()
+    if jobs and _together(reading, jobs, statistics, others, saws, nameds):
+        for host in hosts:
+            named(host)
+        return
+    for host in hosts if through is None else ():
+        named(host)
     if saws:
         reading.capture.watch = _all(saws, through)
     if through is None:
         reading.capture.named = named
-    asking = [each for each in (*statistics, *others) if not getattr(each, "ROWS_SUFFICE", False)]
-    reading.rows_suffice = reading.rows_suffice or not (asking or through)
     adds = [each.add for each in statistics]
     for row, exchange in reading.rows():
         if through is not None:
             row, exchange = through.transformed(row, exchange)
         for add in adds:
             add(row, exchange)
+
+
+def _together(
+    reading: Reading,
+    jobs: int,
+    statistics: Sequence[Any],
+    others: Sequence[Any],
+    saws: Sequence[Callable[[Any], None]],
+    nameds: Sequence[Callable[[Resolved], None]],
+) -> bool:
+    """Let several processes count, each in copies of the statistics; return whether they could."""
+    from kafkascope.analyzer.pipeline.tables.numbers import ranked
+    from kafkascope.analyzer.pool.messages import Alone, Work
+
+    counted = (*statistics, *others)
+    work = Work(
+        reading.filter,
+        adds=[each.add for each in statistics],
+        alls=[each.add for each in others],
+        saws=saws,
+        nameds=nameds,
+        result=lambda: [each.dump() for each in counted],
+        whole=not reading.rows_suffice,
+    )
+    empty = deepcopy(counted)
+    try:
+        for _ in reading.together(jobs, work):
+            pass
+    except Alone:
+        return False
+    pool = reading.pooled
+    assert pool is not None
+    assert pool.sums is not None
+    for worker, states in enumerate(pool.sums.results):
+        rank = partial(pool.gathering.rank, worker)
+        for mine, fresh, state in zip(counted, empty, states, strict=True):
+            mine.merge(deepcopy(fresh).load(ranked(state, rank)))
+    return True
 
 
 def _through(add: Add, through: Through) -> Add:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
+    from kafkascope.analyzer.pool.messages import Work
     from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.topics import TopicNames
 
@@ -122,6 +123,7 @@ class Reading:
         self._last_ns = 0
         """Time of the last exchange, when a range is relative to it."""
         self._heard = Heard()
+        self.pooled: Pool | None = None
         self._progress = Progress(options, self)
 
     def __enter__(self) -> Self:
@@ -166,36 +168,61 @@ class Reading:
     def shaped(self, shape: Callable[[Row], bytes]) -> Iterator[bytes]:
         """Yield what `shape` makes of the matching rows, which several processes may do."""
         done = 0
-        if jobs := self._jobs():
-            from kafkascope.analyzer.pool.messages import Alone
-            from kafkascope.analyzer.pool.processes import Pool
+        if jobs := self.jobs():
+            from kafkascope.analyzer.pool.messages import Alone, Work
 
+            work = Work(self._filter, shape, whole=not self.rows_suffice)
             try:
-                with Pool(jobs, self._opened, shape, self._filter) as pool:
-                    for line in pool.run():
-                        done += 1
-                        self._shown += 1
-                        yield line
-                    self._take(pool)
-                    return
+                for line in self.together(jobs, work):
+                    done += 1
+                    yield line
+                return
             except Alone:
                 # Whatever was yielded is what one process yields first.
-                self._shown -= done
-            except KeyboardInterrupt:
-                self.code = INTERRUPTED
-                return
+                pass
         for row, _ in self.rows():
             if done:
                 done -= 1
             else:
                 yield shape(row)
 
-    def _jobs(self) -> int:
+    def together(self, jobs: int, work: Work) -> Iterator[bytes]:
+        """Yield what several processes make of the exchanges; `pooled` has what they counted then.
+        Raises `Alone` when one process has to read, from the start."""
+        from kafkascope.analyzer.pool.processes import Pool
+
+        source = self.capture.source
+        try:
+            with Pool(jobs, self._opened, work) as pool:
+                for line in pool.run():
+                    yield line
+                    source.statistics.captured_bytes = pool.gathering.read
+                    self.exchanges_read = pool.gathering.exchanges
+                    self._progress.tick()
+        except BaseException:
+            source.statistics.captured_bytes = self.exchanges_read = 0
+            raise
+        sums, gathered = pool.sums, pool.gathering
+        assert sums is not None
+        capture, context = self.capture, self.capture.context
+        source.statistics, capture.damage = sums.statistics, sums.damage
+        context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
+        context.opaque, context.brokers = sums.opaque, sums.brokers
+        context.encrypted.extend(sums.encrypted)
+        context.names.learn_all(gathered.names.all())
+        self._heard = sums.heard
+        self.exchanges_read, self.first_ns = gathered.exchanges, gathered.first_ns
+        self._shown = gathered.wanted
+        self.pooled = pool
+        if pool.interrupted:
+            self.code = INTERRUPTED
+
+    def jobs(self) -> int:
         """Return how many processes may read the input together; 0 for one alone."""
         options, source = self.options, self.capture.source
         if options.jobs == 1 or self.stored is not None or self.live or self._evidence is not None:
             return 0
-        if options.count or options.begin or options.end or self.every is not None:
+        if options.count or options.begin or options.end:
             return 0
         if options.keylog or source.secrets or not all(map(is_regular, source.names)):
             return 0
@@ -215,18 +242,6 @@ class Reading:
         again = Source(source.names)
         again.size = source.size
         return Capture(again, decode_as=self.options.ports, legs=self.capture.legs)
-
-    def _take(self, pool: Pool) -> None:
-        """Take over what the workers counted, for the remarks."""
-        sums, gathered = pool.sums, pool.gathering
-        assert sums is not None
-        capture, context = self.capture, self.capture.context
-        capture.source.statistics, capture.damage = sums.statistics, sums.damage
-        context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
-        context.opaque, context.brokers = sums.opaque, sums.brokers
-        context.encrypted.extend(sums.encrypted)
-        self._heard = sums.heard
-        self.exchanges_read, self.first_ns = gathered.exchanges, gathered.first_ns
 
     def _all(self) -> Iterator[RowAndExchange]:
         if self.stored is not None:
@@ -313,6 +328,11 @@ class Reading:
     def is_piece(self) -> bool:
         """Whether only some exchanges are read: those chosen, now or when tables were made."""
         return self.options.selects if self.stored is None else bool(self.stored.filter)
+
+    @property
+    def filter(self) -> Filter | None:
+        """What tells whether an exchange is wanted; None: all are."""
+        return self._filter
 
     @property
     def wanted(self) -> Bound | None:

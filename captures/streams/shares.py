@@ -13,13 +13,16 @@ from contextlib import suppress
 from typing import Final
 
 from kafkascope.captures.errors import CutShort
+from kafkascope.captures.formats.records import Format
 from kafkascope.captures.inputs.files import Block, Source
-from kafkascope.captures.model import Chunk, StreamEvent
-from kafkascope.captures.packets.ip import FRAGMENT
+from kafkascope.captures.model import Chunk, Resolved, StreamEvent
+from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
+from kafkascope.captures.packets.resolved import in_packet
 from kafkascope.captures.packets.tcp import Segment, reverse, segment_of
 from kafkascope.captures.streams.delivery import Out
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.streams.scan import scan
+from kafkascope.captures.streams.streams import tell
 
 MOST_FLOWS: Final = 400_000
 """Directions that are divided; nobody may forget whose one is."""
@@ -50,6 +53,11 @@ class Share:
         self._owners: dict[bytes, int] = {}
         self._loads = [0] * count
         """Packets of the connections of each reader."""
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the reader that tells what all see."""
+        return self._mine == 0
 
     def divide(self, flows: Iterable[bytes]) -> None:
         """Give the new ones of a block's directions to readers, each to the one with least."""
@@ -92,22 +100,28 @@ def shared(
     share: Share,
     opened: Callable[[int], int],
     check: Callable[[Reassembler], None],
+    named: Callable[[Resolved], None] | None = None,
 ) -> Iterator[Moments]:
     """Yield the events of a share's connections with their moments, those of one block after the
     other; at last those of the end. `opened` gives connections their numbers, by first packets;
-    `check` is called behind each block, and may raise.
+    `check` is called behind each block, and may raise. `named` is told of host names that DNS
+    answers over UDP, or the files, resolve.
 
     Raises `TooMany`, and CutShort at the end, as `streams.batches`.
     """
     reassembler = Reassembler(source.comment_of)
     reassembler.numbering = opened
     damage: CutShort | None = None
+    formats: dict[int, Format] = {}
     try:
         for block in source.blocks():
             marks: list[tuple[int, int]] = []
-            events = scan(block, reassembler, source.statistics, None, share, marks)
+            formats[block.file] = block.format
+            if named is not None:
+                tell([block.format], named)
+            events = scan(block, reassembler, source.statistics, named, share, marks)
             if events is None:
-                yield _one_by_one(block, reassembler, source, share)
+                yield _one_by_one(block, reassembler, source, share, named)
             else:
                 yield list(_timed(events, marks))
             _sum_up(reassembler, source)
@@ -121,6 +135,8 @@ def shared(
     for event in reassembler.close(end_ns):
         last.append((CLOSED + 2 * event.connection.first_packet, event))
     _sum_up(reassembler, source)
+    if named is not None:
+        tell(formats.values(), named)
     yield last
     if damage is not None:
         raise damage
@@ -140,7 +156,13 @@ def _timed(events: Out, marks: list[tuple[int, int]]) -> Iterator[tuple[Moment, 
         yield now, event
 
 
-def _one_by_one(block: Block, reassembler: Reassembler, source: Source, share: Share) -> Moments:
+def _one_by_one(
+    block: Block,
+    reassembler: Reassembler,
+    source: Source,
+    share: Share,
+    named: Callable[[Resolved], None] | None,
+) -> Moments:
     found: list[Segment] = []
     statistics = source.statistics
     for packet in block.packets():
@@ -154,20 +176,23 @@ def _one_by_one(block: Block, reassembler: Reassembler, source: Source, share: S
                     found.append(part._replace(payload=bytes(part.payload)))
         elif isinstance(segment, str):
             statistics.skip(segment, packet.link_type)
+            if named is not None and segment == NOT_TCP:
+                for each in in_packet(packet):
+                    named(each)
         else:
             found.append(segment)
     share.divide(each.flow for each in found)
     out: Moments = []
-    for each in found:
+    for one in found:
         statistics.segments += 1
-        statistics.cut_packets += len(each.payload) < each.length
-        number = max(reassembler.packets + 1, each.packet)
+        statistics.cut_packets += len(one.payload) < one.length
+        number = max(reassembler.packets + 1, one.packet)
         events: Out = []
-        reassembler.pass_time(number, each.time_ns, events)
+        reassembler.pass_time(number, one.time_ns, events)
         out += [(2 * number, event) for event in events]
-        if not share.foreign(each.flow):
+        if not share.foreign(one.flow):
             reassembler.packets = number - 1
-            out += [(2 * number + 1, event) for event in reassembler.feed(each)]
+            out += [(2 * number + 1, event) for event in reassembler.feed(one)]
     return out
 
 

@@ -50,7 +50,7 @@ def batches(
         for block in source.blocks():
             if named is not None:
                 formats[block.file] = block.format
-                _tell([block.format], named)
+                tell([block.format], named)
             events = None
             if _in_bulk(block, source) if bulk is None else bulk:
                 from kafkascope.captures.streams.scan import scan
@@ -65,13 +65,13 @@ def batches(
     yield reassembler.finish(source.statistics.last_ns)
     if named is not None:
         # Names stand behind the packets as well, where a program adds them when it ends.
-        _tell(formats.values(), named)
+        tell(formats.values(), named)
     _sum_up(reassembler, source)
     if damage is not None:
         raise damage
 
 
-def _tell(formats: Iterable[Format], named: Named) -> None:
+def tell(formats: Iterable[Format], named: Named) -> None:
     for format_ in formats:
         for each in format_.names:
             named(each)

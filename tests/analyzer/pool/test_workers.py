@@ -16,7 +16,7 @@ from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
+from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told, Work
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.statistics import Statistics
 from kafkascope.captures.streams.shares import Share
@@ -38,7 +38,7 @@ def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
     gathering = Gathering(count, MARKS, json_of_row)
     captures = [open_capture(names) for _ in range(count)]
     workers: list[Iterator[Told | Sums]] = [
-        Worker(capture, Share(number, count), MARKS, json_of_row, None).run()
+        Worker(capture, Share(number, count), MARKS, Work(shape=json_of_row)).run()
         for number, capture in enumerate(captures)
     ]
     lines: list[bytes] = []
