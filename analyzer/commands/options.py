@@ -39,6 +39,11 @@ def input_options(function: Callable[..., int]) -> Callable[..., int]:
     return _with(function, frozenset(_OPTIONS))
 
 
+def printing_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The same without `--jobs`, for what one process does."""
+    return _with(function, frozenset(_OPTIONS) - {"jobs"})
+
+
 def reading_options(
     *more: str, without: Collection[str] = ()
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -299,7 +304,7 @@ _OPTIONS: Final = {
         type=click.IntRange(0, 64),
         default=0,
         metavar="N",
-        help="Processes that read large files together; as many as cores without. JSON only.",
+        help="Processes that read large files together; without, as many as there are cores.",
     ),
     "plain": click.option("--plain", is_flag=True, help="ASCII only."),
     "no_progress": click.option("--no-progress", is_flag=True, help="No progress on stderr."),

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, print_records
-from kafkascope.analyzer.commands.options import input_options
+from kafkascope.analyzer.commands.options import printing_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import fitted, line
@@ -45,7 +45,7 @@ SIDES: Final = ("key", "value")
 
 
 @click.command()
-@input_options
+@printing_options
 @click.option("--key", "parts", flag_value="key", multiple=True, help="Show keys.")
 @click.option("--value", "parts", flag_value="value", multiple=True, help="Show values.")
 @click.option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers.")

@@ -1,0 +1,198 @@
+"""Workers as processes: commands print the same bytes, and end as one process does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kafkascope.captures import Endpoint
+from kafkascope.captures.build import Composer
+from tests.analyzer import wire
+from tests.captures.wires import START_NS, Tape
+
+ROOT = Path(__file__).parents[3]
+RUN = [sys.executable, "-m", "kafkascope"]
+SAMPLES = ROOT / "captures" / "samples"
+COUNTING = (
+    "check",
+    "clients",
+    "cluster",
+    "delivery",
+    "groups",
+    "producers",
+    "stats apis",
+    "stats connections",
+    "stats errors",
+    "stats latency",
+    "stats partitions",
+    "stats rates",
+    "stats sizes",
+    "stats topics",
+)
+needs_fork = pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform == "darwin", reason="no workers are forked here"
+)
+
+
+def busy(path: Path, exchanges: int, connections: int = 6) -> Path:
+    """A capture with many exchanges on several connections."""
+    rng = Random(exchanges)
+    tape = Tape()
+    composers = []
+    for number in range(connections):
+        ends = Endpoint(f"10.0.0.{number + 1}", 40000), Endpoint("10.0.1.2", 9092)
+        composers.append(Composer(*ends))
+        tape.add(composers[-1].open())
+    for number in range(exchanges):
+        composer = rng.choice(composers)
+        api, version = rng.choice([("Heartbeat", 3), ("Fetch", 11), ("Metadata", 8)])
+        tape.add(composer.send(0, wire.request(api, version, number, f"app-{number % 7}")))
+        tape.add(composer.send(1, wire.response(api, version, number)))
+    assert tape.frames[0][0] == START_NS
+    path.write_bytes(tape.pcap())
+    return path
+
+
+def run(*words: str | Path) -> tuple[int, bytes, bytes]:
+    done = subprocess.run([*RUN, *map(str, words)], capture_output=True, cwd=ROOT)
+    return done.returncode, done.stdout, done.stderr
+
+
+@needs_fork
+@pytest.mark.parametrize("command", ["ls", *COUNTING])
+def test_the_output_is_that_of_one_process(command: str, tmp_path: Path) -> None:
+    path = busy(tmp_path / "busy.pcap", 600)
+    words = [*command.split(), "--json"]
+    expected = run(*words, "--jobs", "1", path)
+    assert run(*words, "--jobs", "3", path) == expected
+    sample = SAMPLES / "transactions.pcap"
+    assert run(*words, "--jobs", "2", sample) == run(*words, "--jobs", "1", sample)
+
+
+@needs_fork
+def test_filters_are_judged_by_workers(tmp_path: Path) -> None:
+    path = busy(tmp_path / "busy.pcap", 600)
+    for text in ("api == Heartbeat", "latency > 1ms or request.bytes > 50", "number < 100"):
+        words = ("ls", "--json", "-Y", text, "-v")
+        assert run(*words, "--jobs", "2", path) == run(*words, "--jobs", "1", path)
+    assert run("check", "-Y", "api == Fetch", "--jobs", "2", path) == run(
+        "check", "-Y", "api == Fetch", "--jobs", "1", path
+    )
+
+
+@needs_fork
+def test_what_needs_one_process_is_read_by_one(tmp_path: Path) -> None:
+    """Two connections without a sign of Kafka, on a port that a third one shows to be Kafka's."""
+    tape = Tape()
+    for number, data in enumerate(
+        (wire.request("Heartbeat", 3, 1, "app"), b"\0\0\0\x05hello", b"?")
+    ):
+        composer = Composer(Endpoint("10.0.0.1", 40000 + number), Endpoint("10.0.1.2", 9999))
+        tape.add(composer.open())
+        tape.add(composer.send(0, data))
+        if not number:
+            tape.add(composer.send(1, wire.response("Heartbeat", 3, 1)))
+        tape.add(composer.close(0) + composer.close(1))
+    (tmp_path / "a.pcap").write_bytes(tape.pcap())
+    words = ("ls", "--json", "-v", tmp_path / "a.pcap", "--jobs")
+    assert run(*words, "2") == run(*words, "1")
+
+
+@needs_fork
+def test_damage_is_told_once(tmp_path: Path) -> None:
+    path = busy(tmp_path / "busy.pcap", 300)
+    path.write_bytes(path.read_bytes()[:-7])
+    code, out, err = run("ls", "--json", "--jobs", "2", path)
+    assert (code, out, err) == run("ls", "--json", "--jobs", "1", path)
+    assert code == 4
+    assert err.count(b"cut short") == 1
+
+
+def _children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return list(map(int, text.split()))
+
+
+on_linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+
+
+def _started(path: Path, *words: str) -> tuple[subprocess.Popen[bytes], bytes, list[int]]:
+    """A command with workers that has printed its first line and waits for its reader."""
+    process = subprocess.Popen(
+        [*RUN, "ls", "--json", "--jobs", "2", *words, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        cwd=ROOT,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    workers = _children(process.pid)
+    assert len(workers) == 2
+    return process, first, workers
+
+
+def _gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return busy(tmp_path_factory.mktemp("large") / "busy.pcap", 20_000)
+
+
+@needs_fork
+@on_linux
+def test_a_killed_worker_costs_nothing(large: Path) -> None:
+    process, first, workers = _started(large)
+    os.kill(workers[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, first + out, err) == run("ls", "--json", "--jobs", "1", large)
+
+
+@needs_fork
+@on_linux
+def test_workers_end_with_their_parent(large: Path) -> None:
+    process, _, workers = _started(large)
+    process.kill()
+    process.communicate()
+    for _ in range(3000):
+        if all(map(_gone, workers)):
+            break
+        signal.sigtimedwait((), 0.02)
+    assert all(map(_gone, workers))
+
+
+@needs_fork
+@on_linux
+def test_a_reader_that_leaves_ends_all(large: Path) -> None:
+    process, _, workers = _started(large)
+    assert process.stdout is not None
+    with process:
+        process.stdout.close()
+        process.wait(timeout=300)
+    assert all(map(_gone, workers))
+
+
+@needs_fork
+@on_linux
+def test_interrupted_it_ends_where_it_is(large: Path) -> None:
+    process, first, workers = _started(large)
+    for each in (process.pid, *workers):  # as a terminal does
+        os.kill(each, signal.SIGINT)
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 130
+    whole = run("ls", "--json", "--jobs", "1", large)[1].splitlines()
+    lines = (first + out).splitlines()
+    assert 0 < len(lines) < len(whole)
+    done = [line for line in lines if b'"state":"answered"' in line]
+    assert done == whole[: len(done)]
