@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.rows import renamed
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.streams.shares import LEFT
@@ -42,7 +42,7 @@ class Gathering:
         self.read = 0
         self._first: tuple[int, int] | None = None
 
-    def take(self, told: Sequence[Told]) -> Iterator[bytes]:
+    def take(self, told: Sequence[BlockReport]) -> Iterator[bytes]:
         """Yield what was made of the exchanges of a block; raise `Alone`."""
         self._settle(told)
         for packet in sorted(packet for each in told for packet in each.opened):
@@ -69,13 +69,13 @@ class Gathering:
         self._first = min([*firsts, *([self._first] if self._first else [])], default=None)
         self.first_ns = 0 if self._first is None else self._first[1]
 
-    def _numbered(self, told: Sequence[Told]) -> Iterator[tuple[int, int, int, bytes | Row]]:
+    def _numbered(self, told: Sequence[BlockReport]) -> Iterator[tuple[int, int, int, bytes | Row]]:
         """Yield moment, number, first packet of the connection, and what was made."""
         for given, each in zip(self._given, told, strict=True):
             numbers = map(given.__getitem__, each.numbers)
             yield from zip(each.moments, numbers, each.connections, each.made, strict=True)
 
-    def _settle(self, told: Sequence[Told]) -> None:
+    def _settle(self, told: Sequence[BlockReport]) -> None:
         """Take note of brokers; raise `Alone` when a worker did not know one that others knew."""
         for each in told:
             for moment, what in each.learned:

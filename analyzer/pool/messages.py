@@ -54,7 +54,7 @@ class Work:
 
 
 @dataclass(slots=True)
-class Told:
+class BlockReport:
     """What a worker tells of a block."""
 
     opened: list[int] = field(default_factory=list)

@@ -15,7 +15,7 @@ from secrets import randbelow
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told, Work
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.streams.shares import Share
 
@@ -135,7 +135,7 @@ class Pool:
         """Yield what was made of all exchanges, in order; raise `Alone`."""
         while True:
             found = [_received(pipe) for pipe in self._pipes]
-            told = [each for each in found if isinstance(each, Told)]
+            told = [each for each in found if isinstance(each, BlockReport)]
             sums = [each for each in found if isinstance(each, Sums)]
             if len(told) == len(found):
                 yield from self.gathering.take(told)

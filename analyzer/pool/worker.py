@@ -11,7 +11,7 @@ from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told, Work
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved, StreamEvent
@@ -30,7 +30,7 @@ class _Now:
 
     def __init__(self) -> None:
         self.moment = 0
-        self.told = Told()
+        self.told = BlockReport()
 
 
 class _Numbers:
@@ -116,7 +116,7 @@ class Worker:
         self._work = work
         self._now = now = _Now()
         context = capture.context
-        context.places = _Numbers(now)
+        context.turns = _Numbers(now)
         context.names = _Names(now)
         context.nodes = _Nodes(now)
         context.brokers = _Brokers(now)
@@ -126,7 +126,7 @@ class Worker:
         self.stop: Callable[[], bool] = bool
         """Asked before each block whether to read no further."""
 
-    def run(self) -> Iterator[Told | Sums]:
+    def run(self) -> Iterator[BlockReport | Sums]:
         """Yield what is told of each block, of the end, and the sums. Raises `Alone`."""
         capture, now = self._capture, self._now
         statistics = capture.source.statistics
@@ -182,8 +182,8 @@ class Worker:
         for named in self._work.nameds:
             named(name)
 
-    def _told(self, read: int) -> Told:
-        told, self._now.told = self._now.told, Told()
+    def _told(self, read: int) -> BlockReport:
+        told, self._now.told = self._now.told, BlockReport()
         told.read = read
         return told
 

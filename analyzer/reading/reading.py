@@ -239,7 +239,7 @@ class Reading:
     def _opened(self) -> Capture:
         """Open the input once more, as it was opened."""
         source = self.capture.source
-        again = Source(source.names)
+        again = Source(source.names, order=source.order)
         again.size = source.size
         return Capture(again, decode_as=self.options.ports, legs=self.capture.legs)
 
@@ -330,7 +330,7 @@ class Reading:
         return self.options.selects if self.stored is None else bool(self.stored.filter)
 
     @property
-    def filter(self) -> Filter | None:
+    def filter(self) -> Filter | RecordFilter | None:
         """What tells whether an exchange is wanted; None: all are."""
         return self._filter
 

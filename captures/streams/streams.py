@@ -72,6 +72,7 @@ def batches(
 
 
 def tell(formats: Iterable[Format], named: Named) -> None:
+    """Tell the host names that files hold, each once."""
     for format_ in formats:
         for each in format_.names:
             named(each)

@@ -10,9 +10,10 @@ which is between two packets of other connections: `moments.Order` puts them whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EXCHANGE: Final = 1 << 62
 CONNECTION: Final = 3 << 61
@@ -77,6 +78,8 @@ def ranked(value: Any, rank: Callable[[int], int]) -> Any:
 
 def numbered(batch: pa.RecordBatch, numbers: pa.Array) -> pa.RecordBatch:
     """Return exchanges with other numbers, also in the records of their bodies."""
+    import pyarrow as pa
+
     index = batch.schema.get_field_index("number")
     old = batch.column(index)
     for name in BODIES:

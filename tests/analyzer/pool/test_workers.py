@@ -16,7 +16,7 @@ from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, Marks, Sums, Told, Work
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.statistics import Statistics
 from kafkascope.captures.streams.shares import Share
@@ -37,7 +37,7 @@ def alone(names: list[str]) -> tuple[list[bytes], Capture]:
 def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
     gathering = Gathering(count, MARKS, json_of_row)
     captures = [open_capture(names) for _ in range(count)]
-    workers: list[Iterator[Told | Sums]] = [
+    workers: list[Iterator[BlockReport | Sums]] = [
         Worker(capture, Share(number, count), MARKS, Work(shape=json_of_row)).run()
         for number, capture in enumerate(captures)
     ]
@@ -48,7 +48,7 @@ def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
             sums = [each for each in found if isinstance(each, Sums)]
             if sums:
                 return lines, sums_of(sums)
-            lines += gathering.take([each for each in found if isinstance(each, Told)])
+            lines += gathering.take([each for each in found if isinstance(each, BlockReport)])
     finally:
         for capture in captures:
             capture.close()
