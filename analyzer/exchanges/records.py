@@ -105,13 +105,8 @@ class RecordField(NamedTuple):
         octets = self.data if data is None else data
         try:
             for batch in self.batches():
-                if isinstance(batch, Partial):
-                    continue
-                try:
-                    opened = open_batch(octets, batch)
-                except DissectError as error:
-                    opened = Opened([], error)
-                yield batch, opened
+                if not isinstance(batch, Partial):
+                    yield batch, open_batch(octets, batch)
         except DissectError as error:
             if damage is not None:
                 damage.append(error)
