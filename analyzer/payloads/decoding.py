@@ -147,6 +147,8 @@ class Payloads:
                 continue
             for schema in self.known.find(each.key):
                 decoded = self._with(topic, side, each, schema)
+                if decoded.error is not None:
+                    decoded = self._without_index(topic, side, each, schema) or decoded
                 if decoded.error is None:
                     found = decoded.found
                     if found is not None and found.at == PREFIX and schema.format != "protobuf":
@@ -167,6 +169,18 @@ class Payloads:
             return None
         text = f"no schema with {unknown.key} is known"
         return Decoded(None, unknown.key, None, PayloadError("unknown-schema", text))
+
+    def _without_index(
+        self, topic: str | None, side: Side, each: Candidate, schema: Schema
+    ) -> Decoded | None:
+        """Decode as the first message of a Protobuf file: KafkaJS writes no index before it. Its
+        fields never look like one of three levels or less, which begins with a tag of field 0."""
+        if schema.format != "protobuf" or each.typed != "index" or each.key.namespace != "id":
+            return None
+        if not each.data:
+            return None
+        decoded = self._with(topic, side, each._replace(typed=""), schema)
+        return None if decoded.error is not None or has_unknown(decoded.value) else decoded
 
     def _with(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> Decoded:
         """Decode with one schema."""
@@ -265,6 +279,20 @@ def _type_of(each: Candidate) -> tuple[Selector, int]:
         except PayloadError as error:
             first = error
     raise first
+
+
+def has_unknown(value: Any) -> bool:
+    """Return whether a decoded message, or one inside, has fields that its type does not know."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, dict):
+            if "_unknown_fields" in one:
+                return True
+            stack.extend(one.values())
+        elif isinstance(one, list):
+            stack.extend(one)
+    return False
 
 
 def _subject(schema: Schema, topic: str | None, side: Side) -> str:

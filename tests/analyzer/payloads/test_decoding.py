@@ -95,6 +95,27 @@ def test_protobuf_says_which_message_it_is() -> None:
     assert decode(known, b"\0\0\0\0\3\2\x12\x0a\1z").error.reason == "does-not-fit"
 
 
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (b"\x0a\x01x", {"a": "x"}),  # as KafkaJS writes it: no index
+        (b"\0\x0a\x01x", {"a": "x"}),
+        (b"\x02\x02", {}),  # the index of B
+        (b"", None),
+        (b"\x10\x05", None),  # a field that A does not know
+        (b"\x0a\x01x\x10\x05", None),
+        (b"\x0a\x05x", None),
+        (b"\x02\x08", None),  # the index of no message
+        (b"\x04\x02\x08\x0a", None),
+    ],
+)
+def test_protobuf_without_an_index_is_the_first_message(payload: bytes, expected: object) -> None:
+    known = KnownSchemas([Schema("protobuf", PROTO, (SchemaKey("id", 3),))])
+    found = Payloads(known).decode("t", "value", b"\0\0\0\0\3" + payload, ())
+    assert found is not None
+    assert (found.value, found.error is None) == (expected, expected is not None)
+
+
 def test_a_single_object_of_avro_is_found_by_its_fingerprint() -> None:
     from kafkascope.analyzer.payloads.avro.canonical import fingerprint
 
