@@ -20,7 +20,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent / "captures" / "samples"
-MADE = {"small": ("3", "--most", "1", "--connections", "50"), "batches": ("40",)}
+MADE = {
+    "small": ("3", "--most", "1", "--connections", "50"),
+    "batches": ("40",),
+    "encoded": ("25", "--encoded"),
+}
 """Captures of `generate.py`: megabytes, options."""
 RUNS = (
     ("start", ("--version",)),
@@ -31,6 +35,8 @@ RUNS = (
     ("ls, small messages", ("ls", "small")),
     ("check, small messages", ("check", "small")),
     ("check, large batches", ("check", "batches")),
+    ("ls, values by schema", ("ls", "encoded")),
+    ("check, values by schema", ("check", "encoded")),
 )
 MOST = 1.05
 

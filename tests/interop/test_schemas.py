@@ -147,7 +147,8 @@ def test_serializers_of_other_languages(
             "value": each.get("value_decoded", each["value"]),
         }
         for each in records
-        if each["source"] == "produce" and each["value"] is not None
+        # What a broker did not take, because the topic was new, is sent again.
+        if each["source"] == "produce" and each["value"] is not None and each["offset"] is not None
     ]
     assert sorted(found, key=json.dumps) == sorted(written, key=json.dumps)
     said = run("check", str(path), "--json", "--fail-on", "never").splitlines()
