@@ -13,6 +13,7 @@ from kafkascope.analyzer.payloads.framing import (
     message_index,
     message_name,
     plausible,
+    unpacked,
     worth,
 )
 from kafkascope.analyzer.payloads.model import (
@@ -43,6 +44,10 @@ MOST_DECODED: Final[dict[Format, int]] = {
 """Bytes of a payload that is decoded: each of Avro may become an object of 230, each of Protobuf
 150, and brokers take messages of 1 MB by default."""
 LEAST_LONG: Final = min(MOST_DECODED.values())
+UNUSUAL: Final = 100
+"""Times that a value becomes larger when it is unfolded, as texts never do."""
+MOST_UNFOLDED: Final = 256 << 20
+"""Bytes of such values together: each takes milliseconds, and a batch may have thousands."""
 PREFIX: Final = 5
 """Bytes of Confluent's framing."""
 
@@ -93,6 +98,8 @@ class Payloads:
         self._prefixes: dict[tuple[str | None, Side, bytes], tuple[Schema, SchemaKey, Codec, str]]
         self._prefixes = {}
         self._forgotten = 0
+        self._unfolded = 0
+        """Bytes of values that unfolded to much more than they were."""
 
     def named(
         self, side: Side, data: bytes | None, headers: Sequence[Header]
@@ -145,7 +152,14 @@ class Payloads:
         for each in named:
             if not (likely(each) or self.known.knows(each.key)):
                 continue
-            for schema in self.known.find(each.key):
+            schemas = self.known.find(each.key)
+            if schemas and each.packed:
+                try:
+                    each = self._unpacked(each)
+                except PayloadError as error:
+                    failed = failed or Decoded(None, each.key, None, error)
+                    continue
+            for schema in schemas:
                 decoded = self._with(topic, side, each, schema)
                 if decoded.error is not None:
                     decoded = self._without_index(topic, side, each, schema) or decoded
@@ -181,6 +195,18 @@ class Payloads:
             return None
         decoded = self._with(topic, side, each._replace(typed=""), schema)
         return None if decoded.error is not None or has_unknown(decoded.value) else decoded
+
+    def _unpacked(self, each: Candidate) -> Candidate:
+        """Unfold a payload, unless very many unfold to very much."""
+        if self._unfolded > MOST_UNFOLDED:
+            why = (
+                f"more than {MOST_UNFOLDED >> 20} MB of values unfold to {UNUSUAL} times their size"
+            )
+            raise PayloadError("bad-schema", f"not read: {why}")
+        found = unpacked(each)
+        if len(found.data) > UNUSUAL * len(each.data):
+            self._unfolded += len(found.data)
+        return found
 
     def _with(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> Decoded:
         """Decode with one schema."""

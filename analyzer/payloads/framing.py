@@ -23,8 +23,10 @@ Typed: TypeAlias = 'Literal["", "index", "name"]'
 MOST_IDS: Final = 1 << 31
 PLAUSIBLE: Final = 1 << 24
 """Registries count from 1; larger numbers behind a byte 0 are more likely something else."""
-MOST_INFLATED: Final = 64 << 20
+MOST_INFLATED: Final = 4 << 20
 """Bytes that a compressed payload of AWS Glue may unfold to."""
+TRIED: Final = 4096
+"""Bytes of it that are unfolded to see whether it is one."""
 MOST_INDEXES: Final = 64
 """Depth of a Protobuf message inside others."""
 
@@ -47,6 +49,8 @@ class Candidate(NamedTuple):
     selector: Selector = None
     json: bool = False
     """Whether Avro is written as JSON."""
+    packed: bool = False
+    """Whether `data` has to be unfolded: see `unpacked`."""
 
     @property
     def confluent(self) -> bool:
@@ -156,16 +160,34 @@ def _glue(data: bytes) -> list[Candidate]:
     if len(data) < 18 or data[1] not in (0, 5):
         return []
     key = SchemaKey("guid", str(uuid.UUID(bytes=data[2:18])))
-    payload = data[18:]
-    if data[1] == 5:
+    payload, packed = data[18:], data[1] == 5
+    if packed:
         inflater = zlib.decompressobj()
         try:
-            payload = inflater.decompress(payload, MOST_INFLATED)
+            inflater.decompress(payload, TRIED)
         except zlib.error:
             return []
-        if not inflater.eof:
-            return []
-    return [Candidate(key, payload, 18, False, "index")]
+        if not inflater.eof and not inflater.unconsumed_tail:
+            return []  # cut off
+    return [Candidate(key, payload, 18, False, "index", packed=packed)]
+
+
+def unpacked(each: Candidate) -> Candidate:
+    """Return a candidate with its payload unfolded; `PayloadError` where that cannot be."""
+    if not each.packed:
+        return each
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(each.data, MOST_INFLATED)
+    except zlib.error:
+        raise PayloadError(
+            "does-not-fit", "what is compressed is damaged", offset=each.at
+        ) from None
+    if not inflater.eof:
+        much = len(data) >= MOST_INFLATED
+        why = f"it unfolds to more than {MOST_INFLATED >> 20} MB" if much else "it is cut off"
+        raise PayloadError("bad-schema" if much else "does-not-fit", why, offset=each.at)
+    return each._replace(data=data, packed=False)
 
 
 def plausible(found: Sequence[Candidate], size: int, spaces: frozenset[str]) -> Candidate | None:

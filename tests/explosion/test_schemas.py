@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -274,3 +275,18 @@ def test_json_of_too_many_values_is_left_out(tmp_path: Path) -> None:
     write_http(path, http_list(2_000_000))
     result = CliRunner().invoke(main, ["schemas", str(path)])
     assert "10.64.0.0:8081: JSON of 5 MB is left out" in result.output
+
+
+@pytest.mark.timeout(60)
+def test_values_that_unfold_to_much_are_left_out_some_time() -> None:
+    # Each was unfolded to 64 MB, three times, whether its schema was known or not.
+    guid = "2" * 8 + "-2222-2222-2222-" + "2" * 12
+    schemas = KnownSchemas([Schema("avro", '"bytes"', (SchemaKey("guid", guid),))])
+    payloads = Payloads(schemas)
+    packed = zlib.compress(b"\xfe\xff\x7f" + bytes(2_000_000))
+    said = set()
+    for key in (b"\x33", b"\x22"):
+        for _ in range(1_000):
+            decoded = payloads.decode("t", "value", b"\3\5" + key * 16 + packed, ())
+            said.add("" if decoded is None or decoded.error is None else decoded.error.text)
+    assert any("unfold to 100 times their size" in each for each in said), said

@@ -13,6 +13,7 @@ from kafkascope.analyzer.payloads.framing import (
     message_index,
     message_name,
     plausible,
+    unpacked,
 )
 from kafkascope.analyzer.payloads.model import PayloadError, SchemaKey
 
@@ -76,9 +77,23 @@ def test_headers_say_how_avro_is_written_and_which_message_it_is() -> None:
     assert found.selector == (1, 0)
 
 
-def test_a_payload_that_unfolds_without_end_is_nothing() -> None:
-    bomb = zlib.compress(bytes(MOST_INFLATED + 1), 9)
-    assert candidates("value", b"\3\5" + GUID_BYTES + bomb, []) == []
+def test_a_payload_that_unfolds_without_end_is_not_unfolded() -> None:
+    packed = zlib.compress(bytes(MOST_INFLATED + 1), 9)
+    (found,) = candidates("value", b"\3\5" + GUID_BYTES + packed, [])
+    assert found.packed
+    with pytest.raises(PayloadError, match="more than 4 MB"):
+        unpacked(found)
+
+
+def test_payloads_that_are_packed() -> None:
+    packed = zlib.compress(b"text " * 1000)
+    (found,) = candidates("value", b"\3\5" + GUID_BYTES + packed, [])
+    assert unpacked(found).data == b"text " * 1000
+    for bad in (packed[:-1], packed[:20] + b"\xff" * 9):
+        (found,) = candidates("value", b"\3\5" + GUID_BYTES + bad, [])
+        with pytest.raises(PayloadError):
+            unpacked(found)
+    assert candidates("value", b"\3\5" + GUID_BYTES + b"no zlib", []) == []
 
 
 @pytest.mark.parametrize(
