@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
@@ -11,6 +13,7 @@ from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.export import (
     FORMATS,
     ExportOptions,
+    Shaping,
     TableName,
     Writer,
     format_of,
@@ -21,9 +24,15 @@ from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_s
 from kafkascope.analyzer.terminal import say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
 
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+
 
 @click.command()
-@reading_options("output", "form", "as_json", "raw", "columns")
+@reading_options("output", "form", "as_json", "raw", "columns", "jobs")
 @click.option(
     "--full", is_flag=True, help="With the bodies of requests and responses (jsonl, parquet)."
 )
@@ -98,22 +107,46 @@ def write_all(
     names = reading.capture.context.names
     if options.output in (None, "-"):
         out = stdout_bytes()
-        return _write(reading, options, open_writer(form, out, names, how))
+        return _write(reading, options, open_writer(form, out, names, how), out)
     assert options.output is not None
     path = Path(options.output)
     refuse_inputs(options.output, options.inputs)
     file = PrivateFile(path)
     # Whoever follows a live capture reads the file while it grows.
     with file.published() if reading.live else file as out:
-        return _write(reading, options, open_writer(form, out, names, how))
+        return _write(reading, options, open_writer(form, out, names, how), out)
 
 
-def _write(reading: Reading, options: ReadOptions, writer: Writer) -> int:
+def _written_together(reading: Reading, writer: Shaping, jobs: int) -> int:
+    """Let several processes make what is written; return of how many exchanges that is. Where one
+    process has to read, `reading.pooled` stays None."""
+    from kafkascope.analyzer.pool.messages import Alone, Work
+
+    shown = 0
+
+    def shape(row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]) -> bytes:
+        return writer.shaped(row, exchange, names, problems, reading.chosen)
+
+    work = Work(reading.filter, shape)
+    with suppress(Alone):
+        for each in reading.together(jobs, work):
+            writer.put(*each)
+            shown += 1
+    return shown
+
+
+def _write(reading: Reading, options: ReadOptions, writer: Writer, out: BinaryIO) -> int:
     shown = 0
     try:
-        for row, exchange in reading.rows():
-            writer.add(exchange, row, reading.chosen)
-            shown += 1
+        jobs = reading.jobs() if isinstance(writer, Shaping) and out.seekable() else 0
+        again = shown = _written_together(reading, cast("Shaping", writer), jobs) if jobs else 0
+        if reading.pooled is None:
+            for row, exchange in reading.rows():
+                if again:
+                    again -= 1  # Others have written it, before they found that one has to read.
+                    continue
+                writer.add(exchange, row, reading.chosen)
+                shown += 1
     except KeyboardInterrupt:
         reading.code = INTERRUPTED
     writer.finish()

@@ -4,7 +4,17 @@ and a line in it."""
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import (
+    TYPE_CHECKING,
+    BinaryIO,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    runtime_checkable,
+)
 
 from kafkascope.analyzer.exchanges.records import Chosen, Problem
 from kafkascope.analyzer.exchanges.rows import Row
@@ -14,7 +24,7 @@ from kafkascope.analyzer.topics import TopicNames
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
 
-__all__ = ["FORMATS", "ExportOptions", "TableName", "Writer", "format_of", "open_writer"]
+__all__ = ["FORMATS", "ExportOptions", "Shaping", "TableName", "Writer", "format_of", "open_writer"]
 
 TableName: TypeAlias = Literal["exchanges", "records"]
 
@@ -45,6 +55,24 @@ class Writer(Protocol):
     def finish(self) -> None:
         """Finish the output: replace ids of topics whose names came late. That needs a file that
         can be read and written at any position; elsewhere the ids stay. Does not close the file."""
+
+
+@runtime_checkable
+class Shaping(Protocol):
+    """A writer whose output other processes can make."""
+
+    def shaped(
+        self,
+        row: Row,
+        exchange: Exchange,
+        names: TopicNames,
+        problems: list[Problem],
+        chosen: Chosen | None = None,
+    ) -> bytes:
+        """Return what is written of an exchange."""
+
+    def put(self, shaped: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
+        """Write it; `nameless`: what stands in it for topics whose names may come late."""
 
 
 FORMATS: Final = {

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
 from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Chosen, Problem, record_lines
-from kafkascope.analyzer.exchanges.rows import Row, result, to_json
+from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, result, to_json
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
@@ -42,7 +42,7 @@ class CsvExport:
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Write the exchange, or its chosen records, as lines."""
-        self._late.saw(row, self._at)
+        self._late.saw(nameless_topics(row), self._at)
         if self._records:
             for lines in record_lines(exchange, self._names, self.problems, self._payloads, chosen):
                 values = [loads(line) for line in lines.splitlines()]

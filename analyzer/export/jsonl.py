@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.row_json import json_of_row
-from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.exchanges.rows import Row, nameless_topics
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.model import Exchange
@@ -38,16 +39,42 @@ class JsonLinesExport:
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Write the exchange, or its chosen records, as lines."""
-        self._late.saw(row, self._at)
+        self._late.saw(nameless_topics(row), self._at)
+        for lines in self._lines(exchange, row, self._names, self.problems, chosen):
+            self._at += self._out.write(lines)
+
+    def shaped(
+        self,
+        row: Row,
+        exchange: Exchange,
+        names: TopicNames,
+        problems: list[Problem],
+        chosen: Chosen | None = None,
+    ) -> bytes:
+        """Return what `add` would write, with the names that another process knows."""
+        return b"".join(self._lines(exchange, row, names, problems, chosen))
+
+    def put(self, shaped: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
+        """Write what `shaped` returned in another process."""
+        self._late.saw(nameless, self._at)
+        self._at += self._out.write(shaped)
+        self.problems += problems
+
+    def _lines(
+        self,
+        exchange: Exchange,
+        row: Row,
+        names: TopicNames,
+        problems: list[Problem],
+        chosen: Chosen | None,
+    ) -> Iterator[bytes]:
         if self._records:
-            for lines in record_lines(exchange, self._names, self.problems, self._payloads, chosen):
-                self._at += self._out.write(json_safe(self._narrowed(lines)))
-            return
-        if self._full:
-            line = full_line(row, exchange, self._names, self.problems, self._payloads)
+            for lines in record_lines(exchange, names, problems, self._payloads, chosen):
+                yield json_safe(self._narrowed(lines))
+        elif self._full:
+            yield json_safe(full_line(row, exchange, names, problems, self._payloads))
         else:
-            line = json_of_row(row) + b"\n"
-        self._at += self._out.write(json_safe(line))
+            yield json_safe(json_of_row(row) + b"\n")
 
     def _narrowed(self, lines: bytes) -> bytes:
         """Return records with the chosen columns only."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from kafkascope.analyzer.exchanges.rows import Row, nameless_topics
 from kafkascope.analyzer.topics import TopicNames
 
 
@@ -19,10 +18,10 @@ class Late:
         self._ids: set[str] = set()
         self._first: int | None = None
 
-    def saw(self, row: Row, at: int) -> None:
-        """Note the topics without a name in a row that is written at offset `at`."""
-        if new := nameless_topics(row):
-            self._ids.update(new)
+    def saw(self, nameless: Sequence[str], at: int) -> None:
+        """Note what stands for topics without a name in what is written at offset `at`."""
+        if nameless:
+            self._ids.update(nameless)
             if self._first is None:
                 self._first = at
 

@@ -6,13 +6,14 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
+from itertools import count, repeat
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.rows import renamed
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedExchange, Sums
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.streams.shares import LEFT
@@ -20,18 +21,20 @@ from kafkascope.captures.streams.shares import LEFT
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
 
+Numbered: TypeAlias = "tuple[int, int, int, bytes | Row, int, BlockReport]"
+
 _MOMENT = itemgetter(0)
 
 
 class Gathering:
     """Takes what all workers tell of each block; gives what was made of exchanges, in order."""
 
-    def __init__(self, count: int, marks: Marks, shape: Callable[[Row], bytes] | None) -> None:
+    def __init__(self, workers: int, marks: Marks, reshape: Callable[[Row], bytes] | None) -> None:
         self._marks = (b"%d" % marks.number, b"%d" % marks.connection)
-        self._shape = shape
+        self._reshape = reshape
         self._connections: dict[int, int] = {}
         """Numbers of connections, by their first packets."""
-        self._given = [array("q") for _ in range(count)]
+        self._given = [array("q") for _ in range(workers)]
         """Numbers of exchanges, by worker and the worker's own numbers."""
         self._numbers = 0
         self.names = TopicNames()
@@ -42,7 +45,7 @@ class Gathering:
         self.read = 0
         self._first: tuple[int, int] | None = None
 
-    def take(self, told: Sequence[BlockReport]) -> Iterator[bytes]:
+    def take(self, told: Sequence[BlockReport]) -> Iterator[ShapedExchange]:
         """Yield what was made of the exchanges of a block; raise `Alone`."""
         self._settle(told)
         for packet in sorted(packet for each in told for packet in each.opened):
@@ -55,11 +58,22 @@ class Gathering:
             self._given[worker].append(self._numbers)
         named = list(merge(*(each.named for each in told), key=_MOMENT))
         at = 0
-        for moment, number, connection, made in sorted(self._numbered(told), key=_place):
+        for moment, number, connection, made, index, report in sorted(
+            self._numbered(told), key=_place
+        ):
             while at < len(named) and named[at][0] <= moment:
                 self._learn(*named[at][1:])
                 at += 1
-            yield self._whole(made, number, self._connections[connection])
+            data = self._whole(made, number, self._connections[connection])
+            if report.nameless or report.problems:
+                problems = report.problems.get(index, ())
+                yield ShapedExchange(
+                    data,
+                    report.nameless.get(index, ()),
+                    [each._replace(exchange=number) for each in problems],
+                )
+            else:
+                yield ShapedExchange(data)
         for _, topic_id, name in named[at:]:
             self._learn(topic_id, name)
         self.exchanges += sum(each.exchanges for each in told)
@@ -69,11 +83,13 @@ class Gathering:
         self._first = min([*firsts, *([self._first] if self._first else [])], default=None)
         self.first_ns = 0 if self._first is None else self._first[1]
 
-    def _numbered(self, told: Sequence[BlockReport]) -> Iterator[tuple[int, int, int, bytes | Row]]:
-        """Yield moment, number, first packet of the connection, and what was made."""
+    def _numbered(self, told: Sequence[BlockReport]) -> Iterator[Numbered]:
+        """Yield moment, number, first packet of the connection, what was made, and its index in
+        the worker's report."""
         for given, each in zip(self._given, told, strict=True):
             numbers = map(given.__getitem__, each.numbers)
-            yield from zip(each.moments, numbers, each.connections, each.made, strict=True)
+            columns = each.moments, numbers, each.connections, each.made
+            yield from zip(*columns, count(), repeat(each))
 
     def _settle(self, told: Sequence[BlockReport]) -> None:
         """Take note of brokers; raise `Alone` when a worker did not know one that others knew."""
@@ -99,16 +115,16 @@ class Gathering:
 
     def _whole(self, made: bytes | Row, number: int, connection: int) -> bytes:
         if not isinstance(made, bytes):
-            assert self._shape is not None
+            assert self._reshape is not None
             row = replace(renamed(made, self.names), number=number, connection=connection)
-            return self._shape(row)
+            return self._reshape(row)
         first, second = self._marks
-        return made.replace(first, b"%d" % number, 1).replace(second, b"%d" % connection, 1)
+        return made.replace(first, b"%d" % number).replace(second, b"%d" % connection, 1)
 
 
-def _place(numbered: tuple[int, int, int, bytes | Row]) -> tuple[int, int]:
+def _place(numbered: Numbered) -> tuple[int, int]:
     """Return what orders exchanges: the moment; of those that nothing completed, the number."""
-    moment, number, _, _ = numbered
+    moment, number, *_ = numbered
     return moment, number if moment == LEFT else 0
 
 
@@ -138,4 +154,6 @@ def sums_of(found: Sequence[Sums]) -> Sums:
     brokers = set[Endpoint]().union(*(each.brokers for each in found))
     skipped = sum(each.skipped_bytes for each in found)
     results = [one for each in found for one in each.results]
-    return Sums(statistics, first.damage, skipped, opaque, encrypted, heard, brokers, results)
+    said = list(dict.fromkeys(line for each in found for line in each.said))
+    damage = first.damage
+    return Sums(statistics, damage, skipped, opaque, encrypted, heard, brokers, results, said)

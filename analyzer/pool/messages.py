@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafkascope.analyzer.exchanges.heard import Heard
+    from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.errors import CutShort
     from kafkascope.captures.statistics import Statistics
 
@@ -37,8 +39,12 @@ class Work:
 
     wanted: Callable[[Row, Exchange], bool] | None = None
     """The filter; None: all."""
-    shape: Callable[[Row], bytes] | None = None
-    """Makes what is told of each exchange that is wanted; None: nothing is."""
+    shape: Callable[[Row, Exchange, TopicNames, list[Problem]], bytes] | None = None
+    """Makes what is told of each exchange that is wanted, and adds to its problems; None: nothing
+    is told."""
+    reshape: Callable[[Row], bytes] | None = None
+    """Makes the same of a row alone, for those whose topics have names elsewhere; None: these names
+    come late."""
     adds: Sequence[Callable[[Row, Exchange], None]] = ()
     """Called with what is wanted."""
     alls: Sequence[Callable[[Row, Exchange], None]] = ()
@@ -51,6 +57,15 @@ class Work:
     """Returns what was counted, at the end."""
     whole: bool = True
     """Whether bodies are asked for, not only what rows need of them."""
+
+
+class ShapedExchange(NamedTuple):
+    """What was made of one exchange, in order."""
+
+    data: bytes
+    nameless: Sequence[str] = ()
+    """What stands in it for topics whose names may come late."""
+    problems: Sequence[Problem] = ()
 
 
 @dataclass(slots=True)
@@ -76,7 +91,10 @@ class BlockReport:
     """Numbers of the first packets of their connections."""
     made: list[bytes | Row] = field(default_factory=list)
     """What was made of each, with `Marks` where numbers belong; a row, where a topic's name may be
-    known elsewhere."""
+    known elsewhere and `Work.reshape` wants it."""
+    nameless: dict[int, list[str]] = field(default_factory=dict)
+    """What stands for topics in it without a name; by the index in `made`, as `problems`."""
+    problems: dict[int, list[Problem]] = field(default_factory=dict)
     read: int = 0
     """Bytes of packets that were read so far."""
     exchanges: int = 0
@@ -100,3 +118,5 @@ class Sums:
     brokers: set[Endpoint]
     results: list[Any]
     """What the workers' own counting gave, see `Work.result`: one of each."""
+    said: list[str] = field(default_factory=list)
+    """Lines that a worker would have written to stderr."""

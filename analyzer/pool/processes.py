@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import pickle
 import signal
@@ -15,7 +16,7 @@ from secrets import randbelow
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedExchange, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.streams.shares import Share
 
@@ -64,7 +65,7 @@ class Pool:
     def __init__(self, count: int, open_: Callable[[], Capture], work: Work) -> None:
         """`open_` opens the input, in each worker anew."""
         marks = Marks(_LOW + randbelow(8 * _LOW), _LOW + randbelow(8 * _LOW))
-        self.gathering = Gathering(count, marks, work.shape)
+        self.gathering = Gathering(count, marks, work.reshape)
         self.sums: Sums | None = None
         """What all have counted, at the end."""
         self.interrupted = False
@@ -98,10 +99,14 @@ class Pool:
             os.close(reader)
             for pipe in self._pipes:
                 os.close(pipe.fileno())
+            # What several would say is said once, by their parent.
+            sys.stderr = said = io.StringIO()
             worker = made(Share(number, count))
             worker.stop = lambda: self._stop.begins(number)
             with os.fdopen(writer, "wb") as out:
                 for told in worker.run():
+                    if isinstance(told, Sums):
+                        told.said = said.getvalue().splitlines()
                     data = pickle.dumps(told, 5)
                     out.write(len(data).to_bytes(SIZE_BYTES, "little") + data)
                     out.flush()
@@ -131,7 +136,7 @@ class Pool:
         self.interrupted = True
         self._stop.now()
 
-    def run(self) -> Iterator[bytes]:
+    def run(self) -> Iterator[ShapedExchange]:
         """Yield what was made of all exchanges, in order; raise `Alone`."""
         while True:
             found = [_received(pipe) for pipe in self._pipes]

@@ -21,8 +21,13 @@ from kafkascope.captures.streams.shares import LEFT, Share, TooMany, shared
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.streams.reassembly import Reassembler
+
+
+Shape = Callable[["Row", "Exchange", TopicNames, "list[Problem]"], bytes]
 
 
 class _Now:
@@ -223,6 +228,21 @@ class Worker:
             told.moments.append(self._now.moment)
             told.numbers.append(row.number - EXCHANGE)
             told.connections.append(row.connection - CONNECTION)
-            # Nobody else has this row; to copy one takes as long as to make it.
-            row.number, row.connection = self._marks
-            told.made.append(row if nameless_topics(row) else work.shape(row))
+            self._shape(work.shape, row, exchange)
+
+    def _shape(self, shape: Shape, row: Row, exchange: Exchange) -> None:
+        told = self._now.told
+        # Nobody needs these numbers any more; to copy a row takes as long as to make it.
+        row.number, row.connection = self._marks
+        exchange.number = row.number
+        nameless = nameless_topics(row)
+        if nameless and self._work.reshape is not None:
+            told.made.append(row)
+            return
+        problems: list[Problem] = []
+        if nameless:
+            told.nameless[len(told.made)] = nameless
+        data = shape(row, exchange, self._capture.context.names, problems)
+        if problems:
+            told.problems[len(told.made)] = problems
+        told.made.append(data)

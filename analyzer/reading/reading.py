@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
-    from kafkascope.analyzer.pool.messages import Work
+    from kafkascope.analyzer.pool.messages import ShapedExchange, Work
     from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.topics import TopicNames
 
@@ -171,11 +171,16 @@ class Reading:
         if jobs := self.jobs():
             from kafkascope.analyzer.pool.messages import Alone, Work
 
-            work = Work(self._filter, shape, whole=not self.rows_suffice)
+            work = Work(
+                self._filter,
+                lambda row, *_: shape(row),
+                shape,
+                whole=not self.rows_suffice,
+            )
             try:
-                for line in self.together(jobs, work):
+                for each in self.together(jobs, work):
                     done += 1
-                    yield line
+                    yield each.data
                 return
             except Alone:
                 # Whatever was yielded is what one process yields first.
@@ -186,7 +191,7 @@ class Reading:
             else:
                 yield shape(row)
 
-    def together(self, jobs: int, work: Work) -> Iterator[bytes]:
+    def together(self, jobs: int, work: Work) -> Iterator[ShapedExchange]:
         """Yield what several processes make of the exchanges; `pooled` has what they counted then.
         Raises `Alone` when one process has to read, from the start."""
         from kafkascope.analyzer.pool.processes import Pool
@@ -214,6 +219,8 @@ class Reading:
         self.exchanges_read, self.first_ns = gathered.exchanges, gathered.first_ns
         self._shown = gathered.wanted
         self.pooled = pool
+        for text in sums.said:
+            say(text, bare=True)
         if pool.interrupted:
             self.code = INTERRUPTED
 
@@ -226,6 +233,8 @@ class Reading:
             return 0
         if options.keylog or source.secrets or not all(map(is_regular, source.names)):
             return 0
+        if options.schemas.registry:
+            return 0  # which is asked once, not by each
         from kafkascope.analyzer.pool.processes import can_fork, cores
         from kafkascope.captures.streams.shares import is_divided
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -73,6 +74,20 @@ def test_the_output_is_that_of_one_process(command: str, tmp_path: Path) -> None
     assert run(*words, "--jobs", "3", path) == expected
     sample = SAMPLES / "transactions.pcap"
     assert run(*words, "--jobs", "2", sample) == run(*words, "--jobs", "1", sample)
+
+
+@needs_fork
+@pytest.mark.parametrize("words", ["--full", "", "--table records", "-Y 'api == Fetch'"])
+def test_exports_are_those_of_one_process(words: str, tmp_path: Path) -> None:
+    paths = [busy(tmp_path / "busy.pcap", 300)]
+    paths += [SAMPLES / f"{name}.pcap" for name in ("transactions", "rebalance", "librdkafka")]
+    for path in filter(Path.exists, paths):
+        told = []
+        for jobs in ("1", "3"):
+            out = tmp_path / f"{jobs}.jsonl"
+            done = run("export", *shlex.split(words), "--jobs", jobs, "-o", out, path)
+            told.append((done[0], done[2].replace(str(out).encode(), b"OUT"), out.read_bytes()))
+        assert told[0] == told[1]
 
 
 @needs_fork

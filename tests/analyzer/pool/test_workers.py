@@ -24,6 +24,7 @@ from tests.analyzer.pipeline.traffic import files
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 CAUSES = Path(__file__).parents[1] / "captures"
+WORK = Work(shape=lambda row, *_: json_of_row(row), reshape=json_of_row)
 MARKS = Marks(123_456_789_012_345_678, 223_456_789_012_345_678)
 
 
@@ -38,7 +39,12 @@ def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
     gathering = Gathering(count, MARKS, json_of_row)
     captures = [open_capture(names) for _ in range(count)]
     workers: list[Iterator[BlockReport | Sums]] = [
-        Worker(capture, Share(number, count), MARKS, Work(shape=json_of_row)).run()
+        Worker(
+            capture,
+            Share(number, count),
+            MARKS,
+            Work(shape=lambda row, *_: json_of_row(row), reshape=json_of_row),
+        ).run()
         for number, capture in enumerate(captures)
     ]
     lines: list[bytes] = []
@@ -48,7 +54,8 @@ def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
             sums = [each for each in found if isinstance(each, Sums)]
             if sums:
                 return lines, sums_of(sums)
-            lines += gathering.take([each for each in found if isinstance(each, BlockReport)])
+            reports = [each for each in found if isinstance(each, BlockReport)]
+            lines += [each.data for each in gathering.take(reports)]
     finally:
         for capture in captures:
             capture.close()
