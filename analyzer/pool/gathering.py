@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.rows import renamed
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedExchange, Sums
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedExchange, Sums, Twice
+from kafkascope.analyzer.text import json_safe
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.streams.shares import LEFT
+from kafkascope.dissectors.codec.jsonform import dumps
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
 
-Numbered: TypeAlias = "tuple[int, int, int, bytes | Row, int, BlockReport]"
+Numbered: TypeAlias = "tuple[int, int, int, bytes | Row | Twice, int, BlockReport]"
 
 _MOMENT = itemgetter(0)
 
@@ -31,6 +34,7 @@ class Gathering:
 
     def __init__(self, workers: int, marks: Marks, reshape: Callable[[Row], bytes] | None) -> None:
         self._marks = (b"%d" % marks.number, b"%d" % marks.connection)
+        self._topic = marks.topic
         self._reshape = reshape
         self._connections: dict[int, int] = {}
         """Numbers of connections, by their first packets."""
@@ -64,16 +68,14 @@ class Gathering:
             while at < len(named) and named[at][0] <= moment:
                 self._learn(*named[at][1:])
                 at += 1
+            problems: Sequence[Problem] = report.problems.get(index, ())
+            stands: Sequence[str] = ()
+            if isinstance(made, Twice):
+                made, stands, problems = self._named(made)
             data = self._whole(made, number, self._connections[connection])
-            if report.nameless or report.problems:
-                problems = report.problems.get(index, ())
-                yield ShapedExchange(
-                    data,
-                    report.nameless.get(index, ()),
-                    [each._replace(exchange=number) for each in problems],
-                )
-            else:
-                yield ShapedExchange(data)
+            if problems:
+                problems = [each._replace(exchange=number) for each in problems]
+            yield ShapedExchange(data, stands, problems)
         for _, topic_id, name in named[at:]:
             self._learn(topic_id, name)
         self.exchanges += sum(each.exchanges for each in told)
@@ -112,6 +114,24 @@ class Gathering:
             # Rows that were made meanwhile may have the other one.
             raise Alone
         self.names.learn(topic_id, name)
+
+    def _named(self, made: Twice) -> tuple[bytes, Sequence[str], Sequence[Problem]]:
+        """Return what was made with the names that are known by now: data, what stands for names
+        that may come late, problems."""
+        names = [self.names.get(each) for each in made.ids]
+        known = {topic_id: name for topic_id, name in zip(made.ids, names, strict=True) if name}
+        if not known:
+            return made.nameless, made.stands, made.problems
+        distinct = {*known.values(), *made.topics}
+        if len(known) < len(names) or len(distinct) < len(known) + len(made.topics):
+            # Some names, or one for two ids: what stands where depends on the place.
+            raise Alone
+        data, problems = made.named, made.said
+        for topic_id, name in known.items():
+            mark = f"{self._topic}{topic_id.hex()}"
+            data = data.replace(mark.encode(), json_safe(dumps(name))[1:-1])
+            problems = [each._replace(topic=each.topic.replace(mark, name)) for each in problems]
+        return data, (), problems
 
     def _whole(self, made: bytes | Row, number: int, connection: int) -> bytes:
         if not isinstance(made, bytes):

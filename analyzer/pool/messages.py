@@ -25,11 +25,28 @@ class Alone(Exception):
     """One process has to read the input: connections depend on each other."""
 
 
+class Twice(NamedTuple):
+    """What was made of an exchange whose topics may have names elsewhere: without them, and with
+    `Marks.topic` and the hexadecimal id in their place."""
+
+    nameless: bytes
+    named: bytes
+    ids: list[bytes]
+    topics: list[str]
+    """Names of its other topics."""
+    stands: list[str]
+    """What stands for the names in `nameless`."""
+    problems: list[Problem]
+    """Of `nameless`; `said` are those of `named`."""
+    said: list[Problem]
+
+
 class Marks(NamedTuple):
-    """Stand in for numbers that a worker does not know. Nobody can foresee them."""
+    """Stand in for numbers and names that a worker does not know. Nobody can foresee them."""
 
     number: int
     connection: int
+    topic: str = ""
 
 
 @dataclass(slots=True)
@@ -89,12 +106,11 @@ class BlockReport:
     """Which of the worker's numbers each has, from 0."""
     connections: array[int] = field(default_factory=lambda: array("q"))
     """Numbers of the first packets of their connections."""
-    made: list[bytes | Row] = field(default_factory=list)
-    """What was made of each, with `Marks` where numbers belong; a row, where a topic's name may be
-    known elsewhere and `Work.reshape` wants it."""
-    nameless: dict[int, list[str]] = field(default_factory=dict)
-    """What stands for topics in it without a name; by the index in `made`, as `problems`."""
+    made: list[bytes | Row | Twice] = field(default_factory=list)
+    """What was made of each, with `Marks` where numbers belong. Where a topic's name may be known
+    elsewhere: a row, if `Work.reshape` wants it."""
     problems: dict[int, list[Problem]] = field(default_factory=dict)
+    """By the index in `made`."""
     read: int = 0
     """Bytes of packets that were read so far."""
     exchanges: int = 0

@@ -64,7 +64,8 @@ class Pool:
 
     def __init__(self, count: int, open_: Callable[[], Capture], work: Work) -> None:
         """`open_` opens the input, in each worker anew."""
-        marks = Marks(_LOW + randbelow(8 * _LOW), _LOW + randbelow(8 * _LOW))
+        numbers = (_LOW + randbelow(8 * _LOW) for _ in range(3))
+        marks = Marks(next(numbers), next(numbers), f"{next(numbers)}-")
         self.gathering = Gathering(count, marks, work.reshape)
         self.sums: Sums | None = None
         """What all have counted, at the end."""

@@ -11,7 +11,7 @@ from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Twice, Work
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved, StreamEvent
@@ -68,6 +68,25 @@ class _Names(TopicNames):
         if name and self.get(topic_id) != name:
             self._now.told.named.append((self._now.moment, topic_id, name))
         super().learn(topic_id, name)
+
+
+class _Marked(TopicNames):
+    """Names of topics, with marks in place of those that are not known."""
+
+    def __init__(self, names: TopicNames, mark: str) -> None:
+        super().__init__()
+        self._base = names
+        self._mark = mark
+        self.asked: dict[bytes, None] = {}
+        """Ids that got a mark."""
+
+    def get(self, topic_id: bytes) -> str | None:
+        """Return the name, or what stands for it."""
+        name = self._base.get(topic_id)
+        if name is None and any(topic_id):
+            self.asked[bytes(topic_id)] = None
+            name = f"{self._mark}{topic_id.hex()}"
+        return name
 
 
 class _Nodes(NodeAddresses):
@@ -233,16 +252,24 @@ class Worker:
     def _shape(self, shape: Shape, row: Row, exchange: Exchange) -> None:
         told = self._now.told
         # Nobody needs these numbers any more; to copy a row takes as long as to make it.
-        row.number, row.connection = self._marks
+        row.number, row.connection = self._marks[:2]
         exchange.number = row.number
-        nameless = nameless_topics(row)
-        if nameless and self._work.reshape is not None:
+        names = self._capture.context.names
+        stands = nameless_topics(row)
+        if stands and self._work.reshape is not None:
             told.made.append(row)
             return
         problems: list[Problem] = []
-        if nameless:
-            told.nameless[len(told.made)] = nameless
-        data = shape(row, exchange, self._capture.context.names, problems)
-        if problems:
-            told.problems[len(told.made)] = problems
-        told.made.append(data)
+        data = shape(row, exchange, names, problems)
+        if not stands:
+            if problems:
+                told.problems[len(told.made)] = problems
+            told.made.append(data)
+            return
+        marked = _Marked(names, self._marks.topic)
+        again = row_of(exchange, marked)
+        again.number, again.connection = self._marks[:2]
+        said: list[Problem] = []
+        named = shape(again, exchange, marked, said)
+        topics = [each for each in (*row.topics, *row.implied_topics) if each not in stands]
+        told.made.append(Twice(data, named, list(marked.asked), topics, stands, problems, said))
