@@ -205,7 +205,7 @@ def midstream_keys(
     if found is not None:
         random, mine = named[found.which]
         keys.before -= found.which + 1
-        keys.claimed.add(random)
+        keys.found(random)
         return FoundKeys(Epoch(TLS_1_3, found.suite.number, random, b""), mine, found.sequence)
     keys.trials -= len(secrets)
     keys.rare -= RARE_COST * len(rare)

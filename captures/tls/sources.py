@@ -25,6 +25,9 @@ MOST_RARE: Final = 4800
 that, which takes 2.5 ms. Enough for the secrets of 150 connections."""
 MOST_BEFORE: Final = 15_000
 """Secrets that are tried on those of which one is found to fit: 40 s with AES."""
+NEAR: Final = 8
+"""Lines before and behind the one that was found last, which are tried first: programs write them
+in the order of their connections."""
 MOST_FREE: Final = 100_000
 """Client randoms that no connection has claimed, of which is known; of more, the oldest go."""
 MOST_PASSED: Final = 1000
@@ -115,6 +118,8 @@ class KeySources:
         """How many of them were taken."""
         self._free: list[bytes] = []
         """Client randoms that no connection had claimed when they came, the oldest first."""
+        self._place: int | None = None
+        """Where in it the one stands that was found last."""
         self._looked: KeyLog | None = None
         """The log of which they are."""
 
@@ -146,19 +151,42 @@ class KeySources:
             self._free += [each for each in fresh or () if each not in self.claimed]
             if len(self._free) > 2 * MOST_FREE:
                 self._free = self._free[-MOST_FREE:]
-        found: list[bytes] = []
+                self._place = None
+        found = self._near()[: max(0, most) // 2]
+        near = set(found)
         passed = 0
         for random in reversed(self._free):
             if 2 * len(found) >= most:
                 break
             if random in self.claimed:
                 passed += 1
-            else:
+            elif random not in near:
                 found.append(random)
         if passed > MOST_PASSED:
             self._free = [each for each in self._free if each not in self.claimed]
+            self._place = None
             passed = 0
         return found, len(self._free) - passed - len(found)
+
+    def _near(self) -> list[bytes]:
+        """Return the client randoms beside the one that was found last, the nearest first."""
+        at = self._place
+        if at is None:
+            return []
+        places = sorted(
+            range(max(0, at - NEAR), min(len(self._free), at + NEAR + 1)),
+            key=lambda place: (abs(place - at), -place),
+        )
+        return [self._free[place] for place in places if self._free[place] not in self.claimed]
+
+    def found(self, client_random: bytes) -> None:
+        """A connection without a handshake has this client random."""
+        self.claimed.add(client_random)
+        at, end = self._place, len(self._free)
+        near = () if at is None else range(max(0, at - NEAR), min(end, at + NEAR + 1))
+        last = range(end - 1, max(-1, end - 1 - MOST_PASSED - MOST_BEFORE), -1)
+        places = (place for each in (near, last) for place in each)
+        self._place = next((each for each in places if self._free[each] == client_random), at)
 
     @property
     def sessions(self) -> Sessions:

@@ -108,3 +108,17 @@ def test_the_other_direction_of_a_connection_is_read_whatever_was_tried() -> Non
     keys.trials = keys.before = 0
     read.take(talk.pairs()[-1:])
     assert list(map(bytes, read.plain)) == [b"request", b"answer"]
+
+
+def test_lines_beside_the_one_that_was_found_come_first() -> None:
+    opened = talks(60)
+    keys = KeySources(log := counted(*opened))
+    for number in (*range(10), *range(30, 9, -1)):
+        read = midstream(keys, opened[number])
+        assert sum(read.tls.decrypted) == 7
+    # The first of each run is searched from the end on; any other one is beside it.
+    spent = sources.MOST_BEFORE - keys.before
+    assert spent < 2 * (60 + 40) + 31 * 2 * 3
+    assert log.looked == 1
+    keys.found(RANDOMS[50])
+    assert keys.unclaimed()[0][:3] == [RANDOMS[51], RANDOMS[49], RANDOMS[52]]
