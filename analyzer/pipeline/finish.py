@@ -16,10 +16,16 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     DIAGNOSTICS,
     LATENCY,
     NODES,
+    REBALANCES,
     SPLITS,
     STATISTICS,
     TOPICS,
+    VERDICTS,
 )
+from kafkascope.analyzer.statistics.clients import Clients
+from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
+from kafkascope.dissectors.reference.releases import RELEASES
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -37,14 +43,16 @@ def summed(rows: pa.Table) -> pa.Table:
     return found.cast(LATENCY.schema)
 
 
-def fixed_tables(job: Job, facts: Facts) -> dict[str, pa.RecordBatch]:
-    """Return the tables, or parts of them, that one process makes."""
+def fixed_tables(job: Job, facts: Facts, rank: Callable[[int], int]) -> dict[str, pa.RecordBatch]:
+    """Return the tables, or parts of them, that one process makes; with ranks for places."""
     topics = [(str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items())]
     return {
         "captures": record_batch(capture_rows(job), CAPTURES.schema),
         "splits": record_batch(split_rows(job), SPLITS.schema),
         "topic_names": record_batch(topics, TOPICS.schema),
         "nodes": record_batch(_nodes(facts), NODES.schema),
+        "rebalances": record_batch(list(_rebalances(facts, rank)), REBALANCES.schema),
+        "verdicts": record_batch(list(_verdicts(facts)), VERDICTS.schema),
         "diagnostics": record_batch(damage_rows(job), DIAGNOSTICS.schema),
     }
 
@@ -53,6 +61,31 @@ def _nodes(facts: Facts) -> list[tuple[Any, ...]]:
     found = facts.statistics["cluster"].rows(facts.names())
     columns = ("node", "address", "role", "rack")
     return [tuple(line[name] for name in columns) for line in found if line["node"] is not None]
+
+
+def _rebalances(facts: Facts, rank: Callable[[int], int]) -> Iterator[tuple[Any, ...]]:
+    groups = facts.statistics["groups"]
+    assert isinstance(groups, Groups)
+    for name in groups.names():
+        for line in groups.rebalances(name):
+            begin_ns = line["time"]
+            yield (
+                *(line["group"], begin_ns // 1000, begin_ns, line["generation"], line["cause"]),
+                *(line["duration"], line["members"], line["slowest"]),
+                *(rank(line["number"]), line["text"]),
+            )
+
+
+def _verdicts(facts: Facts) -> Iterator[tuple[Any, ...]]:
+    clients = facts.statistics["clients"]
+    assert isinstance(clients, Clients)
+    for usage in clients.usages():
+        who = usage.identity
+        about = (who.client_id, who.host, who.software or None, who.user or None)
+        breaks = breaks_at(usage) or None
+        for release in RELEASES:
+            verdict = verdict_of(usage, release)
+            yield *about, release, verdict.word, breaks, [each.text for each in verdict.reasons]
 
 
 def statistics_rows(facts: Facts, rank: Callable[[int], int]) -> Iterator[pa.RecordBatch]:

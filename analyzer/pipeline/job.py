@@ -320,5 +320,6 @@ def damage_rows(job: Job) -> list[tuple[Any, ...]]:
             places = [(about.damage, about.damage_at, None)]
         for reason, at, skipped in places:
             said = ("read", "error", "damaged", reason)
-            rows.append((about.last_ns, *said, file.id, at, None, None, None, skipped))
+            ts = None if about.last_ns is None else about.last_ns // 1000
+            rows.append((ts, about.last_ns, *said, file.id, at, None, None, None, skipped))
     return rows

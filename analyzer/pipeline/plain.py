@@ -286,8 +286,8 @@ def _read(capture: Capture, raw: _Raw) -> None:
 
 def _segments(job: Job, writers: Writers) -> None:
     """Write the table of all segments, which are read again because they are not kept."""
-    writers.write(SEGMENTS_TABLE.name, SEGMENTS_TABLE.schema.empty_table())
     if job.options.segments:
+        writers.write(SEGMENTS_TABLE.name, SEGMENTS_TABLE.schema.empty_table())
         for file in job.files:
             for split in file.splits:
                 for batch in segments(file.name, split):
@@ -300,6 +300,8 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
     names = facts.names()
     ranks = _Ranks(raw, job.before, facts.order)
     for table in COLLECTED.values():
+        if not job.options.makes(table.name):
+            continue
         if table.name not in raw:
             writers.write(table.name, table.schema.empty_table())
         elif table is LATENCY:
@@ -309,14 +311,15 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
             for group in _groups(_numbered(raw, table, ranks, names)):
                 writers.write(table.name, group)
     _segments(job, writers)
-    for name, small in fixed_tables(job, facts).items():
+    for name, small in fixed_tables(job, facts, ranks.one).items():
         writers.write(name, small)
     for state in statistics_rows(facts, ranks.one):
         writers.write("statistics", state)
     for batch in _batches(raw, CARRY):
         writers.write(CARRY.name, with_ranks(batch, ranks.one))
     writers.close()
-    assert {each.name for each in made.iterdir()} - {CARRY.name} == set(TABLES)
+    wanted = set(filter(job.options.makes, TABLES))
+    assert {each.name for each in made.iterdir()} - {CARRY.name} == wanted
 
 
 def _batches(raw: Parts, table: Table) -> Iterator[pa.RecordBatch]:

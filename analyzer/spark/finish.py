@@ -55,6 +55,8 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
         every = every.union(read(session, raw, UNWANTED))
     order = _Order(job, facts.order, every, tasks)
     for table in COLLECTED.values():
+        if not job.options.makes(table.name):
+            continue
         if not facts.rows[table.name]:
             writers.write(table.name, table.schema.empty_table())
             continue
@@ -78,16 +80,18 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
         found.coalesce(files).write.mode("overwrite").parquet(
             (made / SEGMENTS.name).resolve().as_uri()
         )
-    else:
-        writers.write(SEGMENTS.name, SEGMENTS.schema.empty_table())
     for junk in (*made.glob("*/.*.crc"), *made.glob("*/_SUCCESS"), *made.glob("*/._SUCCESS.crc")):
         junk.unlink(missing_ok=True)
     if job.keep is not None:
         _carry(session, job, raw, ranks, writers)
     known = _places(session, facts, ranks, order)
-    for name, small in fixed_tables(job, facts).items():
+
+    def rank(place: int) -> int:
+        return known.get(place, place)
+
+    for name, small in fixed_tables(job, facts, rank).items():
         writers.write(name, small)
-    for batch in statistics_rows(facts, lambda place: known.get(place, place)):
+    for batch in statistics_rows(facts, rank):
         writers.write("statistics", batch)
     writers.close()
 

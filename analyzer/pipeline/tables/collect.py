@@ -16,7 +16,13 @@ from kafkascope.analyzer.pipeline.tables import values
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
-from kafkascope.analyzer.pipeline.tables.schemas import COLLECTED, FACTS, RECORDS, UNWANTED
+from kafkascope.analyzer.pipeline.tables.schemas import (
+    COLLECTED,
+    FACTS,
+    ON_REQUEST,
+    RECORDS,
+    UNWANTED,
+)
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
 from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
 from kafkascope.captures.model import Closed, Opened, Resolved
@@ -75,6 +81,10 @@ class TableOptions:
     filter: str = ""
     """Only exchanges that match are counted and make rows, of their records those that match; see
     `filter.places.IN_TASKS`."""
+
+    def makes(self, table: str) -> bool:
+        """Return whether a table is made."""
+        return table not in ON_REQUEST or bool(getattr(self, table))
 
     def to_json(self) -> dict[str, Any]:
         """Return the options for manifests and for the name of a batch; without a filter they are

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.rows import TLS_COLUMNS, Row
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of all schemas together, in the manifest and in each Parquet file."""
 VERSION_KEY: Final = b"kafkascope.schema"
 
@@ -170,9 +170,11 @@ RECORD_BATCHES: Final = Table(
     (
         Col("exchange_id", _S, ""),
         Col("connection_id", _S, ""),
+        Col("ts", _TS, "time_ns in microseconds"),
         Col("time_ns", _I64, "of the exchange"),
         Col("source", _S, "produce, fetch, replica"),
-        Col("topic", _S, ""),
+        Col("topic", _S, "name; of an id without a known name 8 characters and `?`"),
+        Col("topic_id", _S, "where the message names it"),
         Col("partition", _I32, ""),
         Col("index", _I32, "of the batch within the partition's records"),
         Col("error_code", _I32, "of the partition's answer"),
@@ -248,6 +250,7 @@ DIAGNOSTICS: Final = Table(
     "diagnostics",
     "What is wrong with the input: damage, holes, bytes that could not be decoded, findings.",
     (
+        Col("ts", _TS, "time_ns in microseconds"),
         Col("time_ns", _I64, ""),
         Col("stage", _S, "read, reassembly, dissect"),
         Col("severity", _S, "error, warning, note, chat"),
@@ -341,6 +344,39 @@ NODES: Final = Table(
     ),
 )
 
+REBALANCES: Final = Table(
+    "rebalances",
+    "One row per rebalance of a group, as `groups --rebalances` tells them.",
+    (
+        Col("group", _S, ""),
+        Col("ts", _TS, "when it began"),
+        Col("begin_ns", _I64, "the same in nanoseconds"),
+        Col("generation", _I64, "or epoch of the group"),
+        Col("cause", _S, "one word"),
+        Col("duration_ns", _I64, "null where its end was not seen"),
+        Col("members", _I64, ""),
+        Col("slowest", _S, "who was last to be ready"),
+        Col("number", _I64, "of its first exchange"),
+        Col("text", _S, "who did what"),
+    ),
+)
+
+VERDICTS: Final = Table(
+    "verdicts",
+    "One row per client and Kafka release: whether what the client used is there, as "
+    "`clients --for` judges.",
+    (
+        Col("client_id", _S, ""),
+        Col("client_host", _S, ""),
+        Col("software", _S, "name and version of the client library"),
+        Col("user", _S, ""),
+        Col("release", _S, ""),
+        Col("verdict", _S, "ok, unclear, breaks; broker: one of the cluster"),
+        Col("breaks_at", _S, "the first release that it breaks on; null without one"),
+        Col("reasons", _STRINGS, ""),
+    ),
+)
+
 STATISTICS: Final = Table(
     "statistics",
     "States of the accumulators behind `stats`, `clients`, `groups`, ...: one row each.",
@@ -406,7 +442,7 @@ RECORDS: Final = Table(
         Col("partition", _I32, ""),
         Col("offset", _I64, ""),
         Col("time", _S, ""),
-        Col("key", _S, "JSON"),
+        Col("key", _S, "text; JSON where it is none (`base64`, `left_out`)"),
         Col("value", _S, "JSON"),
         Col("headers", _S, "JSON"),
         Col("codec", _S, ""),
@@ -437,6 +473,8 @@ TABLES: Final = {
         LATENCY,
         TOPICS,
         NODES,
+        REBALANCES,
+        VERDICTS,
         STATISTICS,
         RECORDS,
         FRAMES,
@@ -482,4 +520,4 @@ COLLECTED: Final = {
 }
 """Tables that are made from exchanges and connections."""
 ON_REQUEST: Final = (RECORDS.name, FRAMES.name, SEGMENTS.name)
-"""Tables that are empty unless requested."""
+"""Tables that are there on request only."""

@@ -9,12 +9,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGE_VALUES
-from kafkascope.analyzer.statistics.model import topic_label
+from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.records.records import crc_ok
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Chosen, Problem
@@ -88,13 +89,17 @@ def batch_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
         if not each.records:
             continue
         topic = topic_label(each.topic, None)
+        found = topic_id_in(each.topic)
+        topic_id = None if found is None else str(Uuid(found))
         for index, batch in enumerate(each.batches):
             yield (
                 row.id,
                 connection_id(exchange.connection),
+                row.time_ns // 1000,
                 row.time_ns,
                 each.way,
                 topic,
+                topic_id,
                 each.partition,
                 index,
                 each.error,
@@ -172,7 +177,8 @@ def record_values(
                 value["partition"],
                 value["offset"],
                 value["time"],
-                *(_text(value[name]) for name in ("key", "value", "headers")),
+                key if isinstance(key := value["key"], str) else _text(key),
+                *(_text(value[name]) for name in ("value", "headers")),
                 value["codec"],
                 value["magic"],
                 value["producer_id"],
@@ -195,6 +201,7 @@ def finding_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
     for left in row.undecoded:
         text = left.text or left.reason
         yield (
+            row.time_ns // 1000,
             row.time_ns,
             "dissect",
             "warning",
@@ -209,6 +216,7 @@ def finding_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
         )
     for note in row.notes:
         yield (
+            row.time_ns // 1000,
             row.time_ns,
             "dissect",
             note.severity,

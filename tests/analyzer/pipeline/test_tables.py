@@ -1,7 +1,8 @@
-"""Tables that are made on request: messages on the wire, and TCP segments."""
+"""What tables hold, each by itself; those that are made on request too."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from kafkascope.captures import Source
 from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.tui.cli import main
+from tests.analyzer.pipeline.kit import Apart, made
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 SAMPLE = SAMPLES / "sasl-old.pcap"
@@ -50,7 +52,7 @@ def test_messages_have_their_places(tmp_path: Path) -> None:
             each["file_id"],
             each["record_offset"],
         )
-    assert rows(tmp_path, "segments") == []
+    assert not (tmp_path / "segments").exists()
 
 
 def test_segments_are_those_of_the_capture(tmp_path: Path) -> None:
@@ -68,7 +70,54 @@ def test_segments_are_those_of_the_capture(tmp_path: Path) -> None:
     assert len(found) == len(expected)
     ends = {frozenset((row["source_address"], row["target_address"])) for row in found}
     assert len({row["flow_id"] for row in found}) == len(ends)
-    assert rows(tmp_path, "frames") == []
+    assert not (tmp_path / "frames").exists()
+
+
+def lines(*words: str) -> list[dict[str, Any]]:
+    found = CliRunner().invoke(main, [*words, "--json"])
+    return [json.loads(line) for line in found.stdout.splitlines()]
+
+
+def test_rebalances_are_those_of_groups(tmp_path: Path) -> None:
+    sample = str(SAMPLES / "rebalance.pcap")
+    for engine in (None, Apart()):
+        out = tmp_path / str(engine is None)
+        made([sample], out, engine)
+        found = {
+            (row["group"], row["generation"], row["number"]): row for row in rows(out, "rebalances")
+        }
+        told = lines("groups", sample, "--rebalances")
+        assert {(row["group"], row["generation"], row["number"]) for row in told} == found.keys()
+        for row in told:
+            mine = found[row["group"], row["generation"], row["number"]]
+            assert [mine[name] for name in ("cause", "members", "text")] == [
+                row[name] for name in ("cause", "members", "text")
+            ]
+        assert told
+
+
+def test_verdicts_are_those_of_clients(tmp_path: Path) -> None:
+    sample = str(SAMPLES / "java-old.pcap")
+    assert run(sample, "-o", str(tmp_path)) == 0
+    for release in ("2.8.0", "4.0.0"):
+        told = lines("clients", sample, "--for", release)
+        mine = [row for row in rows(tmp_path, "verdicts") if row["release"] == release]
+        assert sorted(row["verdict"] for row in mine) == sorted(row["verdict"] for row in told)
+    assert {row["verdict"] for row in rows(tmp_path, "verdicts")} >= {"ok", "breaks"}
+
+
+def test_batches_of_records_name_their_topics(tmp_path: Path) -> None:
+    assert run(str(SAMPLES), "-o", str(tmp_path), "--records") == 0
+    around = {row["exchange_id"]: row for row in rows(tmp_path, "exchanges")}
+    batches = rows(tmp_path, "record_batches")
+    for each in batches:
+        whole = around[each["exchange_id"]]
+        assert each["topic"] in whole["topics"]
+        assert each["topic_id"] is None or each["topic_id"] in whole["topic_ids"]
+        assert each["ts"] == whole["ts"]
+    assert any(each["topic_id"] for each in batches)
+    keys = {row["key"] for row in rows(tmp_path, "records")}
+    assert any(key and key.isalnum() for key in keys)
 
 
 def test_other_tables_are_refused(tmp_path: Path) -> None:
