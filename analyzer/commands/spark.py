@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.payloads.model import Schema
-    from kafkascope.analyzer.pipeline.runner import Result
+    from kafkascope.analyzer.pipeline.runner import Result, Used
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.reading.options import SchemaOptions
     from kafkascope.captures.tls.keylog import KeyLog
@@ -56,6 +56,12 @@ LEAN_POOL: Final = "jemalloc" if sys.platform == "linux" else "system"
     multiple=True,
     metavar="FILE",
     help="Decrypt TLS with a key log, as in ls; read here, not by workers.",
+)
+@click.option(
+    "--append", "used", flag_value="append", help="Add to the tables that DIR has by now."
+)
+@click.option(
+    "--replace", "used", flag_value="replace", help="Put these tables in the place of DIR's."
 )
 @click.option("--full", is_flag=True, help="With the bodies of requests and responses as JSON.")
 @click.option("--records", is_flag=True, help="With a table of all records.")
@@ -107,6 +113,7 @@ def spark(
     available_now: bool,
     last_file_complete: bool,
     settle: str,
+    used: Used | None,
     schemas: SchemaOptions,
     **spark_options: Any,
 ) -> int:
@@ -125,6 +132,9 @@ def spark(
     """
     # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", LEAN_POOL)
+    from kafkascope.analyzer.pipeline.places import absolute
+    from kafkascope.analyzer.pipeline.runner import check_use
+    from kafkascope.analyzer.pipeline.store import Store
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.captures.inputs.keylogs import read_key_logs
 
@@ -139,8 +149,12 @@ def spark(
         segments="segments" in wanted,
         filter=_filter(spelled(filter_text)),
     )
+    if used is not None and follow:
+        raise click.UsageError("--follow goes on in its folder: without --append and --replace")
     if spark_options["remote"] or spark_options["master"]:
         engine = "spark" if engine == "auto" else engine
+        # Workers may have another current folder.
+        inputs = tuple(map(absolute, inputs))
     if (available_now or last_file_complete) and not follow:
         raise click.UsageError("--available-now and --last-file-complete belong to --follow")
     if spark_options["spread"] and follow:
@@ -159,8 +173,12 @@ def spark(
             _follow, inputs, output, options, split_bytes, logs, known, how, told
         )
     else:
+        # Said before Spark starts.
+        check_use(output, Store(output).manifests(), used or "refuse")
         keys = read_key_logs(logs)
-        run = functools.partial(_run, inputs, output, options, split_bytes, keys, known, told)
+        run = functools.partial(
+            _run, inputs, output, options, split_bytes, keys, known, used or "refuse", told
+        )
     chosen, why = _chosen(engine, inputs, follow)
     if engine == "auto" and not quiet:
         say(f"engine {chosen}: {why}")
@@ -227,6 +245,7 @@ def _run(
     split_bytes: int,
     keys: KeyLog | None,
     known: Callable[[], KnownSchemas | None],
+    used: Used,
     told: Callable[[Result], int],
     engine: Any,
 ) -> int:
@@ -242,6 +261,7 @@ def _run(
             split_bytes=split_bytes,
             keys=keys,
             schemas=known(),
+            used=used,
         )
     )
 

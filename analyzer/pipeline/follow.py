@@ -7,19 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow.parquet as pq
-
-from kafkascope.analyzer.pipeline.job import Before, Keep, job_of
+from kafkascope.analyzer.pipeline.job import Keep, job_of
 from kafkascope.analyzer.pipeline.places import fingerprint_of, is_remote, listed, size_of
-from kafkascope.analyzer.pipeline.runner import PLAIN, Engine, Result, make
+from kafkascope.analyzer.pipeline.runner import PLAIN, Engine, Result, before_of, make
 from kafkascope.analyzer.pipeline.store import Store
-from kafkascope.analyzer.pipeline.tables.schemas import CARRY
 from kafkascope.captures.errors import CaptureError, NotACapture
-from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES
-from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
@@ -41,34 +36,6 @@ class ClosedRule:
     settle_s: float = SETTLE_S
     last: bool = False
     """Whether the last files count as closed, too: no more will come."""
-
-
-def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
-    """Return the state that earlier batches left for the next one."""
-    before = Before()
-    for manifest in manifests:
-        before.batch = manifest["batch_id"]
-        before.files += len(manifest["files"])
-        before.packets += manifest["packets"]
-        before.exchanges += manifest["exchanges"]
-        before.connections += manifest["connections"]
-        # Missing in manifests from before states of connections were kept.
-        before.last_ns = max(before.last_ns, manifest.get("last_ns", 0))
-        before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
-        for host, port, since in manifest["brokers"]:
-            endpoint = Endpoint(host, port)
-            before.brokers[endpoint] = min(since, before.brokers.get(endpoint, since))
-        for path in store.files("topic_names", before.batch):
-            for row in pq.ParquetFile(path).read().to_pylist():
-                before.topics[Uuid.parse(row["topic_id"])] = row["topic"]
-    if before.batch:
-        for path in store.files(CARRY.name, before.batch):
-            for row in pq.ParquetFile(path).read().to_pylist():
-                if row["places"]:
-                    before.carried.append(row)
-                else:
-                    before.tls = row["carried"]
-    return before
 
 
 def closed(names: Sequence[str], rule: ClosedRule, now: float) -> list[str]:

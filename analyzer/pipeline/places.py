@@ -15,7 +15,13 @@ from typing import Any, Final
 from kafkascope.analyzer.exchanges.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.inputs.inflate import Stream
-from kafkascope.captures.inputs.opening import is_capture, is_regular, open_at, open_stream
+from kafkascope.captures.inputs.opening import (
+    format_of,
+    is_capture,
+    is_regular,
+    open_at,
+    open_stream,
+)
 
 CHUNK_BYTES: Final = 8 << 20
 """Bytes per read of a remote store: each request has a high latency."""
@@ -135,7 +141,15 @@ def _local(text: str) -> list[str]:
         return found
     if not is_regular(text):
         raise NotACapture(f"{text} is no file: the tables are made of what can be read twice")
+    stream, head, _ = open_stream(text, open_anywhere(text, 0))
+    stream.close()
+    format_of(head, 0, text)
     return [text]
+
+
+def absolute(name: str) -> str:
+    """Return a local name as workers with another current folder find it."""
+    return name if "://" in name else str(Path(name).absolute())
 
 
 def _captures(names: list[str]) -> list[str]:
@@ -190,6 +204,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 __all__ = [
+    "absolute",
     "fingerprint_of",
     "is_remote",
     "listed",

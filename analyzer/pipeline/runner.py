@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.pipeline import plain
-from kafkascope.analyzer.pipeline.job import Job, index_all, job_of, sketch_all
+from kafkascope.analyzer.pipeline.job import Before, Job, index_all, job_of, sketch_all
 from kafkascope.analyzer.pipeline.places import listed
-from kafkascope.analyzer.pipeline.store import Store, batch_id
+from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
 from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
@@ -62,6 +64,8 @@ class Plain:
 
 
 PLAIN: Final = Plain()
+Used: TypeAlias = Literal["refuse", "append", "replace"]
+"""What a run does with a folder that has tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +87,80 @@ def run(
     split_bytes: int = SPLIT_BYTES,
     keys: KeyLog | None = None,
     schemas: KnownSchemas | None = None,
+    used: Used = "refuse",
 ) -> Result:
-    """Put the tables of the inputs into the folder `out`, replacing its batches."""
+    """Put the tables of the inputs into the folder `out`. `used`: what becomes of those that are
+    there."""
     names = listed(inputs)
     store = Store(out)
     with store.locked():
-        for manifest in store.manifests():
-            if manifest["keep"] is not None:
-                raise CaptureError(f"{out} is made batch by batch: go on with --follow")
+        manifests = store.manifests()
+        check_use(out, manifests, used)
+        before = before_of(store, manifests) if used == "append" else None
         job = job_of(
             names,
             options,
             split_bytes=split_bytes,
             indexer=engine.index,
             sketcher=engine.sketch,
+            before=before,
             keys=keys,
             schemas=schemas,
         )
-        return make(store, job, engine)
+        known = {file["fingerprint"] for each in manifests for file in each["files"]}
+        again = [each.name for each in job.files if each.fingerprint.hex() in known]
+        if used == "append" and again:
+            raise CaptureError(f"{out} has the tables of {again[0]} already")
+        replaced = [each["batch_id"] for each in manifests] if used == "replace" else []
+        return make(store, job, engine, replaced)
 
 
-def make(store: Store, job: Job, engine: Engine) -> Result:
-    """Make the batch of a job."""
-    batch = batch_id(job.identity())
+def check_use(out: str | Path, manifests: Sequence[dict[str, Any]], used: Used) -> None:
+    """Raise `CaptureError` for a folder with tables that are to stay as they are."""
+    if manifests and manifests[-1]["keep"] is not None:
+        raise CaptureError(f"{out} is made batch by batch: go on with --follow")
+    if manifests and used == "refuse":
+        files = sum(len(each["files"]) for each in manifests)
+        raise CaptureError(
+            f"{out} has the tables of {files} file{'s' * (files != 1)}: add to them with --append, "
+            "or put others in their place with --replace"
+        )
+
+
+def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
+    """Return the state that earlier batches left for the next one."""
+    before = Before()
+    for manifest in manifests:
+        before.batch = manifest["batch_id"]
+        before.files += len(manifest["files"])
+        before.packets += manifest["packets"]
+        before.exchanges += manifest["exchanges"]
+        before.connections += manifest["connections"]
+        # Missing in manifests from before states of connections were kept.
+        before.last_ns = max(before.last_ns, manifest.get("last_ns", 0))
+        before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
+        for host, port, since in manifest["brokers"]:
+            endpoint = Endpoint(host, port)
+            before.brokers[endpoint] = min(since, before.brokers.get(endpoint, since))
+        for path in store.files("topic_names", before.batch):
+            for row in pq.ParquetFile(path).read().to_pylist():
+                before.topics[Uuid.parse(row["topic_id"])] = row["topic"]
+    if before.batch:
+        for path in store.files(CARRY.name, before.batch):
+            for row in pq.ParquetFile(path).read().to_pylist():
+                if row["places"]:
+                    before.carried.append(row)
+                else:
+                    before.tls = row["carried"]
+    return before
+
+
+def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -> Result:
+    """Make the batch of a job, in the place of others."""
+    batch = store.name(job.identity())
     staging = store.begin(batch)
     made, facts = engine.run(job, staging)
-    manifest = manifest_of(job, facts, batch, made, engine.name)
+    manifest = manifest_of(job, facts, batch, made, engine.name) | {"replaces": list(replaces)}
     store.commit(batch, made, manifest)
     return Result(
         manifest, [file.index.damage for file in job.files if file.index.damage], job.order

@@ -5,22 +5,24 @@
     OUT/_staging/<batch>/                  while it is made
     OUT/_lock                              held while a batch is made
 
-A batch is replaced as a whole. Batches without a manifest are invalid, and the next run removes
-them.
+Batches without a manifest are invalid, and the next run removes them. A manifest names those that
+it replaces: they count until it is there, and not from then on.
 """
 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
+from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented, loads
 
 MANIFEST: Final = "_manifest"
@@ -28,11 +30,11 @@ STAGING: Final = "_staging"
 LOCK: Final = "_lock"
 
 
-class InUse(Exception):
+class InUse(CaptureError):
     """Another run writes to the folder."""
 
 
-class Newer(Exception):
+class Newer(CaptureError):
     """The tables were written by a newer kafkascope."""
 
 
@@ -50,29 +52,54 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for writing; `InUse` when another run holds the lock. A killed run holds
-        no lock."""
+        no lock. What fails before it writes anything leaves no folder."""
+        there = self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / LOCK).open("a") as file:
+        lock = self.path / LOCK
+        with lock.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = os.fstat(file.fileno()).st_ino == lock.stat().st_ino
             except OSError:
-                raise InUse(f"{self.path}: another run writes there") from None
-            yield
+                mine = False
+            if not mine:
+                raise InUse(f"{self.path}: another run writes there")
+            try:
+                yield
+            except BaseException:
+                if {each.name for each in self.path.iterdir()} == {LOCK}:
+                    lock.unlink()
+                    if not there:
+                        self.path.rmdir()
+                raise
 
     def manifests(self) -> list[dict[str, Any]]:
         """Return the manifests of all valid batches, in order."""
-        found = {}
+        told = []
         for path in sorted((self.path / MANIFEST).glob("*.json")):
             manifest = loads(path.read_bytes())
             if manifest["schema_version"] > VERSION:
                 raise Newer(f"{path} was written by a newer kafkascope")
-            found[manifest["previous"]] = manifest
+            told.append(manifest)
+        gone = {batch for each in told for batch in each.get("replaces", ())}
+        found = {each["previous"]: each for each in told if each["batch_id"] not in gone}
         out: list[dict[str, Any]] = []
         last = ""
         while last in found:
             out.append(found.pop(last))
             last = out[-1]["batch_id"]
         return out
+
+    def name(self, *parts: Any) -> str:
+        """Return the name of a batch that is not there yet: what is replaced counts meanwhile."""
+        manifests = self.manifests()
+        taken = {each["batch_id"] for each in manifests}
+        taken.update(batch for each in manifests for batch in each.get("replaces", ()))
+        for again in itertools.count():
+            batch = batch_id(*parts, again) if again else batch_id(*parts)
+            if batch not in taken:
+                break
+        return batch
 
     def begin(self, batch: str) -> Path:
         """Return an empty folder to make the batch in; removes what dead runs left behind."""
@@ -83,23 +110,24 @@ class Store:
         return staging
 
     def _sweep(self) -> None:
-        """Remove batches that no manifest names."""
+        """Remove batches that no manifest names, and manifests that are replaced."""
         known = {manifest["batch_id"] for manifest in self.manifests()}
+        for path in (self.path / MANIFEST).glob("*"):
+            if path.stem not in known or path.suffix != ".json":
+                path.unlink()
         for name in (*TABLES, CARRY.name):
             for old in (self.path / name).glob("batch_id=*"):
                 if old.name.partition("=")[2] not in known:
                     shutil.rmtree(old)
+            with suppress(OSError):
+                # Of a table that nobody asked for any more.
+                (self.path / name).rmdir()
 
     def commit(self, batch: str, made: Path, manifest: dict[str, Any]) -> None:
         """Move the tables in `made` to their folders, then write the manifest."""
         names = self.path / MANIFEST
         names.mkdir(exist_ok=True)
         final = names / f"{batch}.json"
-        final.unlink(missing_ok=True)
-        if not manifest["previous"]:
-            # A first batch replaces everything that was there.
-            for old in names.glob("*.json"):
-                old.unlink()
         for name in (*TABLES, CARRY.name):
             place = self.path / name / f"batch_id={batch}"
             shutil.rmtree(place, ignore_errors=True)
@@ -107,7 +135,7 @@ class Store:
                 place.parent.mkdir(exist_ok=True)
                 (made / name).rename(place)
         text = dumps_indented(manifest)
-        temporary = names / f".{batch}.json"
+        temporary = names / f"{batch}.new"
         with temporary.open("wb") as file:
             file.write(text)
             file.flush()

@@ -66,6 +66,7 @@ def made(
     **options: Any,
 ) -> tuple[dict[str, list[Any]], runner.Result]:
     how: dict[str, Any] = {"engine": engine or runner.PLAIN, "split_bytes": size, "keys": keys}
+    how["used"] = "replace"
     result = runner.run(inputs, out, TableOptions(**options), **how)
     return tables(out), result
 

@@ -68,6 +68,7 @@ def run(path: Path, out: Path, known: KnownSchemas | None, engine: Any = None) -
         engine=engine or runner.PLAIN,
         split_bytes=20_000,
         schemas=known,
+        used="replace",
     )
 
 
