@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from zlib import crc32
@@ -119,10 +120,14 @@ class Writers:
             )
             self._open[table] = writer
         self.rows[table] += batch.num_rows
-        if isinstance(batch, pa.Table):
-            writer.write_table(batch)
-        else:
-            writer.write_batch(batch)
+        try:
+            if isinstance(batch, pa.Table):
+                writer.write_table(batch)
+            else:
+                writer.write_batch(batch)
+        except OSError:
+            self._abandon()
+            raise
 
     def parts(self) -> dict[str, list[Path]]:
         """Return the files that were written."""
@@ -130,8 +135,24 @@ class Writers:
 
     def close(self) -> None:
         """Close all files."""
+        try:
+            for writer in self._open.values():
+                writer.close()
+        except OSError:
+            self._abandon()
+            raise
+        self._open.clear()
+
+    def __del__(self) -> None:
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Close files that nobody will read. Left alone, writers try to write their ends when they
+        are collected, and print what comes of that on a full disk."""
         for writer in self._open.values():
-            writer.close()
+            with suppress(OSError):
+                writer.close()
+            writer.is_open = False
         self._open.clear()
 
 

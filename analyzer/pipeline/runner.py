@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from errno import ENOSPC
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -159,9 +160,18 @@ def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -
     """Make the batch of a job, in the place of others."""
     batch = store.name(job.identity())
     staging = store.begin(batch)
-    made, facts = engine.run(job, staging)
-    manifest = manifest_of(job, facts, batch, made, engine.name) | {"replaces": list(replaces)}
-    store.commit(batch, made, manifest)
+    try:
+        made, facts = engine.run(job, staging)
+        manifest = manifest_of(job, facts, batch, made, engine.name) | {"replaces": list(replaces)}
+        store.commit(batch, made, manifest)
+    except OSError as error:
+        store.discard()
+        if error.errno == ENOSPC:
+            raise CaptureError(f"no space is left on the disk of {store.path}") from None
+        raise
+    except Exception:
+        store.discard()
+        raise
     return Result(
         manifest, [file.index.damage for file in job.files if file.index.damage], job.order
     )

@@ -109,6 +109,10 @@ class Store:
         staging.mkdir(parents=True)
         return staging
 
+    def discard(self) -> None:
+        """Remove what a run left that failed; its tables do not count."""
+        shutil.rmtree(self.path / STAGING, ignore_errors=True)
+
     def _sweep(self) -> None:
         """Remove batches that no manifest names, and manifests that are replaced."""
         known = {manifest["batch_id"] for manifest in self.manifests()}

@@ -26,7 +26,7 @@ def command(out: Path, temporary: Path, engine: str) -> list[str]:
     spark = ["--master", "local[2]", "--temp-dir", str(temporary), *settings]
     return [
         *(sys.executable, "-P", "-m", "kafkascope.tui.cli", "spark", str(SAMPLES), "-o", str(out)),
-        *("--engine", engine, "-q"),
+        *("--engine", engine, "-q", "--replace"),
         *(spark if engine == "spark" else ()),
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import shutil
 import signal
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
@@ -88,6 +91,24 @@ def test_a_lock_that_went_with_its_folder_is_no_lock(tmp_path: Path) -> None:
     assert not (tmp_path / LOCK).exists()
     with Store(tmp_path).locked():
         pass
+
+
+def test_a_full_disk_is_said_with_a_sentence(tmp_path: Path) -> None:
+    """And nothing behind it: writers that are collected would write their ends."""
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    out = tmp_path / "out"
+    with (
+        mock.patch.object(pq.ParquetWriter, "write_table", full),
+        mock.patch.object(pq.ParquetWriter, "close", full),
+    ):
+        refused = run(ONE, "-o", str(out))
+        gc.collect()
+    assert refused.exit_code == 3
+    assert refused.stderr == f"kafkascope: no space is left on the disk of {out}\n"
+    assert not out.exists()
 
 
 def _copy_of(out: Path, made: Path) -> dict[str, Any]:
