@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
-PLAIN_MS: Final = 14
-SPARK_MS: Final = 29
-"""Of one core, for a megabyte of records traffic: the plain engine; Spark, divided among cores."""
-START_S: Final = 14
-"""Until Spark does something. All three are measured: benchmarks/spark.py."""
+MOST_EXCHANGES: Final = 5000
+"""In a megabyte: more hardly fit."""
 SHUFFLED: Final = 1.2
 """Bytes on the disk of the shuffle for one of the captures."""
 
@@ -179,7 +176,7 @@ def spark(
         run = functools.partial(
             _run, inputs, output, options, split_bytes, keys, known, used or "refuse", told
         )
-    chosen, why = _chosen(engine, inputs, follow)
+    chosen, why = _chosen(engine, inputs, ports, follow)
     if engine == "auto" and not quiet:
         say(f"engine {chosen}: {why}")
     if chosen == "plain":
@@ -296,7 +293,9 @@ def _schemas(
     return known_of(wanted, complete=seen, quiet=quiet)
 
 
-def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, str]:
+def _chosen(
+    engine: str, inputs: tuple[str, ...], ports: tuple[int, ...], follow: bool
+) -> tuple[str, str]:
     """The engine, and why it was taken."""
     if follow and engine == "auto":
         return "plain", "batches of closed files are small"
@@ -304,12 +303,21 @@ def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, st
         return engine, ""
     from kafkascope.analyzer.pipeline.places import listed, size_of
 
-    size = sum(map(size_of, listed(inputs)))
+    files = listed(inputs)
+    size = sum(map(size_of, files))
     told = f"{size / 1e6:.0f} MB"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    from_ = worth_spark(cores or 1)
+    from kafkascope.analyzer.spark.worth import exchanges_per_megabyte, worth_spark
+
+    dense = worth_spark(cores or 1, MOST_EXCHANGES)
+    if dense is not None and size < dense:
+        # Whatever it holds.
+        return "plain", f"{told} are read faster than Spark starts"
+    held = exchanges_per_megabyte(files, ports)
+    from_ = worth_spark(cores or 1, held)
+    told += f" with about {held:.0f} exchanges in each"
     if from_ is None:
-        return "plain", f"on {cores} cores one process is faster"
+        return "plain", f"{told}: on {cores} core{'s' * (cores != 1)} one process is faster"
     if size < from_:
         return "plain", f"{told} are read faster than Spark starts"
     if importlib.util.find_spec("pyspark") is None:
@@ -321,12 +329,6 @@ def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, st
     except NoSpark as error:
         return "plain", str(error)
     return "spark", f"{told} are worth its start"
-
-
-def worth_spark(cores: int) -> float | None:
-    """Bytes from which on Spark is faster on so many cores; None: never."""
-    saved = PLAIN_MS - SPARK_MS / cores
-    return START_S * 1e9 / saved if saved > 0 else None
 
 
 def _on_spark(
