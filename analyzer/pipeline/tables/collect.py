@@ -4,7 +4,7 @@ without I/O."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -61,10 +61,6 @@ CLIENT_IDS: Final = 16
 
 Told: TypeAlias = "tuple[str, pa.RecordBatch]"
 """A table's name and some of its rows."""
-
-
-_all_else = attrgetter(*[each.name for each in fields(Exchange)][1:])
-"""All attributes of an exchange except its number, in the order of the fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,23 +187,23 @@ class TableCollector:
     def tell(self, exchange: Exchange) -> None:
         """Make the rows of an exchange. What is counted of it knows its place, for that does not
         depend on what others delivered."""
-        own, place = exchange, values.place_of(exchange)
-        exchange = Exchange(exchange_place(*place), *_all_else(exchange))
         row = row_of(exchange, values.UNNAMED)
+        place = values.place_of(exchange)
+        row.number = exchange_place(*place)
         self.facts.exchanges += 1
         rows, options = self._rows, self._options
         for add in self._whole:
             add(row, exchange)
         if self._wanted is not None and not self._wants(row, exchange):
-            rows[UNWANTED.name].append((own.number, *place))
+            rows[UNWANTED.name].append((exchange.number, *place))
             return
         for add in self._adds:
             add(row, exchange)
         bodies: tuple[bytes | None, bytes | None] = (None, None)
         if options.full:
-            bodies = values.bodies_of(own, self.facts.payloads)
+            bodies = values.bodies_of(exchange, self.facts.payloads)
             self._bytes += sum(len(body) for body in bodies if body)
-        rows["exchanges"].append(values.exchange_values(row, own, bodies))
+        rows["exchanges"].append(values.exchange_values(row, exchange, bodies))
         if row.batches:
             rows["record_batches"] += values.batch_values(row, exchange)
             if options.records:
