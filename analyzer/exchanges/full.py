@@ -60,9 +60,15 @@ ARRAYS: Final = {
 class Room:
     """Remaining bytes of JSON that the records of an exchange may take."""
 
+    __slots__ = ("_limit", "left")
+
     def __init__(self, limit: int) -> None:
-        self.left = limit
-        self.sentence = LEFT_OUT.format(limit >> 20)
+        self._limit = self.left = limit
+
+    @property
+    def sentence(self) -> str:
+        """What is said of records that are left out."""
+        return LEFT_OUT.format(self._limit >> 20)
 
 
 def full_bodies(

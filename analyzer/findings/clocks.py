@@ -80,7 +80,10 @@ class Clocks(Detector):
         stamps.see(row)
         if newest > 0:
             ahead = newest * MS - row.time_ns
-            stamps.take(ahead_ns=ahead, least_ns=ahead)
+            if stamps.ahead_ns is None or ahead > stamps.ahead_ns:
+                stamps.ahead_ns = ahead
+            if stamps.least_ns is None or ahead < stamps.least_ns:
+                stamps.least_ns = ahead
         if refused:
             stamps.refused += 1
             for topic in refused:

@@ -325,7 +325,7 @@ _in_order: Final = itemgetter(0, 1, 2)
 class Events:
     """The latest events, at most so many, in whatever order they came."""
 
-    __slots__ = ("_dropped", "_events", "_limit", "_room")
+    __slots__ = ("_dropped", "_events", "_limit", "_ordered", "_room")
 
     def __init__(self, limit: int = MAX_EVENTS) -> None:
         self._limit = limit
@@ -334,6 +334,8 @@ class Events:
         them now and then takes a fifth of what a heap of them takes."""
         self._events: list[Event] = []
         """Time, id and part make each unlike all others."""
+        self._ordered = True
+        """Each is later than the one before it."""
         self._dropped = 0
 
     @property
@@ -343,8 +345,11 @@ class Events:
 
     def add(self, event: Event) -> None:
         """Take an event in."""
-        self._events.append(event)
-        if len(self._events) >= self._room:
+        events = self._events
+        if events and event[0] <= events[-1][0]:
+            self._ordered = False
+        events.append(event)
+        if len(events) >= self._room:
             self._drop()
 
     def note(self, row: Row, kind: str, about: dict[str, Any], part: int = 0) -> None:
@@ -356,7 +361,8 @@ class Events:
         events = self._events
         surplus = len(events) - self._limit
         if surplus > 0:
-            events.sort(key=_in_order)
+            if not self._ordered:
+                events.sort(key=_in_order)
             del events[:surplus]
             self._dropped += surplus
 
@@ -389,6 +395,7 @@ class Events:
         """Take over what `dump` gave."""
         self._dropped, events = state
         self._events = [Event(*each) for each in events]
+        self._ordered = False
         return self
 
 

@@ -229,7 +229,10 @@ def _schema_text(payloads: Payloads, side: str, namespace: Namespace, value: int
 
 
 def _offsets(flow: Flow, first: int, last: int) -> None:
-    flow.take(least_offset=first, most_offset=last)
+    if flow.least_offset is None or first < flow.least_offset:
+        flow.least_offset = first
+    if flow.most_offset is None or last > flow.most_offset:
+        flow.most_offset = last
 
 
 def _bytes(flow: Flow) -> int:

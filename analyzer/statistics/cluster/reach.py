@@ -143,7 +143,8 @@ class Reach(Compound):
         asked = exchange.request_body
         if asked is None or asked.get("rack_id"):
             return
-        for way, topic, number, error, answered, *_ in moved(exchange)[:MOST_WITNESSES]:
+        for each in moved(exchange)[:MOST_WITNESSES]:
+            way, topic, number, error, answered = each[:5]
             if error or not answered or topic is None or way == "replica":
                 continue
             served = self._served[(exchange.broker.host, exchange.broker.port)]
