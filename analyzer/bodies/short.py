@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from kafkascope.analyzer.bodies import facts, nodes
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH, KEYS
 from kafkascope.analyzer.bodies.waits import WAITING
-from kafkascope.dissectors.codec.reader import REFUSALS, Body, Reader, reader
+from kafkascope.dissectors.codec.reader import Reader, reader
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire
 from kafkascope.dissectors.registry import (
     APIS,
@@ -87,12 +87,3 @@ def _named(wire: StructWire, *, top: bool = False) -> frozenset[int]:
             if isinstance(inner, StructWire):
                 found |= _named(inner)
     return found
-
-
-def short_body(read: Reader, payload: bytes, at: int) -> Body | None:
-    """Return a short body that ends where the payload does; None when there is none."""
-    try:
-        body, end = read(payload, at)
-    except REFUSALS:
-        return None
-    return body if end == len(payload) else None

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final, Protocol
 
+from kafkascope.analyzer.bodies.fetch_sessions import KEYS
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
+from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
 from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.model import Frame, HttpConsumer
@@ -53,6 +55,8 @@ class Context:
         self.whole = True
         """Whether bodies are read with all their fields, as whoever gets the exchanges will ask for
         them; else with what rows need, and again when somebody asks."""
+        self.facts = True
+        """Whether anybody asks what bodies say."""
         self.stateful = STATEFUL
         """Keys of the APIs whose bodies the state needs."""
         self.brokers: set[Endpoint] = set()
@@ -77,6 +81,11 @@ class Context:
         subtracted until it matters (`Conversations`)."""
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
+
+    def only_waits(self) -> None:
+        """Ask of bodies for nothing but waits, beside what headers and times tell."""
+        self.bodies, self.stateful = False, STATEFUL | WAITING | KEYS
+        self.facts = False
 
     def next_number(self, packet: int = 0) -> int:
         """Return the number of the next exchange, whose first byte came with a packet."""

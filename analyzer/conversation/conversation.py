@@ -24,7 +24,7 @@ from kafkascope.analyzer.bodies.dissection import (
     header_of_cut,
 )
 from kafkascope.analyzer.bodies.facts import BodyFacts
-from kafkascope.analyzer.bodies.short import Plan, plan_of, short_body
+from kafkascope.analyzer.bodies.short import Plan, plan_of
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.detect import HEADER_MISSING, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
@@ -52,6 +52,7 @@ from kafkascope.analyzer.model import (
 )
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.dissectors.codec.reader import REFUSALS
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import (
     APIS,
@@ -65,6 +66,7 @@ from kafkascope.dissectors.registry import (
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.model import Endpoint
+    from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
 
 MAX_EARLY: Final = 256
@@ -219,7 +221,8 @@ class Conversation(Resumable):
             else:
                 frame = self._responses.only(event)
                 if frame is not None:
-                    self._response(frame)
+                    if not self._usual_response(frame):
+                        self._response(frame)
                 else:
                     for units in self._responses.each(event):
                         self._take_responses(units)
@@ -330,7 +333,7 @@ class Conversation(Resumable):
             not frame.offset
             or frame.cut
             or len(payload) > SMALL
-            or not context.bodies
+            or (context.facts and not context.bodies)
             or self._half is not None
             or self.phases.tokens
             or self._sense.client_id is None
@@ -344,8 +347,11 @@ class Conversation(Resumable):
         plan = _plan(key, version, context.whole)
         if plan is None or tags:
             return False
-        body = short_body(plan.request, payload, end)
-        if body is None:
+        try:
+            body, stop = plan.request(payload, end)
+        except REFUSALS:
+            return False
+        if stop != len(payload):
             return False
         pending = Pending(self._number(frame.parts[0].packet), header, plan.api)
         pending.frame, pending.plan, pending.body = frame, plan, body
@@ -460,6 +466,19 @@ class Conversation(Resumable):
                 assert isinstance(unit, Skipped)
                 self._hole = True
                 self._skip(unit)
+
+    def _usual_response(self, frame: Frame) -> bool:
+        """Take in a response where nothing is odd about it nor before it; return whether it was so,
+        and nothing was done when not. The same as `_response`, in a straight line."""
+        in_flight, payload = self._in_flight, frame.payload
+        if not self._known or self._hole or in_flight.tokens or len(payload) < 4:
+            return False
+        (correlation_id,) = _INT.unpack_from(payload)
+        pending = in_flight.next_for(correlation_id)
+        if pending is None or pending.plan is None or not self._usual(pending, pending.plan, frame):
+            return False
+        in_flight.take(correlation_id)
+        return True
 
     def _response(self, frame: Frame) -> None:
         payload = frame.payload
@@ -654,18 +673,24 @@ class Conversation(Resumable):
             or (at > 4 and payload[4:5] != NO_TAGS)
         ):
             return False
-        told = short_body(plan.response, payload, at)
-        if told is None:
+        told: Body | None
+        try:
+            told, stop = plan.response(payload, at)
+        except REFUSALS:
+            return False
+        if stop != len(payload):
             return False
         key, version, correlation_id, client_id, _, _ = header
         if key == fetch_sessions.FETCH:
             self._fetching.response(key, asked, told)
         wait_ns = self._waits.response(key, frame, asked, answer, told, pending.session)
-        facts = BodyFacts()
-        if plan.collect_request is not None:
-            plan.collect_request(asked, facts)
-        if plan.collect_response is not None:
-            plan.collect_response(told, facts)
+        facts: BodyFacts | None = None
+        if context.facts:
+            facts = BodyFacts()
+            if plan.collect_request is not None:
+                plan.collect_request(asked, facts)
+            if plan.collect_response is not None:
+                plan.collect_response(told, facts)
         if not context.whole:
             asked = told = None
         client, broker = self._ends

@@ -179,6 +179,11 @@ class InFlight(Resumable):
                 dropped.append(oldest)
         return dropped
 
+    def next_for(self, correlation_id: int) -> Pending | None:
+        """Return the request that an answer of this id belongs to, which goes on waiting."""
+        waiting = self._by_id.get(correlation_id)
+        return None if waiting is None else waiting[0]
+
     def take(self, correlation_id: int) -> Pending | None:
         """Return the request that an answer of this id belongs to."""
         waiting = self._by_id.get(correlation_id)

@@ -139,7 +139,8 @@ class Capture:
         try:
             for batch in batches(self.source, named=named):
                 for event in batch:
-                    if not both and event.connection.interface_comment == BROKER_LEG:
+                    comment = event.connection.interface_comment
+                    if comment and not both and comment == BROKER_LEG:
                         continue
                     if type(event) is Chunk:
                         if named is not None and not event.offset:

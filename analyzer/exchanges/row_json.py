@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from kafkascope.analyzer.exchanges.column import columns_of
+from kafkascope.analyzer.exchanges.column import TEXT, TIME, columns_of
 from kafkascope.analyzer.exchanges.rows import JSON_NAMES, Row, to_json
 from kafkascope.dissectors.codec.jsonform import dumps, plain
 from kafkascope.dissectors.codec.source import compile_function
@@ -52,6 +52,7 @@ def utf8_of_row(row: Row) -> bytes:
 def _writer() -> Callable[[Row], bytes]:
     """Return the function that writes a row."""
     names: dict[str, Any] = {**JSON_NAMES, "written": _written, "kept": _kept}
+    names["text_of"] = encode_basestring
     lines: list[str] = []
     parts = ['"schema":"exchange/1"']
     for own, run in groupby(columns_of(Row), lambda each: each.column.own):
@@ -82,10 +83,13 @@ def _own(each: Named) -> list[str]:
     members = []
     for name, text in each.json.items():
         if each.column.kind.numbered and text == f"row.{each.name}":
-            text = f'"null" if (v := {text}) is None else v'
+            text = f'{{"null" if (v := {text}) is None else v}}'
+        elif each.column.kind is TIME:
+            text = f'"{{{text}}}"'
         else:
-            text = f"written({text})"
-        members.append(f'"{name}":{{{text}}}')
+            writing = "text_of" if each.column.kind is TEXT else "written"
+            text = f"{{{writing}({text})}}"
+        members.append(f'"{name}":{text}')
     return members
 
 
@@ -99,6 +103,8 @@ def _written(value: Any) -> str:
         return str(value)
     if isinstance(value, float) and 0.001 <= value < 1e9:
         return repr(value)  # Without an exponent, which encoders write differently.
+    if isinstance(value, tuple) and len(value) == 2 and type(value[0]) is type(value[1]) is int:
+        return f"[{value[0]},{value[1]}]"  # The frames of most exchanges.
     return orjson.dumps(value, default=plain).decode()
 
 

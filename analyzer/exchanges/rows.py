@@ -504,8 +504,13 @@ _address = lru_cache(4096)(str)
 """Returns the text of an endpoint."""
 
 
-def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
-    """Return the row of an exchange, with the topic names known so far."""
+NO_BODIES: Final = BodyFacts()
+"""In place of what bodies say, where nobody asks for it. Never changed."""
+
+
+def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = None) -> Row:
+    """Return the row of an exchange, with the topic names known so far. `facts`: in place of what
+    its bodies say."""
     request, response = exchange.request, exchange.response
     asking = answering = latency = server = None
     frames: tuple[int, ...] = ()
@@ -519,7 +524,9 @@ def row_of(exchange: "Exchange", names: "TopicNames") -> Row:
             latency = answering.last_ns - asking.first_ns
             server = answering.first_ns - asking.last_ns
     key, version = exchange.api_key, exchange.api_version
-    facts, layout = exchange.facts, None
+    layout = None
+    if facts is None:
+        facts = exchange.facts
     if facts is None:
         facts, layout = _collected(exchange)
     contents = contents_of(facts.blobs)

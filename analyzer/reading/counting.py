@@ -62,8 +62,10 @@ def count(
         reading.rows_suffice = True
     watching = (*(statistics if watch else ()), *others)
     saws = [each.saw for each in watching if hasattr(each, "saw")]
-    asking = [each for each in (*statistics, *others) if not getattr(each, "ROWS_SUFFICE", False)]
-    reading.rows_suffice = reading.rows_suffice or not (asking or through)
+    needs = {getattr(each, "NEEDS", "bodies") for each in (*statistics, *others)}
+    if through is None and "bodies" not in needs:
+        reading.rows_suffice = True
+        reading.heads_suffice = needs == {"heads"}
     jobs = 0 if through is not None or reading.capture.watch is not None else reading.jobs()
     if jobs and _together(reading, jobs, statistics, others, saws, nameds):
         for host in hosts:

@@ -85,6 +85,8 @@ class Reading:
         """Tables in place of captures: see `counting.count`."""
         self.rows_suffice = False
         """Set by callers that need no messages: rows can then come from tables."""
+        self.heads_suffice = False
+        """Set by callers that need no columns of bodies but the wait."""
         self.every: Callable[[Row, Exchange], None] | None = None
         """Called with all exchanges, whether they match or not."""
         self._evidence: Evidence | None = None
@@ -261,7 +263,12 @@ class Reading:
                 yield pair
             return
         names = self.capture.context.names
-        self.capture.context.whole = not self.rows_suffice
+        context = self.capture.context
+        context.whole = not self.rows_suffice
+        facts = None
+        if self.heads_suffice and not (self._filter or self._evidence or self.every):
+            context.only_waits()
+            facts = rows.NO_BODIES
         for exchange in self.capture.exchanges():
             if not self.exchanges_read:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
@@ -269,7 +276,7 @@ class Reading:
             self._heard.note(exchange)
             if not self.exchanges_read % TICK:
                 self._progress.tick()
-            row = rows.row_of(exchange, names)
+            row = rows.row_of(exchange, names, facts)
             if self._evidence is not None:
                 self._evidence.note(self._known, row, exchange)
             if self.every is not None:

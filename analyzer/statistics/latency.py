@@ -48,7 +48,7 @@ class Latency(Breakdown[LatencyTimes]):
     """Latency by API, version, client and broker."""
 
     NAME = "latency"
-    ROWS_SUFFICE = True
+    NEEDS = "heads"
     USUAL = ("api",)
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS: ClassVar[tuple[Column, ...]] = (

@@ -76,8 +76,9 @@ class Accumulator(Compound):
     NAME: ClassVar[str]
     VERSION: ClassVar[int] = 1
     COLUMNS: ClassVar[tuple[Column, ...]]
-    ROWS_SUFFICE: ClassVar[bool] = False
-    """Whether it counts rows alone: the bodies of messages need not be read for it."""
+    NEEDS: ClassVar[Literal["heads", "rows", "bodies"]] = "bodies"
+    """What it counts: columns that headers and times tell, and the wait; rows; or also what bodies
+    of messages say."""
 
     @property
     def limit(self) -> int:
