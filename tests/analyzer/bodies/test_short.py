@@ -13,7 +13,7 @@ from kafkascope.analyzer.conversation import conversation
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
-from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
+from kafkascope.analyzer.exchanges.rows import NO_BODIES, Row, row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import StreamEvent
 from kafkascope.dissectors.codec.jsonform import dumps
@@ -27,6 +27,9 @@ CAPTURES = [
     *sorted((ROOT / "tests" / "analyzer" / "captures").glob("*.pcap*")),
 ]
 KEYS = sorted(APIS)
+HEADS = ("number", "id", "time_ns", "client_address", "broker_address", "client_id", "api")
+HEADS += ("api_version", "correlation_id", "request_bytes", "response_bytes", "latency_ns")
+HEADS += ("server_ns", "state", "frames")
 
 Found = list[tuple[Exchange, Row]]
 
@@ -97,3 +100,18 @@ def test_of_every_message(data: st.DataObject) -> None:
     wire.broker(*answers)
     with pytest.MonkeyPatch.context() as patch:
         all_ways(lambda whole: of_events(wire.events, whole), patch)
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+def test_headers_and_waits_are_the_same_without_other_bodies(path: Path) -> None:
+    def read(*, only_waits: bool) -> list[tuple[object, ...]]:
+        with open_capture([path]) as capture:
+            facts = None
+            if only_waits:
+                capture.context.only_waits()
+                facts = NO_BODIES
+            names = capture.context.names
+            rows = [row_of(exchange, names, facts) for exchange in capture.exchanges()]
+        return [(*(getattr(row, name) for name in HEADS), row.wait_ns) for row in rows]
+
+    assert read(only_waits=True) == read(only_waits=False)
