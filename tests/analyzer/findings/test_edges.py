@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.captures.inputs.files import open_inputs
+from kafkascope.captures import open_inputs
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_captures import capture_of, judged
 from tests.analyzer.findings.test_handmade import found

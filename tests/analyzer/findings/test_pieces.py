@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.findings import Finding
+from kafkascope.captures import open_inputs
 from kafkascope.captures.formats.write import PcapngWriter
-from kafkascope.captures.inputs.files import open_inputs
 from kafkascope.captures.model import Packet
 from kafkascope.tui.cli import main
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, judged
