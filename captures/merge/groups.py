@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 from kafkascope.captures.merge.sketches import Sketch
 
 MIN_SHARED: Final = 3
-"""Segments that two captures must share; of fewer, half of those of the smaller one. Addresses,
-ports, sequence numbers and first bytes are the same in other traffic only if somebody made it
-so."""
+"""Segments that two captures must share. Addresses, ports, sequence numbers and first bytes are the
+same in other traffic only if somebody made it so; but rotated files share what was sent again."""
+SHARE: Final = 5
+"""And at least one of so many of the smaller one: what is sent again is less."""
 SAME_NS: Final = 1_000
 """Where even the times are the same, but for how exactly files hold them, one segment is enough."""
 NEAR_NS: Final = 2_000_000_000
@@ -82,21 +83,32 @@ def _links(sketches: Sequence[Sketch]) -> list[_Link]:
             differences[one, two].append(late - early)
         if len(where) > 2:
             differences[where[0][0], where[-1][0]].append(where[-1][1] - where[0][1])
-    out = []
+    sure: list[_Link] = []
+    others: list[_Link] = []
     for (one, two), found in differences.items():
         middle = median_low(found)
         apart = sorted(abs(each - middle) for each in found)
         near = sum(each <= NEAR_NS for each in apart)
         smaller = min(len(sketches[one].times), len(sketches[two].times))
-        same_clock = all(abs(each) <= SAME_NS for each in found)
-        if same_clock or (2 * near >= len(found) and _enough(near, smaller)):
-            spread = apart[min(near - 1, near * 95 // 100)]
-            out.append(_Link(one, two, len(found), middle, spread))
-    return out
+        spread = apart[max(min(near - 1, near * 95 // 100), 0)]
+        link = _Link(one, two, len(found), middle, spread)
+        same_clock = all(abs(each) < SAME_NS for each in found)
+        alike = 2 * near >= len(found) and near >= MIN_SHARED
+        if same_clock or (alike and SHARE * near >= smaller):
+            sure.append(link)
+        elif 2 * near >= len(found):
+            others.append(link)
+    return sure + [each for each in others if any(_agree(each, known) for known in sure)]
 
 
-def _enough(shared: int, smaller: int) -> bool:
-    return shared >= MIN_SHARED or (2 * shared >= smaller and shared >= min(2, smaller))
+def _agree(link: _Link, known: _Link) -> bool:
+    """Return whether a difference of clocks is one that one of the files is known to have."""
+    apart = MIN_SPREAD_NS + 8 * known.spread
+    if link.one == known.one or link.two == known.two:
+        return abs(link.difference - known.difference) <= apart
+    if link.one == known.two or link.two == known.one:
+        return abs(link.difference + known.difference) <= apart
+    return False
 
 
 def _clocks(begin: int, links: dict[int, list[_Link]]) -> tuple[dict[int, int], int]:
