@@ -268,5 +268,5 @@ def test_the_example_passes_against_a_real_broker_and_a_capture(brokers, tmp_pat
         KAFKA_EXAMPLE_CAPTURE=str(SAMPLES / "librdkafka.pcap"),
         KAFKA_EXAMPLE_TOPIC="librdkafka.none",
     )
-    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
     assert left_behind(tmp_path) == []

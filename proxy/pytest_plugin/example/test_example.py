@@ -2,10 +2,14 @@
 # mypy: ignore-errors
 """A client under test, its traffic, and what has to be true of it."""
 
+import json
 import os
 import threading
+from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
+
+SCHEMA = Path(__file__).with_name("order.json")
 
 
 def produce(bootstrap, topic="orders", count=3, **settings):
@@ -38,6 +42,19 @@ def test_the_producer_waits_for_all_replicas(kafka_capture):
     kafka_capture.assert_request(api="Produce", client="shop", where="acks == -1")
     kafka_capture.assert_no_errors(allow=["UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"])
     kafka_capture.assert_versions(Produce=range(7, 14))
+
+
+def sell(bootstrap, order):
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "shop"})
+    producer.produce("orders", json.dumps(order))
+    assert producer.flush(30) == 0
+
+
+def test_no_order_is_free(kafka_capture):
+    kafka_capture.use_schemas(topics={"orders": SCHEMA})
+    sell(kafka_capture.bootstrap, {"number": 1, "amount": 3})
+    kafka_capture.assert_records("topic == orders and record.value.amount > 0")
+    kafka_capture.assert_records("topic == orders and not record.value.amount > 0", count=0)
 
 
 def test_a_leader_that_moves_costs_no_record(kafka_proxy, kafka_bootstrap):

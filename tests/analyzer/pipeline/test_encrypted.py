@@ -372,7 +372,7 @@ def test_the_command_takes_key_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_other_secrets_make_another_batch(tmp_path: Path) -> None:
     capture = [str(CAPTURES / "tls13-psk.pcap.gz")]
     names = {
-        made(capture, tmp_path / "out", keys=read_key_logs(logs))[1].manifest["batch_id"]
-        for logs in ([], LOGS[:1], LOGS, LOGS[::-1])
+        made(capture, tmp_path / str(run), keys=read_key_logs(logs))[1].manifest["batch_id"]
+        for run, logs in enumerate(([], LOGS[:1], LOGS, LOGS[::-1]))
     }
     assert len(names) == 3
