@@ -32,6 +32,9 @@ MOST_INDEXES: Final = 64
 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
+_TYPE: Final = "protobuf.type"
+"""What Apicurio calls the name of a Protobuf message; alone among its headers it is not named after
+the side."""
 
 
 class Candidate(NamedTuple):
@@ -45,7 +48,8 @@ class Candidate(NamedTuple):
     certain: bool
     """Whether the format says so beyond doubt: a header, or a form that nothing else has."""
     typed: Typed = ""
-    """What Protobuf has before the message: indexes (Confluent) or its name (Apicurio)."""
+    """What Protobuf has before the message and has to be read yet: indexes (Confluent) or its name
+    (Apicurio)."""
     selector: Selector = None
     json: bool = False
     """Whether Avro is written as JSON."""
@@ -85,6 +89,7 @@ def candidates(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candi
 def _in_headers(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candidate]:
     """Return what Confluent's header or Apicurio's name."""
     apicurio = f"apicurio.{side}."
+    typed = "apicurio.protobuf.type.key" if side == "key" else "apicurio.protobuf.type"
     said: dict[str, bytes] = {}
     for name, value in headers:
         if value is None:
@@ -95,14 +100,37 @@ def _in_headers(side: Side, data: bytes, headers: Sequence[Header]) -> list[Cand
                 return [confluent]
         elif name.startswith(apicurio):
             said[name[len(apicurio) :]] = value
+        elif name == typed:
+            said[_TYPE] = value
     found = []
-    name = said.get("protobuf.type", b"").decode("utf-8", "replace")
+    name = said.get(_TYPE, b"").decode("utf-8", "replace")
+    at = _behind_name(data, name) if name else 0
     as_json = said.get("encoding", b"").upper() == b"JSON"
     for word in ("globalId", "contentId"):
         if (number := _number(said.get(word))) is not None:
             key = SchemaKey("globalId" if word == "globalId" else "contentId", number)
-            found.append(Candidate(key, data, 0, True, "", name or None, as_json))
+            found.append(Candidate(key, data[at:], at, True, "", name or None, as_json))
     return found
+
+
+def _behind_name(data: bytes, name: str) -> int:
+    """Return where a message begins whose name a header says: 3.x writes it before it as well."""
+    try:
+        found, at = message_name(data)
+    except PayloadError:
+        found, at = "", 0
+    return at if found == name else _behind_index(data, 0)
+
+
+def _behind_index(data: bytes, at: int) -> int:
+    """Return the place behind a message index, if there is one: no message begins as one of up to
+    three numbers does, for that would be the tag of a field 0."""
+    if data[at : at + 1] not in (b"\0", b"\2", b"\4", b"\6"):
+        return at
+    try:
+        return at + message_index(data[at:])[1]
+    except PayloadError:
+        return at
 
 
 def _number(value: bytes | None) -> int | None:
@@ -141,8 +169,9 @@ def _zero(data: bytes) -> list[Candidate]:
             rest = data[5:]
             found += [
                 Candidate(SchemaKey("id", number), rest, 5, False, "index"),
-                Candidate(SchemaKey("globalId", number), rest, 5, False, "name"),
+                # Apicurio 3.x writes this of itself, where 2.x has to be told to.
                 Candidate(SchemaKey("contentId", number), rest, 5, False, "name"),
+                Candidate(SchemaKey("globalId", number), rest, 5, False, "name"),
             ]
     if len(data) >= 9:
         (number,) = _LONG.unpack_from(data, 1)
@@ -234,7 +263,7 @@ def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
 
 def message_name(data: bytes) -> tuple[str, int]:
     """Read Apicurio's `Ref`: the size of a message that has the type's name as field 1. Return the
-    name with the place behind it."""
+    name with the place behind it, and behind an index, which 3.x can be told to write as well."""
     size, at = _varint(data, 0)
     end = at + size
     if end > len(data):
@@ -247,7 +276,7 @@ def message_name(data: bytes) -> tuple[str, int]:
     if at + length != end:
         raise PayloadError("does-not-fit", "the name of the message type has two sizes", offset=at)
     try:
-        return data[at:end].decode(), end
+        return data[at:end].decode(), _behind_index(data, end)
     except UnicodeDecodeError:
         text = "the name of the message type is no text"
         raise PayloadError("does-not-fit", text, offset=at) from None

@@ -1,8 +1,8 @@
 """A real schema registry on loopback, and serializers that speak to it.
 
-The registry is Apicurio 2.6.13, in memory, from Maven. The serializers are those of Confluent's
-Python client, in an environment of their own (what they want conflicts with mitmproxy), of
-KafkaJS, and of franz-go with hamba/avro.
+The registry is Apicurio, in memory, from Maven. The serializers are those of Confluent's Python
+client, in an environment of their own (what they want conflicts with mitmproxy), of KafkaJS, of
+franz-go with hamba/avro, and Apicurio's own for Java.
 """
 
 import hashlib
@@ -14,18 +14,30 @@ import sys
 import time
 import urllib.error
 import urllib.request
-import zipfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.interop.asked import Asked
 from tests.interop.brokers import free_ports
-from tests.interop.maven import CACHE, locked
+from tests.interop.maven import CACHE, Artifact, compiled, jars, locked
 
-__all__ = ["Apicurio", "go_writer", "js_writer", "serializers"]
+__all__ = ["SERDES", "Apicurio", "go_writer", "java_serializers", "js_writer", "serializers"]
 
-VERSION = "2.6.13.Final"
-ARTIFACT = f"io.apicurio:apicurio-registry-app:{VERSION}:zip:all"
+# Of 3.x the newest that runs on Java 17; it has the paths of 2.x, too.
+ARCHIVES = {"2.6.13.Final": "zip", "3.0.9": "tar.gz"}
+SERDES: dict[str, tuple[Artifact, ...]] = {
+    "2.6.13.Final": tuple(
+        Artifact(f"io.apicurio:apicurio-registry-serdes-{format}-serde:2.6.13.Final")
+        for format in ("avro", "protobuf", "jsonschema")
+    ),
+    # Of 3.3.3 not all parts are in Maven Central.
+    "3.1.7": tuple(
+        Artifact(f"io.apicurio:apicurio-registry-{format}-serde-kafka:3.1.7")
+        for format in ("avro", "protobuf", "jsonschema")
+    ),
+}
+"""Apicurio's serializers for Java, by release."""
 CLIENT = "confluent-kafka[avro,protobuf,json,schemaregistry]>=2.12"
 START_SECONDS = 120.0
 
@@ -33,9 +45,9 @@ START_SECONDS = 120.0
 class Apicurio:
     """A context manager; `url` speaks Confluent's REST below /apis/ccompat/v7."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, version: str = "2.6.13.Final") -> None:
         self._home = home
-        self._app = _app()
+        self._app = _app(version)
         (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -90,21 +102,21 @@ class Apicurio:
                 self._process.wait()
 
 
-def _app() -> Path:
+def _app(version: str) -> Path:
     """The unpacked application, fetched at first use."""
-    home = CACHE / f"apicurio-{VERSION}"
+    home = CACHE / f"apicurio-{version}"
+    artifact = f"io.apicurio:apicurio-registry-app:{version}:{ARCHIVES[version]}:all"
     with locked(home):
         done = home / "done"
         if not done.exists():
             shutil.rmtree(home / "app", ignore_errors=True)
             _run(
-                *("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={ARTIFACT}"),
+                *("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"),
                 f"-DoutputDirectory={home}",
                 at=home,
             )
-            archive = next(home.glob("*.zip"))
-            with zipfile.ZipFile(archive) as opened:
-                opened.extractall(home / "app")
+            archive = next(home.glob(f"*.{ARCHIVES[version]}"))
+            shutil.unpack_archive(archive, home / "app")
             archive.unlink()
             done.touch()
     return home / "app"
@@ -120,6 +132,12 @@ def serializers() -> Path:
             _run(str(home / "venv/bin/python"), "-m", "pip", "install", "-q", CLIENT, at=home)
             done.touch()
     return home / "venv" / "bin" / "python"
+
+
+def java_serializers(version: str) -> Asked:
+    """java/Apicurio.java with the serializers of a release."""
+    classes = compiled(jars(f"apicurio-serdes-{version}", SERDES[version]), ["Apicurio"])
+    return Asked("Apicurio", classes.path)
 
 
 HERE = Path(__file__).parent

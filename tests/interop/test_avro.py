@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.payloads.avro.canonical import canonical, fingerprint
 from kafkascope.analyzer.payloads.avro.changes import breaking_changes
 from tests.analyzer.payloads.avro.schemas import cases, compiled, schemas
+from tests.interop.asked import Asked
 from tests.interop.maven import Artifact, jars
 from tests.interop.maven import compiled as compiled_java
 
@@ -29,45 +28,15 @@ MANY = settings(
 )
 
 
-class Witness:
-    """java/Avro.java: one child process that answers line by line."""
-
-    def __init__(self) -> None:
-        classes = compiled_java(jars("avro", AVRO), ["Avro"])
-        self.process = subprocess.Popen(
-            ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", classes.path, "Avro"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
-
-    def ask(self, **question: Any) -> dict[str, Any]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(json.dumps(question), file=self.process.stdin, flush=True)
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.wait(60)
-        self.process.stdout.close()
-
-
 @pytest.fixture(scope="module")
-def witness(java: None) -> Iterator[Witness]:
-    witness = Witness()
-    yield witness
-    witness.close()
+def witness(java: None) -> Iterator[Asked]:
+    with Asked("Avro", compiled_java(jars("avro", AVRO), ["Avro"]).path) as witness:
+        yield witness
 
 
 @MANY
 @given(case=cases())
-def test_java_reads_what_we_write_and_we_what_it_writes(witness: Witness, case: Any) -> None:
+def test_java_reads_what_we_write_and_we_what_it_writes(witness: Asked, case: Any) -> None:
     schema, value = case
     if any(word in str(value) for word in ("NaN", "Infinity")):
         return  # it writes these as text in JSON, and does not read them
@@ -87,7 +56,7 @@ def test_java_reads_what_we_write_and_we_what_it_writes(witness: Witness, case: 
 
 @MANY
 @given(old=schemas(), data=st.data())
-def test_java_breaks_where_we_say(witness: Witness, old: Any, data: Any) -> None:
+def test_java_breaks_where_we_say(witness: Asked, old: Any, data: Any) -> None:
     new = data.draw(st.just(changed(data, old)) | schemas())
     before, after = orjson.dumps(old).decode(), orjson.dumps(new).decode()
     answer = witness.ask(old=before, new=after)

@@ -42,7 +42,7 @@ def _strip(proto: Any) -> None:
                 one.ClearField(field.name)
             elif field.name == "options":
                 for option, _ in value.ListFields():
-                    if option.name not in (*KEPT, "map_entry", "features"):
+                    if option.name not in (*KEPT, "features"):
                         value.ClearField(option.name)
             elif field.type == field.TYPE_MESSAGE:
                 many = hasattr(value, "append") or hasattr(value, "add")

@@ -6,8 +6,11 @@ from typing import Any, Final
 
 from kafkascope.analyzer.payloads.proto.tokens import Tokens
 
-KEPT: Final = frozenset({"packed", "allow_alias", "message_set_wire_format", "deprecated"})
-"""Options that are kept, besides features."""
+KEPT: Final = frozenset(
+    {"packed", "allow_alias", "message_set_wire_format", "deprecated", "map_entry"}
+)
+"""Options that are kept, besides features; `map_entry` stands in the texts that Apicurio makes of a
+descriptor."""
 
 
 def options(tokens: Tokens, owner: Any) -> None:

@@ -2,6 +2,7 @@
 
 import uuid
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def named(data: bytes, headers: list[tuple[str, bytes | None]] | None = None) ->
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (b"\0\0\0\0\7xy", ["id 7 at 5", "globalId 7 at 5", "contentId 7 at 5"]),
+        (b"\0\0\0\0\7xy", ["id 7 at 5", "contentId 7 at 5", "globalId 7 at 5"]),
         (b"\0\0\0\0\0\0\0\0\7xy", ["globalId 7 at 9", "contentId 7 at 9"]),
         (b"\3\0" + GUID_BYTES + b"x", [f"guid {GUID} at 18"]),
         (b"\3\5" + GUID_BYTES + zlib.compress(b"x"), [f"guid {GUID} at 18"]),
@@ -75,6 +76,32 @@ def test_headers_say_how_avro_is_written_and_which_message_it_is() -> None:
     assert candidates("value", b"{}", headers)[0].json
     (found,) = candidates("value", b"", [("__value_schema_id", b"\1" + GUID_BYTES + b"\4\2\0")])
     assert found.selector == (1, 0)
+
+
+@pytest.mark.parametrize(("side", "name"), [("value", ""), ("key", ".key")])
+@pytest.mark.parametrize(
+    ("data", "at"),
+    [
+        (b"\7\x0a\5Orderx", 8),
+        (b"\7\x0a\5Order\2\2\x0ax", 10),
+        (b"\2\2\x0ax", 2),
+        (b"\0\x0ax", 1),
+        (b"\2", 0),
+        (b"x", 0),
+        (b"\7\x0a\5Linesx", 0),
+        (b"\7\x0a\5Ord", 0),
+    ],
+)
+def test_apicurios_header_of_a_message_has_it_before_the_message_as_well(
+    side: Any, name: str, data: bytes, at: int
+) -> None:
+    headers = [
+        (f"apicurio.{side}.contentId", bytes(7) + b"\4"),
+        ("apicurio.protobuf.type", b"Order" if not name else b"Of.The.Value"),
+        ("apicurio.protobuf.type.key", b"Order" if name else b"Of.The.Key"),
+    ]
+    (found,) = candidates(side, data, headers)
+    assert (found.selector, found.at, found.data) == ("Order", at, data[at:])
 
 
 def test_a_payload_that_unfolds_without_end_is_not_unfolded() -> None:

@@ -116,6 +116,15 @@ def test_messages_are_found_by_index_and_by_name() -> None:
         assert caught.value.reason == "does-not-fit"
 
 
+def test_a_map_that_is_spelled_as_its_entries_is_one() -> None:
+    entry = "message MEntry { option map_entry = true; string key = 1; int64 value = 2; }"
+    codec = compiled(PROTO3 + f"message A {{ repeated MEntry m = 1; {entry} }}").codec()
+    assert codec.decode(codec.encode({"m": {"": 0, "x": 1}})) == {"m": {"": 0, "x": 1}}
+    assert codec.decode(b"\x0a\0") == {"m": {"": 0}}
+    with pytest.raises(PayloadError, match="no entry of a map"):
+        compiled(PROTO3 + "message A { option map_entry = true; string x = 1; }")
+
+
 def test_imports_are_found_by_path_by_protobuf_and_by_asking() -> None:
     text = (
         PROTO3 + 'import "a/money.proto"; import "google/protobuf/timestamp.proto";'
