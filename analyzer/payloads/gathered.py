@@ -48,6 +48,8 @@ FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JS
 _T = TypeVar("_T")
 
 _PROTOBUF: Final = re.compile(r"^\s*(?:syntax|package|import|message|enum|option|edition)\b", re.M)
+_OF_AVRO: Final = ("record", "error", "enum", "fixed", "map")
+"""Types that JSON Schema does not have."""
 _PRIMITIVE: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
@@ -377,13 +379,21 @@ def _json_format(value: Any) -> Format | None:
     kind = value.get("type")
     if any(name.startswith("$") for name in value) or "properties" in value:
         return "json"
-    if kind in ("record", "error", "enum", "fixed", "map"):
-        return "avro"
-    if kind == "array" and isinstance(value.get("items"), str):
+    if kind in _OF_AVRO or (kind == "array" and _are_of_avro(value.get("items"))):
         return "avro"
     plain = isinstance(kind, str) and kind in _PRIMITIVE
     other = {"title", "description", "enum", "format", "pattern", "minimum", "maximum", "items"}
     return "avro" if plain and not other & value.keys() else "json"
+
+
+def _are_of_avro(items: Any) -> bool:
+    """Return whether items of an array are of Avro: JSON Schema has no texts, no such types there."""
+    while isinstance(items, dict) and items.get("type") == "array":
+        items = items.get("items")
+    if isinstance(items, dict):
+        return items.get("type") in _OF_AVRO or "logicalType" in items
+    each = items if isinstance(items, list) else [items]
+    return any(isinstance(one, str) for one in each)
 
 
 # --- parts of messages, as far as they have the right form

@@ -182,6 +182,16 @@ def test_avro(every: dict[str, Serdes], release: str, way: str, side: str) -> No
         assert at or found.key.namespace == space
 
 
+@EACH_RELEASE
+def test_an_array_that_the_registry_does_not_call_avro(
+    every: dict[str, Serdes], release: str
+) -> None:
+    dates = {"type": "array", "items": {"type": "int", "logicalType": "date"}}
+    what = {"schema": json.dumps(dates), "value": "[0, 1]"}
+    written = every[release].written("value", HEADERS, format="avro", **what)
+    assert every[release].decoded("value", *written).value == ["1970-01-01", "1970-01-02"]
+
+
 def is_clear(space: str, at: int) -> bool:
     """Whether the bytes of a way say which of the ids it is, or are taken for the usual one."""
     return (space, at) not in {("contentId", 9), ("globalId", 5)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads import rest
-from kafkascope.analyzer.payloads.gathered import Gathered, Said
+from kafkascope.analyzer.payloads.gathered import Gathered, Said, format_of
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'
@@ -250,3 +250,21 @@ def test_garbage_says_something_or_nothing(
     for schema in gathered.schemas():
         assert schema.text
     gathered.missing()
+
+
+@pytest.mark.parametrize(
+    ("schema", "format"),
+    [
+        ({"type": "array", "items": "x.Y"}, "avro"),
+        ({"type": "array", "items": ["null", "int"]}, "avro"),
+        ({"type": "array", "items": {"type": "int", "logicalType": "date"}}, "avro"),
+        ({"type": "array", "items": {"type": "array", "items": {"type": "map"}}}, "avro"),
+        ({"type": "array", "items": {"type": "string"}}, "json"),
+        ({"type": "array", "items": [{"type": "string"}]}, "json"),
+        ({"type": "array", "items": {"type": ["string"]}}, "json"),
+        ({"type": ["array"], "items": True}, "json"),
+        ({"type": "array"}, "json"),
+    ],
+)
+def test_arrays_of_avro_and_of_json_schema(schema: Any, format: str) -> None:
+    assert format_of(orjson.dumps(schema).decode()) == format
