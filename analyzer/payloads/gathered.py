@@ -387,7 +387,7 @@ def _json_format(value: Any) -> Format | None:
 
 
 def _are_of_avro(items: Any) -> bool:
-    """Return whether items of an array are of Avro: JSON Schema has no texts, no such types there."""
+    """Return whether items of an array are of Avro: JSON Schema has no texts and such types."""
     while isinstance(items, dict) and items.get("type") == "array":
         items = items.get("items")
     if isinstance(items, dict):
