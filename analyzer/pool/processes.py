@@ -137,14 +137,16 @@ class Pool:
         self.interrupted = True
         self._stop.now()
 
-    def run(self) -> Iterator[ShapedExchange]:
-        """Yield what was made of all exchanges, in order; raise `Alone`."""
+    def run(self, tick: Callable[[], None]) -> Iterator[ShapedExchange]:
+        """Yield what was made of all exchanges, in order; raise `Alone`. `tick`: called behind each
+        block."""
         while True:
             found = [_received(pipe) for pipe in self._pipes]
             told = [each for each in found if isinstance(each, BlockReport)]
             sums = [each for each in found if isinstance(each, Sums)]
             if len(told) == len(found):
                 yield from self.gathering.take(told)
+                tick()
             elif len(sums) == len(found):
                 self.sums = sums_of(sums)
                 return

@@ -201,15 +201,18 @@ class Reading:
         source = self.capture.source
         try:
             with Pool(jobs, self._opened, work) as pool:
-                for line in pool.run():
-                    yield line
-                    source.statistics.captured_bytes = pool.gathering.read
-                    self.exchanges_read = pool.gathering.exchanges
+                gathered = pool.gathering
+
+                def tick() -> None:
+                    source.statistics.captured_bytes = gathered.read
+                    self.exchanges_read = gathered.exchanges
                     self._progress.tick()
+
+                yield from pool.run(tick)
         except BaseException:
             source.statistics.captured_bytes = self.exchanges_read = 0
             raise
-        sums, gathered = pool.sums, pool.gathering
+        sums = pool.sums
         assert sums is not None
         capture, context = self.capture, self.capture.context
         source.statistics, capture.damage = sums.statistics, sums.damage

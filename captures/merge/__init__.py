@@ -5,3 +5,8 @@ The same packets may be captured on two hosts, in rotated files that overlap, or
 their clocks are apart; `merging` decides which packets are read, in which order. Knows packets and
 their TCP headers, no streams.
 """
+
+from typing import Final
+
+LOOKED: Final = 16
+"""Bytes of payload by which segments are told apart."""

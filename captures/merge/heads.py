@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkascope.captures.inputs.files import Block
+from kafkascope.captures.merge import LOOKED
 from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.columns import Columns, Words, columns_of
 from kafkascope.captures.packets.tcp import FIN, RST, SYN, Segment, segment_of
@@ -51,8 +52,6 @@ hold `LOOKED` bytes of payload), direction, `Segment.copy`, and the payload's pl
 `merging` fills in the rest: file and place, the number among those of its place, a time that never
 goes back there (`order`), and whether another place has more of its bytes."""
 
-LOOKED: Final = 16
-"""Bytes of payload that are part of the keys."""
 _KNOWN_FLOWS: Final = 200_000
 _FLAGS: Final = SYN | FIN | RST
 

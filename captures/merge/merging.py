@@ -22,6 +22,7 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.order import Order, Shared
 from kafkascope.captures.merge.heads import DATA, HEAD, Flows, Heads, heads_of
+from kafkascope.captures.streams.copies import SPAN_NS
 
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.inflate import Stream
@@ -33,8 +34,6 @@ STEP: Final = 1 << 17
 MOST_HELD: Final = 1 << 21
 """Packets of a place that wait for others: more are there only where times jump about."""
 
-SPAN_NS: Final = 1_000_000
-"""Distance of two copies of a packet in one capture, on several interfaces."""
 MOST_PAIRS: Final = 1 << 12
 """Pairs of packets of one key that are compared with each other."""
 

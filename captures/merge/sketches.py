@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.merge import LOOKED
 from kafkascope.captures.packets.tcp import Segment, segment_of
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ EDGE: Final = 256
 """Packets at either end of a file that are part of its sample."""
 FEW_BYTES: Final = 4 << 20
 """Inputs up to this size are sampled packet by packet: loading numpy would take longer."""
-LOOKED: Final = 16
-"""Bytes of payload that are part of the keys, as in `heads`, which loads numpy."""
 
 
 class Sketch(NamedTuple):
@@ -51,12 +50,11 @@ def size_of_samples(files: int) -> int:
 def sketch_of(name: str, count: int, stream: Stream | None = None, *, bulk: bool = True) -> Sketch:
     """Sample a file: `count` packets at most. `bulk`: with numpy, whose keys are others."""
     source = Source([name], None, {} if stream is None else {0: stream})
-    with source, suppress(CutShort):
-        return (_in_bulk if bulk else _one_by_one)(source, count)
-    raise AssertionError("damage is suppressed where blocks are read")
+    with source:
+        return _in_bulk(source, count) if bulk else _one_by_one(source)
 
 
-def _one_by_one(source: Source, count: int) -> Sketch:
+def _one_by_one(source: Source) -> Sketch:
     times: dict[int, int] = {}
     packets = first = last = 0
     with suppress(CutShort):

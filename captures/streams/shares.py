@@ -16,13 +16,11 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
 from kafkascope.captures.inputs.files import Block, Source
 from kafkascope.captures.model import Chunk, Resolved, StreamEvent
-from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
-from kafkascope.captures.packets.resolved import in_packet
-from kafkascope.captures.packets.tcp import Segment, reverse, segment_of
+from kafkascope.captures.packets.tcp import reverse
 from kafkascope.captures.streams.delivery import Out
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.streams.scan import scan
-from kafkascope.captures.streams.streams import tell
+from kafkascope.captures.streams.streams import segments_in, sum_up, tell
 
 MOST_FLOWS: Final = 400_000
 """Directions that are divided; nobody may forget whose one is."""
@@ -124,7 +122,7 @@ def shared(
                 yield _one_by_one(block, reassembler, source, share, named)
             else:
                 yield list(_timed(events, marks))
-            _sum_up(reassembler, source)
+            sum_up(reassembler, source)
             check(reassembler)
     except CutShort as error:
         damage = error
@@ -134,7 +132,7 @@ def shared(
     last: Moments = [(GIVEN_UP, event) for event in reassembler.give_up()]
     for event in reassembler.close(end_ns):
         last.append((CLOSED + 2 * event.connection.first_packet, event))
-    _sum_up(reassembler, source)
+    sum_up(reassembler, source)
     if named is not None:
         tell(formats.values(), named)
     yield last
@@ -163,29 +161,10 @@ def _one_by_one(
     share: Share,
     named: Callable[[Resolved], None] | None,
 ) -> Moments:
-    found: list[Segment] = []
-    statistics = source.statistics
-    for packet in block.packets():
-        segment = segment_of(packet)
-        statistics.saw(packet)
-        if segment == FRAGMENT:
-            for part in reassembler.fragments.parts(packet):
-                if isinstance(part, str):
-                    statistics.skip(part, packet.link_type)
-                else:
-                    found.append(part._replace(payload=bytes(part.payload)))
-        elif isinstance(segment, str):
-            statistics.skip(segment, packet.link_type)
-            if named is not None and segment == NOT_TCP:
-                for each in in_packet(packet):
-                    named(each)
-        else:
-            found.append(segment)
+    found = list(segments_in(block, reassembler.fragments, source.statistics, named))
     share.divide(each.flow for each in found)
     out: Moments = []
     for one in found:
-        statistics.segments += 1
-        statistics.cut_packets += len(one.payload) < one.length
         number = max(reassembler.packets + 1, one.packet)
         events: Out = []
         reassembler.pass_time(number, one.time_ns, events)
@@ -194,8 +173,3 @@ def _one_by_one(
             reassembler.packets = number - 1
             out += [(2 * number + 1, event) for event in reassembler.feed(one)]
     return out
-
-
-def _sum_up(reassembler: Reassembler, source: Source) -> None:
-    source.statistics.connections = reassembler.connections
-    source.statistics.duplicates = reassembler.duplicates

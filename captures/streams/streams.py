@@ -10,6 +10,7 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
 from kafkascope.captures.inputs.files import Block, Source
 from kafkascope.captures.model import Resolved, StreamEvent
+from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
 from kafkascope.captures.packets.tcp import Segment, segment_of
@@ -57,7 +58,7 @@ def batches(
 
                 events = scan(block, reassembler, source.statistics, named)
             yield one_by_one(block, reassembler, source, named) if events is None else events
-            _sum_up(reassembler, source)
+            sum_up(reassembler, source)
     except CutShort as error:
         damage = error
     for reason in reassembler.fragments.finish():
@@ -66,7 +67,7 @@ def batches(
     if named is not None:
         # Names stand behind the packets as well, where a program adds them when it ends.
         tell(formats.values(), named)
-    _sum_up(reassembler, source)
+    sum_up(reassembler, source)
     if damage is not None:
         raise damage
 
@@ -83,32 +84,40 @@ def one_by_one(
     block: Block, reassembler: Reassembler, source: Source, named: Named | None = None
 ) -> Iterator[StreamEvent]:
     """Yield the events of a block, packet by packet."""
-    statistics = source.statistics
+    for segment in segments_in(block, reassembler.fragments, source.statistics, named):
+        yield from reassembler.feed(segment)
+
+
+def segments_in(
+    block: Block, fragments: Fragments, statistics: Statistics, named: Named | None
+) -> Iterator[Segment]:
+    """Yield the TCP segments of a block, those of fragments included, and count all packets."""
     for packet in block.packets():
         segment = segment_of(packet)
         statistics.saw(packet)
         if segment == FRAGMENT:
-            for part in reassembler.fragments.parts(packet):
+            for part in fragments.parts(packet):
                 if isinstance(part, str):
                     statistics.skip(part, packet.link_type)
                 else:
-                    yield from _fed(part, reassembler, statistics)
+                    yield _counted(part, statistics)
         elif isinstance(segment, str):
             statistics.skip(segment, packet.link_type)
             if named is not None and segment == NOT_TCP:
                 for each in in_packet(packet):
                     named(each)
         else:
-            yield from _fed(segment, reassembler, statistics)
+            yield _counted(segment, statistics)
 
 
-def _fed(segment: Segment, reassembler: Reassembler, statistics: Statistics) -> list[StreamEvent]:
+def _counted(segment: Segment, statistics: Statistics) -> Segment:
     statistics.segments += 1
     statistics.cut_packets += len(segment.payload) < segment.length
-    return reassembler.feed(segment)
+    return segment
 
 
-def _sum_up(reassembler: Reassembler, source: Source) -> None:
+def sum_up(reassembler: Reassembler, source: Source) -> None:
+    """Count what reassembly has counted."""
     source.statistics.connections = reassembler.connections
     source.statistics.duplicates = reassembler.duplicates
 
