@@ -3,7 +3,7 @@
 The same packets may be captured on two hosts, in rotated files that overlap, or be given twice.
 `inputs` opens paths; `sketches` and `groups` find the files that hold the same packets and how far
 their clocks are apart; `merging` decides which packets are read, in which order. Knows packets and
-their TCP headers, no streams.
+their TCP headers, no reassembly.
 """
 
 from typing import Final
