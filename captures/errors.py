@@ -7,8 +7,10 @@ CaptureError(text)          one sentence for people: the input and, where it hel
 └── NotKept (spool.py)      bytes of a pipe that are wanted again and gone
 """
 
+from kafkascope.errors import Error
 
-class CaptureError(Exception):
+
+class CaptureError(Error):
     """An input that cannot be read as it should be."""
 
 

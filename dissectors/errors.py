@@ -11,8 +11,10 @@ DissectError(reason, offset, path)
 SchemaError          a declaration that contradicts itself: our own mistake, raised at import
 """
 
+from kafkascope.errors import Error
 
-class DissectError(Exception):
+
+class DissectError(Error):
     """Bytes cannot be decoded; `str()` gives one line for people."""
 
     word = "malformed"

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEALTHY = ROOT / "captures" / "samples" / "sasl-old.pcap"
-PACKAGES = ("analyzer", "captures", "dissectors", "proxy", "tui")
+PACKAGES = ("analyzer", "captures", "dissectors", "library", "proxy", "tui")
 HEAVY = ("scapy", "construct", "mitmproxy", "textual", "pyspark", "numpy", "pyarrow", "pandas")
 
 
@@ -26,7 +26,10 @@ def loaded(statement: str) -> set[str]:
 
 def test_the_import_name_alone_loads_no_package() -> None:
     modules = loaded("import kafkascope")
-    assert {name for name in modules if name.startswith("kafkascope")} == {"kafkascope"}
+    assert {name for name in modules if name.startswith("kafkascope")} == {
+        "kafkascope",
+        "kafkascope.errors",
+    }
 
 
 def test_the_import_name_runs_as_a_program() -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from kafkascope.analyzer.text import columns_taken, safe
+from kafkascope.errors import Error
 
 LINE: Final = 100
 """Characters; a longer filter is shown as a window around the place of the error."""
 
 
-class FilterError(Exception):
+class FilterError(Error):
     """An invalid filter; `str()` gives the sentence, the line and a caret below it.
 
     filter: unknown field "topik" at column 1

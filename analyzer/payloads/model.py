@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from kafkascope.errors import Error
+
 Format = Literal["avro", "protobuf", "json"]
 
 Source = Literal["folder", "registry", "capture"]
@@ -30,7 +32,7 @@ class SchemaKey(NamedTuple):
         return f"{self.namespace} {self.value}"
 
 
-class PayloadError(Exception):
+class PayloadError(Error):
     """A key or value that could not be decoded, or a value that could not be encoded."""
 
     def __init__(self, reason: Reason, text: str, *, path: str = "", offset: int = 0) -> None:

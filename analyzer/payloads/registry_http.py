@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from kafkascope.analyzer.model import HttpHead
+from kafkascope.errors import Error
 
 CONNECT_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 15.0
@@ -30,7 +31,7 @@ TOKEN: Final = "KAFKASCOPE_REGISTRY_TOKEN"
 """Names of variables of the environment."""
 
 
-class RegistryError(Exception):
+class RegistryError(Error):
     """A registry did not answer as one does; the text is a sentence without secrets."""
 
     def __init__(self, text: str, *, final: bool = False) -> None:

@@ -79,7 +79,8 @@ def loads(text: bytes | str) -> Any:
 
 
 def body_from_json(layout: Layout, value: Any) -> Body:
-    """Return the complete body of a JSON value; missing fields get their defaults.
+    """Return the complete body of a JSON value; missing fields get their defaults. Bytes and uuids
+    may be bytes in place of text, as in bodies that were read.
 
     `Malformed` with the path of a field that is unknown or of the wrong type.
     """
@@ -212,6 +213,8 @@ def _bool(value: Any) -> bool:
 
 
 def _uuid(value: Any) -> Uuid:
+    if isinstance(value, bytes) and len(value) == 16:
+        return Uuid(value)
     try:
         return Uuid.parse(value)
     except (ValueError, AttributeError):
@@ -225,6 +228,8 @@ def _text(value: Any) -> str:
 
 
 def _bytes(value: Any) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
     if isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from functools import cache
 from io import BytesIO
-from typing import assert_never
+from typing import Any, BinaryIO, assert_never
 
 import construct
 
 from kafkascope.dissectors.codec import wire as kafka
+from kafkascope.dissectors.codec.jsonform import body_from_json
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
@@ -63,6 +64,27 @@ def construct_of(wire: Wire) -> construct.Construct:
             return kafka.NullableFields(fields, tagged=False) if wire.nullable else fields
         case _:
             assert_never(wire)
+
+
+class Standalone(construct.Construct):
+    """The Struct of a layout on streams of others: alone, or inside their own Structs. Fields that
+    are missing when it builds get their defaults."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self._layout = layout
+        self._fields = struct_of(layout)
+
+    def _parse(self, stream: BinaryIO, context: Any, path: str) -> Body:
+        start = stream.tell()
+        rest = kafka.Input(stream.read())
+        body: Body = self._fields._parsereport(rest, context, path)
+        stream.seek(start + rest.tell())
+        return body
+
+    def _build(self, obj: Any, stream: BinaryIO, context: Any, path: str) -> Body:
+        stream.write(build(self._layout, body_from_json(self._layout, obj)))
+        return obj
 
 
 def parse(
