@@ -78,11 +78,11 @@ class Standalone(construct.Construct):
     def _parse(self, stream: BinaryIO, context: Any, path: str) -> Body:
         start = stream.tell()
         rest = kafka.Input(stream.read())
-        body: Body = self._fields._parsereport(rest, context, path)
+        body: Body = self._fields.parse_stream(rest)
         stream.seek(start + rest.tell())
         return body
 
-    def _build(self, obj: Any, stream: BinaryIO, context: Any, path: str) -> Body:
+    def _build(self, obj: Any, stream: BinaryIO, context: Any, path: str) -> Any:
         stream.write(build(self._layout, body_from_json(self._layout, obj)))
         return obj
 
