@@ -14,7 +14,7 @@ from kafkascope.analyzer.commands.key_logs import WAYS, Way
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.model import Closed, Opened, Tls
-from kafkascope.captures.tls.keylog import LABELS, MOST_LINE, KeyLog, LogLines
+from kafkascope.captures.tls.keys.keylog import LABELS, MOST_LINE, KeyLog, LogLines
 
 WIDTH: Final = 100
 PIECE: Final = 1 << 20

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.runner import Result, Used
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.reading.options import SchemaOptions
-    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.keys.keylog import KeyLog
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130

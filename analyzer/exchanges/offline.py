@@ -34,7 +34,7 @@ from kafkascope.captures.tls.sources import KeySources
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.captures.errors import CaptureError
-    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.keys.keylog import KeyLog
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]

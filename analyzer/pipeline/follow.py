@@ -19,7 +19,7 @@ from kafkascope.captures.parts.split import SPLIT_BYTES
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.keys.keylog import KeyLog
 
 BATCH_BYTES: Final = 256 << 20
 """Bytes of the captures of one batch; the plain engine holds its packets in memory."""

@@ -21,7 +21,7 @@ from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
-    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.keys.keylog import KeyLog
 
 LARGE_COMPRESSED: Final = 1 << 30
 """Bytes from which on a file that cannot be split keeps one core busy for long."""

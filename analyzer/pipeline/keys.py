@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kafkascope.analyzer.pipeline import state
 from kafkascope.captures.errors import NotAllowed
 from kafkascope.captures.formats.records import DecryptionSecrets
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.keys.sessions import Origin
 from kafkascope.captures.tls.records import TlsRecord
 from kafkascope.captures.tls.search import FoundKeys
-from kafkascope.captures.tls.sessions import Origin
 from kafkascope.captures.tls.sources import (
     MOST_SEQUENCES,
     TLS_KEY_LOG,
@@ -32,7 +32,7 @@ from kafkascope.captures.tls.sources import (
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.job import Job
     from kafkascope.captures.model import Connection
-    from kafkascope.captures.tls.epoch import Epoch
+    from kafkascope.captures.tls.keys.epoch import Epoch
 
 TLS_1_2: Final = 0x0303
 HELLO, OFFER, RESUME, RECORD, EPOCH = range(5)

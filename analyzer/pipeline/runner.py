@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.facts import Facts
     from kafkascope.captures.inputs.order import Order
     from kafkascope.captures.merge.sketches import Sketch
-    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.keys.keylog import KeyLog
 
 
 class Engine(Protocol):

@@ -25,10 +25,10 @@ from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import Segment
 from kafkascope.captures.streams.direction import Waiting
-from kafkascope.captures.tls.epoch import Epoch
+from kafkascope.captures.tls.keys.epoch import Epoch
+from kafkascope.captures.tls.keys.sessions import Origin
 from kafkascope.captures.tls.messages import ClientHello
 from kafkascope.captures.tls.records import TlsRecord
-from kafkascope.captures.tls.sessions import Origin
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.values import Uuid
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 12
+VERSION: Final = 13
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Certificate, events.Tls),

@@ -23,8 +23,8 @@ from kafkascope.captures.formats.write import PcapngWriter, Sink
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Connection, StreamEvent
 from kafkascope.captures.streams.packets import packets_of
-from kafkascope.captures.tls.epoch import Epoch, key_log_lines
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keys.epoch import Epoch, key_log_lines
+from kafkascope.captures.tls.keys.keylog import KeyLog
 
 BLOCK_BYTES: Final = 1 << 20
 """Secrets in a block: readers pass over very large ones."""

@@ -14,7 +14,7 @@ from kafkascope.captures.inputs.opening import unreadable
 
 if TYPE_CHECKING:
     from kafkascope.captures.errors import CaptureError
-    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.keys.keylog import KeyLog
 
 PIECE: Final = 1 << 20
 EVERY: Final = 0.2
@@ -32,7 +32,7 @@ def read_key_logs(paths: Iterable[str | os.PathLike[str]]) -> KeyLog | None:
     log: KeyLog | None = None
     for path in paths:
         if log is None:
-            from kafkascope.captures.tls.keylog import KeyLog
+            from kafkascope.captures.tls.keys.keylog import KeyLog
 
             log = KeyLog()
         try:
@@ -62,7 +62,7 @@ class KeyLogFollower:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Read what is there by now. `clock`: seconds, which never go back."""
-        from kafkascope.captures.tls.keylog import KeyLog
+        from kafkascope.captures.tls.keys.keylog import KeyLog
 
         self.log = KeyLog()
         self._files = [_Followed(os.fspath(path)) for path in paths]
@@ -108,7 +108,7 @@ class _Followed:
     """A file that may grow."""
 
     def __init__(self, path: str) -> None:
-        from kafkascope.captures.tls.keylog import LogLines
+        from kafkascope.captures.tls.keys.keylog import LogLines
 
         self.path = path
         self.error: OSError | None = None

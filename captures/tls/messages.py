@@ -30,7 +30,6 @@ PRE_SHARED_KEY: Final = 41
 EARLY_DATA: Final = 42
 SUPPORTED_VERSIONS: Final = 43
 
-TLS_1_3: Final = 0x0304
 RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """Random of a ServerHello that is a HelloRetryRequest."""
 HEAD: Final = 4

@@ -10,10 +10,10 @@ from kafkascope.captures.model import Certificate, Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
 from kafkascope.captures.tls.begin import CLIENT_HELLO, SERVER_HELLO, begins_hello
-from kafkascope.captures.tls.epoch import Epoch
-from kafkascope.captures.tls.sessions import Origin
+from kafkascope.captures.tls.keys.epoch import Epoch
+from kafkascope.captures.tls.keys.sessions import Origin
+from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of, version_name
 from kafkascope.captures.tls.sources import SharedKeys
-from kafkascope.captures.tls.suites import suite_of, version_name
 
 HELLO_REQUEST: Final = 0
 """No part of what is hashed (RFC 5246, 7.4.1.1)."""
@@ -131,7 +131,7 @@ class Negotiation(Resumable):
         hello, asked = m.server_hello(message), self.client_hello
         if asked is None or hello.retry:
             return None
-        modern = hello.version == m.TLS_1_3
+        modern = hello.version == TLS_1_3
         resumed = (
             hello.psk
             if modern

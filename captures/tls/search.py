@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import Resumable
-from kafkascope.captures.tls.epoch import Epoch
-from kafkascope.captures.tls.messages import TLS_1_3
+from kafkascope.captures.tls.keys.epoch import Epoch
+from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of
 from kafkascope.captures.tls.records import (
     APPLICATION_DATA,
     HEADER,
@@ -23,7 +23,6 @@ from kafkascope.captures.tls.records import (
     beginning,
     shifted,
 )
-from kafkascope.captures.tls.suites import suite_of
 
 if TYPE_CHECKING:
     from kafkascope.captures.tls.sources import KeySources
@@ -167,7 +166,7 @@ def midstream_keys(
     """Try secrets of TLS 1.3 that no other connection has claimed on a record. `tried`: client
     randoms and sides whose secrets do not fit it; grows. `epoch`: what the other direction was
     found to use; `client`: who sent the record, where that is known."""
-    from kafkascope.captures.tls.midstream import find
+    from kafkascope.captures.tls.keys.midstream import find
 
     log = keys.log
     if log is None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import DecryptionSecrets
     from kafkascope.captures.model import Connection
-    from kafkascope.captures.tls.epoch import Epoch
-    from kafkascope.captures.tls.keylog import KeyLog
+    from kafkascope.captures.tls.keys.epoch import Epoch
+    from kafkascope.captures.tls.keys.keylog import KeyLog
+    from kafkascope.captures.tls.keys.sessions import Origin, Sessions
     from kafkascope.captures.tls.records import TlsRecord
     from kafkascope.captures.tls.search import FoundKeys
-    from kafkascope.captures.tls.sessions import Origin, Sessions
 
 TLS_KEY_LOG: Final = 0x544C534B
 """Type of a Decryption Secrets Block that holds a key log."""
@@ -131,7 +131,7 @@ class KeySources:
             self._taken += 1
             if block.kind == TLS_KEY_LOG and can_decrypt():
                 if self._log is None:
-                    from kafkascope.captures.tls.keylog import KeyLog
+                    from kafkascope.captures.tls.keys.keylog import KeyLog
 
                     self._log = KeyLog()
                 self._log.add(block.data)
@@ -192,7 +192,7 @@ class KeySources:
     def sessions(self) -> Sessions:
         """The sessions of TLS 1.2 that connections may resume."""
         if self._sessions is None:
-            from kafkascope.captures.tls.sessions import Sessions
+            from kafkascope.captures.tls.keys.sessions import Sessions
 
             self._sessions = Sessions()
         return self._sessions

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.tls.derive import next_secret
-from kafkascope.captures.tls.suites import suite_of
+from kafkascope.captures.tls.keys.derive import next_secret
+from kafkascope.captures.tls.keys.suites import suite_of
 from tests.analyzer.wire import request, response
 from tests.captures.tls import writer
 from tests.captures.tls.writer import CLIENT, DATA, HANDSHAKE, SERVER, Talk

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from kafkascope.captures.tls.suites import suite_of
+from kafkascope.captures.tls.keys.suites import suite_of
 from tests.captures.tls import writer
 from tests.explosion.floods import DATA, SYN, SYN_ACK, Host, client, packet
 

@@ -20,7 +20,7 @@ from kafkascope.analyzer.conversation.waiting import MOST_SECONDS, SEARCH_SECOND
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import open_inputs, streams
 from kafkascope.captures.model import StreamEvent
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
 from tests.analyzer.wire import Wire, beat, heartbeat, shape
 from tests.captures.tls.writer import Talk

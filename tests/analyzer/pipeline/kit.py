@@ -17,7 +17,7 @@ from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 from kafkascope.captures.merge.sketches import Sketch
 from kafkascope.captures.parts.split import Index
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keys.keylog import KeyLog
 
 SPLIT_TABLES = {"splits"}
 """Tables that tell how the input was cut."""

@@ -36,13 +36,14 @@ from kafkascope.captures.streams.connection import ConnectionState
 from kafkascope.captures.streams.copies import Copies
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.tls.handshake import Handshake
+from kafkascope.captures.tls.keys.sessions import Sessions
 from kafkascope.captures.tls.messages import Messages
 from kafkascope.captures.tls.negotiation import Negotiation
 from kafkascope.captures.tls.records import RecordBuffer
 from kafkascope.captures.tls.search import Search
-from kafkascope.captures.tls.sessions import Sessions
+from kafkascope.captures.tls.side import Side
 from kafkascope.captures.tls.sources import KeySources
-from kafkascope.captures.tls.stream import Side, TlsStream
+from kafkascope.captures.tls.stream import TlsStream
 from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
 from tests.captures.wires import Tape
@@ -157,7 +158,7 @@ FIELDS = {
     "DirectionState": "ack acked_gap closed deadline_ns fin flow gap_offset gap_since_ns"
     " gap_since_packet held in_order next number offset queued_ns reset_ns stray top waiting",
     "Encrypted": "_closed connection fresh inside outer stream",
-    "TlsStream": "_data _early _holed client connection handshake midstream negotiation sides",
+    "TlsStream": "client connection data early handshake holed midstream negotiation sides",
     "Side": "bad buffer epoch messages offset opened readable records search sequence skipped"
     " stage updates",
     "Handshake": "_answered _changed _client _finished _modern _sizes_tell _spoke result",
@@ -233,7 +234,7 @@ def resumables() -> list[Resumable]:
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 12
+    assert state.VERSION == 13
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}
@@ -253,7 +254,7 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.write([1, "two"])
     assert state.read(data) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.read(data.replace(b"[12, ", b"[99, ", 1))
+        state.read(data.replace(b"[13, ", b"[99, ", 1))
     # As version 6 wrote it.
     with pytest.raises(state.OtherState, match="version 6"):
         state.read(b'[6, {"k": "o", "c": "Phases", "n": 0, "v": {}}]')
@@ -261,6 +262,6 @@ def test_states_of_other_versions_are_refused() -> None:
 
 def test_a_state_is_made_of_known_classes_only() -> None:
     with pytest.raises(state.OtherState, match="Popen"):
-        state.read(b'[12, [], {"Popen": ["true"]}]')
+        state.read(b'[13, [], {"Popen": ["true"]}]')
     with pytest.raises(TypeError, match="Path"):
         state.write(Path())

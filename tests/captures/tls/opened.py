@@ -7,10 +7,10 @@ import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kafkascope.captures.tls.derive import key_block
-from kafkascope.captures.tls.keylog import KeyLog
-from kafkascope.captures.tls.protection import Protection, protection_12, protection_13
-from kafkascope.captures.tls.suites import Suite, suite_of
+from kafkascope.captures.tls.keys.derive import key_block
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.keys.protection import Protection, protection_12, protection_13
+from kafkascope.captures.tls.keys.suites import Suite, suite_of
 
 CHANGE, ALERT, HANDSHAKE, DATA = 20, 21, 22, 23
 RETRY = hashlib.sha256(b"HelloRetryRequest").digest()

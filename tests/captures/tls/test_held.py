@@ -8,10 +8,10 @@ import pytest
 
 from kafkascope.captures.model import Connection, Endpoint, Piece, Tls
 from kafkascope.captures.tls import messages, search
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.keys.sessions import MOST_SESSIONS, Origin, Sessions
 from kafkascope.captures.tls.negotiation import MOST_CERTIFICATE, Negotiation
 from kafkascope.captures.tls.search import Search
-from kafkascope.captures.tls.sessions import MOST_SESSIONS, Origin, Sessions
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
 from tests.captures.tls.writer import CLIENT, SERVER, Talk, extension, message, vector

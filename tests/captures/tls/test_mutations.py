@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
 from tests.captures.tls.test_stream import Bytes, Read, assert_part, cut, keys
 from tests.captures.tls.writer import CLIENT, SERVER, Talk, certificate

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafkascope.captures.tls import sources
-from kafkascope.captures.tls.keylog import KeyLog, log_line
+from kafkascope.captures.tls.keys.keylog import KeyLog, log_line
 from kafkascope.captures.tls.sources import KeySources
 from tests.captures.tls.test_stream import Read
 from tests.captures.tls.writer import Talk

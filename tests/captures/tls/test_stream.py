@@ -21,10 +21,10 @@ from kafkascope.captures.model import (
     StreamEvent,
     Tls,
 )
-from kafkascope.captures.tls.keylog import KeyLog
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.keys.suites import SUITES
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
-from kafkascope.captures.tls.suites import SUITES
 from tests.captures.tls.writer import CLIENT, SERVER, Talk
 
 MODERN = (0x1301, 0x1302, 0x1303, 0x1304, 0x1305)

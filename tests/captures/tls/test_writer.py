@@ -13,8 +13,8 @@ import pytest
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.tls.keylog import KeyLog
-from kafkascope.captures.tls.suites import SUITES, Suite
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.keys.suites import SUITES, Suite
 from tests.captures.tls.opened import opened
 from tests.captures.tls.writer import CLIENT, DATA, SERVER, Talk, certificate
 

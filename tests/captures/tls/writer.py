@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 from cryptography.x509.oid import NameOID
 
-from kafkascope.captures.tls.derive import (
+from kafkascope.captures.tls.keys.derive import (
     Keys,
     expand_label,
     extended_master_secret,
@@ -42,7 +42,7 @@ from kafkascope.captures.tls.derive import (
     prf,
     traffic_keys,
 )
-from kafkascope.captures.tls.suites import Suite, suite_of
+from kafkascope.captures.tls.keys.suites import Suite, suite_of
 
 CLIENT, SERVER = 0, 1
 CHANGE, ALERT, HANDSHAKE, DATA = 20, 21, 22, 23

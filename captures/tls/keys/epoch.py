@@ -9,12 +9,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from kafkascope.captures.tls.derive import key_block, next_secret
-from kafkascope.captures.tls.keylog import KeyLog, log_line
-from kafkascope.captures.tls.messages import TLS_1_3
-from kafkascope.captures.tls.protection import Protection, protection_12, protection_13
-from kafkascope.captures.tls.sessions import Origin
-from kafkascope.captures.tls.suites import suite_of
+from kafkascope.captures.tls.keys.derive import key_block, next_secret
+from kafkascope.captures.tls.keys.keylog import KeyLog, log_line
+from kafkascope.captures.tls.keys.protection import Protection, protection_12, protection_13
+from kafkascope.captures.tls.keys.sessions import Origin
+from kafkascope.captures.tls.keys.suites import TLS_1_2, TLS_1_3, suite_of
 
 
 class Stage(IntEnum):
@@ -49,7 +48,7 @@ class Epoch(NamedTuple):
     @property
     def supported(self) -> bool:
         """Whether its records can be decrypted at all."""
-        return self.version in (0x0303, TLS_1_3) and bool(suite_of(self.suite).cipher)
+        return self.version in (TLS_1_2, TLS_1_3) and bool(suite_of(self.suite).cipher)
 
 
 class Opener(NamedTuple):

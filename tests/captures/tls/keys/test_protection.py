@@ -13,17 +13,17 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from kafkascope.captures.tls.derive import Keys, key_block, traffic_keys
-from kafkascope.captures.tls.keylog import KeyLog
-from kafkascope.captures.tls.protection import (
+from kafkascope.captures.tls.keys.derive import Keys, key_block, traffic_keys
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.keys.protection import (
     BadRecord,
     protection_12,
     protection_13,
 )
-from kafkascope.captures.tls.suites import SUITES, Suite, suite_of
+from kafkascope.captures.tls.keys.suites import SUITES, Suite, suite_of
 from tests.authority import Authority
+from tests.captures.tls.keys.test_derive import CLIENT_TRAFFIC, SERVER_TRAFFIC
 from tests.captures.tls.opened import Opened, opened, records
-from tests.captures.tls.test_derive import CLIENT_TRAFFIC, SERVER_TRAFFIC
 from tests.captures.tls.test_handshake import Bytes, contexts, talk
 from tests.captures.tls.writer import CLIENT, Talk
 
@@ -162,7 +162,7 @@ def test_what_openssl_seals_in_tls_13_is_opened(
 
 def test_nothing_heavy_is_loaded_before_a_secret_is_used() -> None:
     code = (
-        "import sys; from kafkascope.captures.tls import keylog, derive, protection, suites;"
+        "import sys; from kafkascope.captures.tls.keys import keylog, derive, protection, suites;"
         "print(sorted({'cryptography', 'numpy', 'ssl'} & sys.modules.keys()))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)

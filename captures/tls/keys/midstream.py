@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.captures.tls.derive import Keys, traffic_keys
-from kafkascope.captures.tls.protection import (
+from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
+from kafkascope.captures.tls.keys.protection import (
     HEADER,
     MOST_BODY_13,
     BadRecord,
@@ -23,7 +23,7 @@ from kafkascope.captures.tls.protection import (
     protection_13,
     tag_size,
 )
-from kafkascope.captures.tls.suites import Suite
+from kafkascope.captures.tls.keys.suites import Suite
 
 if TYPE_CHECKING:
     import numpy as np

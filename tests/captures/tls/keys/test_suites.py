@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from scapy.layers.tls.crypto.suites import _tls_cipher_suites
 
-from kafkascope.captures.tls.suites import SUITES, Suite, suite_of, version_name
+from kafkascope.captures.tls.keys.suites import SUITES, Suite, suite_of, version_name
 
 SHA256, SHA384 = ("sha256", "sha256"), ("sha384", "sha384")
 

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkascope.captures.tls.suites import Suite
+from kafkascope.captures.tls.keys.suites import Suite
 
 IV_SIZE: Final = 12
 """Of all AEADs in TLS 1.3, and of ChaCha20 in TLS 1.2."""

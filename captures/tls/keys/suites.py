@@ -151,12 +151,14 @@ def _suites() -> Iterator[Suite]:
 
 SUITES: Final[dict[int, Suite]] = {suite.number: suite for suite in _suites()}
 
+TLS_1_2: Final = 0x0303
+TLS_1_3: Final = 0x0304
 VERSIONS: Final = {
     0x0300: "SSL 3.0",
     0x0301: "TLS 1.0",
     0x0302: "TLS 1.1",
-    0x0303: "TLS 1.2",
-    0x0304: "TLS 1.3",
+    TLS_1_2: "TLS 1.2",
+    TLS_1_3: "TLS 1.3",
 }
 
 

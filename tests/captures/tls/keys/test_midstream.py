@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from kafkascope.captures.tls.derive import Keys, next_secret, traffic_keys
-from kafkascope.captures.tls.midstream import (
+from kafkascope.captures.tls.keys.derive import Keys, next_secret, traffic_keys
+from kafkascope.captures.tls.keys.midstream import (
     CHUNK,
     TRIES,
     FoundSecret,
@@ -17,7 +17,7 @@ from kafkascope.captures.tls.midstream import (
     _chacha_stream,
     find,
 )
-from kafkascope.captures.tls.suites import Suite, suite_of
+from kafkascope.captures.tls.keys.suites import Suite, suite_of
 from tests.captures.tls.writer import sealer_13
 
 SUITES = [suite_of(number) for number in (0x1301, 0x1302, 0x1304, 0x1305, 0x1303)]

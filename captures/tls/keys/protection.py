@@ -23,8 +23,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from kafkascope.captures.tls.derive import Keys, traffic_keys
-from kafkascope.captures.tls.suites import Suite
+from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
+from kafkascope.captures.tls.keys.suites import Suite
 
 MOST_PLAIN: Final = 1 << 14
 MOST_BODY_13: Final = MOST_PLAIN + 256

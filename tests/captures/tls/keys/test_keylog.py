@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkascope.captures.tls.keylog import MOST_LINE, KeyLog, LogLines, Secrets, log_line
+from kafkascope.captures.tls.keys.keylog import MOST_LINE, KeyLog, LogLines, Secrets, log_line
 
 RANDOM = bytes(range(32))
 OTHER = bytes(range(100, 132))
@@ -265,7 +265,7 @@ def test_a_line_without_end_takes_no_memory() -> None:
 
 FILLED = """
 import random
-from kafkascope.captures.tls.keylog import KeyLog, log_line
+from kafkascope.captures.tls.keys.keylog import KeyLog, log_line
 
 def memory(name):
     with open("/proc/self/status") as lines:

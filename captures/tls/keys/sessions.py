@@ -12,9 +12,9 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, Self
 
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.tls.derive import extended_master_secret, master_secret
-from kafkascope.captures.tls.keylog import KeyLog
-from kafkascope.captures.tls.suites import suite_of
+from kafkascope.captures.tls.keys.derive import extended_master_secret, master_secret
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.keys.suites import suite_of
 
 MOST_SESSIONS: Final = 100_000
 """Tickets and session ids that are remembered; of more, the oldest go."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scapy.layers.tls.crypto.prf import PRF
 
-from kafkascope.captures.tls.derive import (
+from kafkascope.captures.tls.keys.derive import (
     Keys,
     expand_label,
     extended_master_secret,
@@ -18,7 +18,7 @@ from kafkascope.captures.tls.derive import (
     prf,
     traffic_keys,
 )
-from kafkascope.captures.tls.suites import suite_of
+from kafkascope.captures.tls.keys.suites import suite_of
 
 HEX = bytes.fromhex
 HASHES = {"sha256": hashes.SHA256(), "sha384": hashes.SHA384()}
