@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEALTHY = ROOT / "captures" / "samples" / "sasl-old.pcap"
-PACKAGES = ("analyzer", "captures", "dissectors", "library", "proxy", "tui")
+PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "library", "proxy", "tui")
 HEAVY = ("scapy", "construct", "mitmproxy", "textual", "pyspark", "numpy", "pyarrow", "pandas")
 
 

@@ -13,11 +13,12 @@ from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
 from kafkascope.analyzer.conversation.phases import STATEFUL
-from kafkascope.analyzer.model import Frame, HttpConsumer
+from kafkascope.analyzer.model import Frame, HttpConsumer, Side
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.tls.sources import KeySources, SharedKeys
+from kafkascope.dissectors.registry import RequestHeader
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
@@ -36,6 +37,13 @@ class Turns(Protocol):
 
     def back(self, number: int) -> int | None:
         """Take a number back; the number itself where that is too late."""
+
+
+class FrameListener(Protocol):
+    """Receiver of the frames of Kafka connections."""
+
+    def __call__(self, side: Side, frame: Frame, header: RequestHeader | None) -> None:
+        """Receive a frame; `header` of a request, None for raw SASL tokens and nonsense."""
 
 
 class Context:
@@ -73,6 +81,8 @@ class Context:
         """Connections that begin with TLS, the last ones."""
         self.keys: SharedKeys = KeySources()
         """What TLS is decrypted with."""
+        self.heard: FrameListener | None = None
+        """What is told of each frame as soon as it is whole, before any exchange with it."""
         self.http: HttpConsumer | None = None
         """What takes the HTTP exchanges; without one, connections with HTTP are counted only."""
         self.waiting = 0

@@ -157,6 +157,7 @@ class Conversation(Resumable):
         self._known = False
         """It answered, and the context knows that."""
         self._context = context
+        self._heard = context.heard
         self._sense = RequestSense()
         self._sense.lenient = True
         self._in_flight = InFlight()
@@ -353,6 +354,8 @@ class Conversation(Resumable):
             return False
         if stop != len(payload):
             return False
+        if self._heard is not None:
+            self._heard("request", frame, header)
         pending = Pending(self._number(frame.parts[0].packet), header, plan.api)
         pending.frame, pending.plan, pending.body = frame, plan, body
         pending.id = context.identify(self.connection, self.client, frame)
@@ -409,6 +412,8 @@ class Conversation(Resumable):
         header = pending.header
         if header is None:
             return
+        if self._heard is not None:
+            self._heard("request", frame, header)
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
         whole = not frame.cut or header.end < len(frame.payload)
@@ -447,6 +452,8 @@ class Conversation(Resumable):
 
     def _opaque(self, frame: Frame) -> None:
         """Take in a frame of the client that is no request."""
+        if self._heard is not None:
+            self._heard("request", frame, None)
         reason = f"{HEADER_MISSING} ({frame.cut})" if frame.cut else NO_HEADER
         size = frame.size
         undecoded = Undecoded("request", frame.cut or "opaque", 0, size, reason)
@@ -478,10 +485,14 @@ class Conversation(Resumable):
         if pending is None or pending.plan is None or not self._usual(pending, pending.plan, frame):
             return False
         in_flight.take(correlation_id)
+        if self._heard is not None:
+            self._heard("response", frame, None)
         return True
 
     def _response(self, frame: Frame) -> None:
         payload = frame.payload
+        if self._heard is not None:
+            self._heard("response", frame, None)
         if frame.cut == "end":
             self._half_answer(frame)
             return
@@ -559,6 +570,8 @@ class Conversation(Resumable):
     # --- raw SASL tokens
 
     def _token(self, frame: Frame) -> None:
+        if self._heard is not None:
+            self._heard("request", frame, None)
         pending = Pending(self._number(frame.parts[0].packet), None, SASL_TOKEN)
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
