@@ -14,6 +14,7 @@ from kafkascope.analyzer.payloads import journal, rest
 from kafkascope.analyzer.payloads.gathered import Gathered
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.exchanges.offline import Capture, Legs, PathLike
     from kafkascope.analyzer.exchanges.records import RecordField
     from kafkascope.analyzer.model import Exchange, HttpExchange, HttpHead
@@ -49,8 +50,18 @@ class SeenSchemas:
         """Look for schemas in the records of an exchange."""
         if exchange.api_key not in (PRODUCE, FETCH):
             return
+        facts = exchange.facts
+        if facts is not None and self._dull(facts):
+            return  # its records need not be read
         for field in fields_of(exchange, self._names):
             self.field(field)
+
+    def _dull(self, facts: BodyFacts) -> bool:
+        """Return whether no topic of an exchange is worth looking at."""
+        journals, names = self._journals, self._names
+        return all(journals.get(topic) is False for topic in facts.topics) and all(
+            journals.get(names.get(topic_id) or topic_id) is False for topic_id in facts.topic_ids
+        )
 
     def field(self, field: RecordField) -> bool:
         """Look for schemas in a records field; return whether its topic is worth looking at."""

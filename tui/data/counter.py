@@ -92,7 +92,7 @@ def _followed(capture: Capture) -> Pace:
     names = capture.source.names
     pace = Pace(len(names) - 1)
     if all(map(is_regular, names)):
-        capture.source.opener = pace.first
+        capture.source.opener = pace.open
     return pace
 
 

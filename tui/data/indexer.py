@@ -4,9 +4,7 @@ its session has grown by. Knows nothing of screens.
 `tui.data.feed` starts it as a program of its own, so that parsing never shares an interpreter with
 the keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
 
-Files are read twice: first for headers alone, so that rows come soon, then in the same way with
-bodies, in a thread that only runs while the first reader has nothing to do. Pipes, interfaces and
-what is decrypted with a key log are read once, with bodies.
+Bodies are read short (`Context.whole`): what a screen shows of a message, it reads again.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import struct
 import sys
 import threading
 import time
-from array import array
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -50,11 +47,10 @@ HELD: Final = 1 << 22
 GC_THRESHOLD: Final = 100_000
 """New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
 costs a fifth of the time."""
-CHANGED: Final = "the input is another one than before: summaries are missing from exchange {} on"
 
 
 class Indexer:
-    """Reads headers in the main thread, bodies in another; two more hand over and take commands."""
+    """Reads in the main thread; two others hand over and take commands."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         from kafkascope.analyzer.session.deltas import Growth
@@ -66,34 +62,25 @@ class Indexer:
         self._limit: int = options.get("limit", 0)
         self.capture = _opened(options, self.spool)
         self._plaintext = self.capture.plaintext(options["plaintext"])
-        self.second: Capture | None = None
-        """The same inputs for bodies, where these are read later."""
         self.pace: Pace | None = None
         """What follows files that are still being written."""
-        if self._again(options):
-            self.capture.context.bodies = False
-        whole = self.second or self.capture
+        self._follow(options)
+        self.capture.context.whole = False
         self.session = Session(
-            whole.context, self.capture.source.read, plaintext=self.capture.plaintext
+            self.capture.context, self.capture.source.read, plaintext=self.capture.plaintext
         )
         self._growth = Growth(self.session, forget=not self._limit)
         self._seen: SeenSchemas | None = None
         if options.get("schemas"):
             from kafkascope.analyzer.exchanges.seen_schemas import listen
 
-            self._seen = listen(whole)
+            self._seen = listen(self.capture)
         self._schemas: list[Schema] | None = None
         """Schemas that were seen, where the UI has not been told yet."""
         self._schemas_seen = 0
         self._texts: list[str] = []
-        self._numbers = array("Q")
-        """Numbers of all exchanges, where bodies come later: these have to be of the same ones."""
         self._waiting: deque[Exchange] = deque()
         """Exchanges on the way to the columns."""
-        self._full: list[Exchange] = []
-        """Exchanges with bodies on the way to the columns."""
-        self._filled = 0
-        """How many rows have bodies."""
         self._ends: deque[tuple[int, int | None, str, int]] = deque()
         """(connection, side, how, when) of ends of connections: for captures that are exported."""
         self.capture.watch = self._watch
@@ -104,35 +91,22 @@ class Indexer:
         self.stopped = False
         self._indexed = False
         """Whether all headers were read."""
-        self._enough = False
-        """Whether no more bodies are wanted."""
         self._damage = -1
         """How much damage there was when reading was stopped, which adds some; -1: it was not."""
-        self._said: list[str] = []
-        self._error: BaseException | None = None
 
-    def _again(self, options: dict[str, Any]) -> bool:
-        """Follow inputs that can be read twice; prepare the second reader, and return whether there
-        is one."""
-        from kafkascope.analyzer.exchanges.offline import Capture
-        from kafkascope.captures import Source
+    def _follow(self, options: dict[str, Any]) -> None:
+        """Follow the last input while somebody writes it."""
         from kafkascope.captures.inputs.growing import Pace
         from kafkascope.captures.inputs.opening import is_regular
 
-        names = self.capture.source.names
-        if options.get("interface") or not all(map(is_regular, names)):
-            return False
-        if self.capture.source.order is not None:
-            return False  # several files at once: bodies are read with the headers
-        self.pace = Pace(len(names) - 1)
-        self.capture.source.opener = self.pace.first
-        if options["keylog"]:
-            self.pace.impatient = True
-            return False  # decrypting once with bodies is faster than twice
-        source = Source(names)
-        source.opener = self.pace.second
-        self.second = Capture(source, decode_as=within(options["ports"]), legs=options["legs"])
-        return True
+        source = self.capture.source
+        if options.get("interface") or not all(map(is_regular, source.names)):
+            return
+        if source.order is not None:
+            return  # several files at once
+        self.pace = Pace(len(source.names) - 1)
+        self.pace.impatient = bool(options["keylog"])
+        source.opener = self.pace.open
 
     def _watch(self, event: Opened | Closed) -> None:
         from kafkascope.captures.model import Closed
@@ -154,36 +128,21 @@ class Indexer:
         )
         for target in (self._hand_over, self._listen):
             threading.Thread(target=target, daemon=True).start()
-        if self.second is None or self.pace is None:
-            self._read()
-            self.end(rest=self.stopped)
-            return
-        filling = threading.Thread(target=self._fill_guarded, daemon=True)
-        filling.start()
-        try:
-            self._read()
-        finally:
-            self._indexed = True
-            self.pace.through()
-        filling.join()
-        if self._error is not None:
-            raise self._error
-        self.end(rest=False)
+        self._read()
+        self._indexed = True
+        self.end(rest=self.stopped and self.pace is None)
 
     # --- reading ----------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """Read headers, and bodies, too, where they are not read later."""
         waiting, statistics, held = self._waiting, self.capture.source.statistics, 0
-        later = self.second is not None
         for exchange in self.capture.exchanges():
             waiting.append(exchange)
-            if not later:
-                self._look_for_schemas()
+            self._look_for_schemas()
             if len(waiting) >= TOGETHER or statistics.captured_bytes - held > HELD:
                 self._put()
                 held = statistics.captured_bytes
-            if self.stopped and not later:
+            if self.stopped and self.pace is None:
                 break
         self._put()
 
@@ -201,13 +160,9 @@ class Indexer:
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not some or self._ended:
                 return
-            if self.second is None:
-                made = self._made(some)
-                self.session.extend(some, made)
-                self.session.fill(some, made)
-            else:
-                self.session.extend(some)
-                self._numbers.extend([exchange.number for exchange in some])
+            made = self._made(some)
+            self.session.extend(some, made)
+            self.session.fill(some, made)
 
     def _made(self, exchanges: list[Exchange]) -> list[Row]:
         from kafkascope.analyzer.exchanges.rows import result, row_of
@@ -217,54 +172,12 @@ class Indexer:
         self._texts += [result(row) for row in made]
         return made
 
-    def _fill_guarded(self) -> None:
-        try:
-            self._fill_all()
-        except BaseException as error:  # it is raised again in the main thread
-            self._error = error
-            self._stop_reading()
-
-    def _fill_all(self) -> None:
-        """Read the bodies of all exchanges whose headers were read."""
-        assert self.second is not None
-        assert self.pace is not None
-        self.pace.pausing = self._fill
-        some, statistics, held = self._full, self.second.source.statistics, 0
-        for exchange in self.second.exchanges():
-            some.append(exchange)
-            self._look_for_schemas()
-            if len(some) >= TOGETHER or statistics.captured_bytes - held > HELD:
-                self._fill()
-                held = statistics.captured_bytes
-            if self._enough:
-                return
-        self._fill()
-        if self._filled < len(self._numbers) and not self._enough:
-            self._said.append(CHANGED.format(self._filled + 1))
-
-    def _fill(self) -> None:
-        """Put bodies into the next rows, unless these are other exchanges."""
-        begin, some = self._filled, self._full
-        if not some or self._enough:
-            return
-        self._put()  # the first reader is always ahead
-        if self._numbers[begin : begin + len(some)].tolist() != [each.number for each in some]:
-            self._said.append(CHANGED.format(begin + 1))
-            self._enough = True
-            return
-        with self._lock:
-            self.session.fill(some, self._made(some))
-        self._filled += len(some)
-        some.clear()
-
     def _stop_reading(self) -> None:
-        """Let the first reader end at the next block, and the second one at the same."""
+        """Let the reader end at the next block."""
         assert self.pace is not None
-        assert self.second is not None
         self._damage = len(self.capture.source.statistics.damage)
         self.pace.stopped = True
-        for each in (self.capture, self.second):
-            each.source.upto = self.pace.begun
+        self.capture.source.upto = self.pace.begun
 
     # --- the end ----------------------------------------------------------------------------
 
@@ -292,7 +205,7 @@ class Indexer:
                 found = found[: self._damage]
             elif capture.damage is not None and capture.damage not in found:
                 found.append(capture.damage)
-            said = [*self._said, *remarks(capture, verbose=False)]
+            said = [*remarks(capture, verbose=False)]
             if not self.session.rows_told:
                 said.insert(0, nothing_found(capture))
         damage = [str(each) for each in found]
@@ -351,12 +264,9 @@ class Indexer:
             if command != STOP:
                 continue
             first, self.stopped = not self.stopped, True
-            if self.second is not None:
-                # Once more ends the second reader, too.
+            if self.pace is not None:
                 if first and not self._indexed:
                     self._stop_reading()
-                else:
-                    self._enough = True
             elif first:
                 before = -1
                 while before != self.session.rows_told:
