@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block
+from kafkascope.analyzer.checks.judging import NEVER, Judged, judged, unknown
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import input_options, known_release
+from kafkascope.analyzer.commands.options import known_release, reporting_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.causes import unfolded as flat
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
-from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.options import REPORTS, ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
-from kafkascope.analyzer.text import packed, safe, wrapped
+from kafkascope.analyzer.text import wrapped
 from kafkascope.captures.model import Resolved
 
 FOUND: Final = 1
-NEVER: Final = "never"
-SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "~"}
-INDENT: Final = "    "
-PIPE_WIDTH: Final = 10_000
-_WORD: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+')
-"""Of a filter: a blank inside of a string is a part of it."""
+MOST_GONE: Final = 5
+"""Keys that no longer occur and are named; the rest is counted."""
 
 
 def _rules(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> set[str]:
@@ -44,6 +42,24 @@ def _rules(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
             hint = f"; did you mean {near[0]}?" if near else ""
             raise click.BadParameter(f'there is no rule "{name}"{hint} (list: check --rules)')
     return names
+
+
+def _known(
+    ctx: click.Context, parameter: click.Parameter, value: Path | None
+) -> frozenset[str] | None:
+    if value is None:
+        return None
+    from kafkascope.analyzer.checks.baseline import WrongBaseline, read_baseline
+
+    try:
+        return read_baseline(value)
+    except FileNotFoundError:
+        hint = "--write-baseline makes one"
+        raise click.BadParameter(f"there is no {value}; {hint}") from None
+    except OSError as error:
+        raise click.BadParameter(f"{value}: {error.strerror}") from None
+    except WrongBaseline as error:
+        raise click.BadParameter(f"{value}: {error}") from None
 
 
 def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -82,8 +98,23 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
 @click.option(
     "--all", "unfolded", is_flag=True, help="Consequences and chats in full, each on its own."
 )
+@click.option(
+    "--baseline",
+    "known",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    callback=_known,
+    help="Findings that are known (also what --json printed): only new ones are told, and fail.",
+)
+@click.option(
+    "--write-baseline",
+    "baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the keys of all findings: they are known from now on, and none fails.",
+)
 @hosts_option
-@input_options
+@reporting_options
 def check(
     options: ReadOptions,
     fail_on: str,
@@ -91,6 +122,8 @@ def check(
     ignore: set[str],
     release: str | None,
     unfolded: bool,
+    known: frozenset[str] | None,
+    baseline: Path | None,
     hosts: tuple[Resolved, ...],
 ) -> int:
     """Causes, the worst and earliest first: what is wrong, how often, since when, what to do about
@@ -104,7 +137,9 @@ def check(
       kafkascope check ci-run.pcapng --fail-on error --ignore redelivered
       kafkascope check prod.pcapng --for 4.1
       kafkascope check prod.pcapng --json | jq -r 'select(.severity=="error") | .text'
+      kafkascope check ci-run.pcapng --format junit -o kafka.xml --baseline known.jsonl
     """
+    _refuse(options, baseline)
     with Reading(options) as reading:
         payloads = None if reading.stored is not None else reading.payloads
 
@@ -113,35 +148,100 @@ def check(
 
         findings, whole = empty(), empty() if reading.is_piece else None
         count(reading, findings, watch=not options.filter_text, hosts=hosts, whole=whole)
-        times = reading.times()
         causes = findings.causes(reading.capture.context.names, whole)
-        found = flat(causes)
+        found = judged(causes, known or (), NEVER if baseline is not None else fail_on)
+        new = unknown(causes, known) if known else causes
+        rules = [name for name in RULES if name in findings.wanted]
         with Output(options) as output:
-            if options.form == "table" and not (options.columns or options.sort):
-                told = list(map(Cause, found)) if unfolded else causes
-                _print_blocks(told[: options.top], times, output, unfolded)
+            if options.form in REPORTS:
+                _report(found, new, rules, options, reading.times(), output, known is not None)
+            elif options.form == "table" and not (options.columns or options.sort):
+                told = list(map(Cause, flat(new))) if unfolded else new
+                _print_blocks(told[: options.top], reading.times(), output, unfolded)
             else:
-                lines = [finding.line() for finding in found]
-                print_lines(lines, Findings.COLUMNS, "finding/1", options, output, times)
-        code = reading.finish(tls=all(each.name != "tls-opaque" for each in found))
+                lines = [each.finding.line() for each in found if not each.known]
+                schema = "finding/1"
+                print_lines(lines, Findings.COLUMNS, schema, options, output, reading.times())
+        if baseline is not None:
+            _write(baseline, found)
+        code = reading.finish(tls=all(each.finding.name != "tls-opaque" for each in found))
         if not options.quiet:
             for sentence in findings.beyond():
                 say(sentence)
-        if not options.quiet and reading.exchanges_read:
-            say(f"{_summary(causes)}")
-        if fail_on != NEVER and any(RANK[f.severity] <= RANK[fail_on] for f in found):  # type: ignore[index]
+            if known is not None:
+                _say_gone(known, found, rules)
+            if reading.exchanges_read:
+                say(_summary(new, sum(each.known for each in found)))
+        if any(each.fails for each in found):
             return code if code not in (0, 4) else FOUND
         return code
 
 
-def _summary(causes: list[Cause]) -> str:
+def _refuse(options: ReadOptions, baseline: Path | None) -> None:
+    if options.form in REPORTS and (options.columns or options.sort or options.fields):
+        raise click.UsageError(f"--format {options.form} has no columns to choose or to sort by")
+    if baseline is not None:
+        refuse_inputs(str(baseline), options.inputs)
+
+
+def _report(
+    found: list[Judged],
+    causes: list[Cause],
+    rules: list[str],
+    options: ReadOptions,
+    times: Times,
+    output: Output,
+    compared: bool,
+) -> None:
+    """Write a report for a CI system."""
+    found, causes = found[: options.top], causes[: options.top]
+    match options.form:
+        case "junit":
+            from kafkascope.analyzer.checks.junit import junit
+
+            for line in junit(found, rules, times).split("\n"):
+                output.line(line)
+        case "sarif":
+            from kafkascope.analyzer.checks.sarif import sarif
+
+            output.json_line(sarif(found, rules, options.inputs, compared))
+        case _:
+            from kafkascope.analyzer.checks.workflow import commands
+
+            for line in commands(causes, times):
+                output.line(line)
+
+
+def _write(baseline: Path, found: list[Judged]) -> None:
+    from kafkascope.analyzer.checks.baseline import baseline_lines
+    from kafkascope.captures.inputs.private import PrivateFile
+
+    # It holds names, no traffic, and is there to be kept beside the code.
+    with PrivateFile(baseline, shared=True) as file:
+        file.write(baseline_lines(each.finding.key for each in found))
+
+
+def _say_gone(known: frozenset[str], found: list[Judged], rules: list[str]) -> None:
+    from kafkascope.analyzer.checks.baseline import gone
+
+    keys = gone(known, (each.finding.key for each in found), rules)
+    if keys:
+        names = "; ".join(keys[:MOST_GONE])
+        rest = f" and {len(keys) - MOST_GONE} more" if len(keys) > MOST_GONE else ""
+        said = plural(len(keys), "known finding")
+        say(f"{said} no longer occur{'s' * (len(keys) == 1)}: {names}{rest}")
+
+
+def _summary(causes: list[Cause], known: int) -> str:
     counts = [plural(n, word) for word, n in counted(causes).items() if n]
+    if known:
+        return ", ".join([*(counts or ["nothing new"]), f"{known} known"])
     return ", ".join(counts) if counts else "nothing found"
 
 
 def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_too: bool) -> None:
     """Blocks of causes, and chats in one line at the end unless they are wanted as blocks."""
-    width = output.width or PIPE_WIDTH
+    width = output.width or UNBROKEN
     shown, chats = (list(causes), []) if chats_too else apart(list(causes))
     between = False
     for cause in shown:
@@ -157,33 +257,6 @@ def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_t
         said = f"chat: normal, and often taken for trouble: {names} (--all tells them)"
         for part in wrapped(said, width, hanging=INDENT):
             output.line(part, SIGNS["chat"])
-
-
-def block(cause: Cause, times: Times, width: int) -> Iterable[tuple[str, str]]:
-    """(line, style): severity and sentence, how often and when, what followed, evidence, advice."""
-    finding = cause.finding
-    for part in wrapped(f"{finding.severity}: {finding.text}", width, hanging=INDENT):
-        yield part, SIGNS[finding.severity]
-    when = ""
-    if finding.first_ns is not None:
-        when = f", {times.text(finding.first_ns)}"
-        if finding.last_ns not in (None, finding.first_ns):
-            when += f" to {times.text(finding.last_ns or 0)}"
-    parts = [f"{finding.name}, {finding.count:,} x{when}".split()]
-    if cause.consequences:
-        parts.append(f"therefore: {cause.therefore()}".split())
-    if finding.filter:
-        # Blanks between the words of a filter mean nothing: it can be copied with its line breaks.
-        parts.append(["see:", "-Y", *_WORD.findall(safe(shlex.quote(finding.filter)))])
-    if finding.connects:
-        command = ["see:", "kafkascope", "stats", "connections", "INPUT", "-Y"]
-        parts.append([*command, *_WORD.findall(safe(shlex.quote(finding.connects)))])
-    parts.append(f"do: {finding.advice}".split())
-    if finding.link:
-        parts.append(f"more: kafkascope errors {finding.link}".split())
-    for words in parts:
-        for part in packed(words, width, indent=INDENT, hanging=INDENT * 2):
-            yield part, ""
 
 
 def listing() -> list[dict[str, Any]]:

@@ -11,7 +11,13 @@ from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.reading.options import FORMATS, Format, ReadOptions, SchemaOptions
+from kafkascope.analyzer.reading.options import (
+    FORMATS,
+    REPORTS,
+    Format,
+    ReadOptions,
+    SchemaOptions,
+)
 from kafkascope.analyzer.render import times as render_times
 from kafkascope.captures.tls.sources import can_decrypt
 
@@ -37,6 +43,13 @@ def known_release(ctx: click.Context, parameter: click.Parameter, value: str | N
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
     """INPUT... and all common options, given to the command as `options`."""
     return _with(function, frozenset(_OPTIONS))
+
+
+def reporting_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The same, and `--format` knows the reports of CI systems as well."""
+    given = _with(function, frozenset(_OPTIONS) - {"form"}, "form")
+    choice = click.Choice((*FORMATS, *REPORTS))
+    return click.option("--format", "form", type=choice, help="Output format.")(given)
 
 
 def printing_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -66,10 +79,12 @@ def schema_options(function: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def _with(function: Callable[..., int], chosen: frozenset[str]) -> Callable[..., int]:
+def _with(function: Callable[..., int], chosen: frozenset[str], *own: str) -> Callable[..., int]:
+    """`own`: names of options that the command declares by itself."""
+
     @functools.wraps(function)
     def command(**given: Any) -> int:
-        common = {name: given.pop(name) for name in chosen}
+        common = {name: given.pop(name) for name in (*chosen, *own)}
         return function(options=_read_options(**_ABSENT | common), **given)
 
     for name in reversed(_OPTIONS):

@@ -7,8 +7,11 @@ from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.render.times import Mark
 
-Format = Literal["table", "tsv", "csv", "json", "jsonl"]
+Format = Literal["table", "tsv", "csv", "json", "jsonl", "junit", "sarif", "github"]
 FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
+"""Of rows."""
+REPORTS: Final = ("junit", "sarif", "github")
+"""Of findings, for CI systems."""
 
 
 class SchemaOptions(NamedTuple):

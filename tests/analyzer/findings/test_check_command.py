@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kafkascope.analyzer.commands.check import PIPE_WIDTH, block
+from kafkascope.analyzer.checks.blocks import UNBROKEN, block
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.syntax import parse
@@ -192,7 +192,7 @@ def shop() -> list[Cause]:
 def test_no_line_ends_inside_a_word(shop: list[Cause], width: int) -> None:
     assert len(shop) > 10
     for each in shop:
-        wide = [text for text, _ in block(each, Times(), PIPE_WIDTH)]
+        wide = [text for text, _ in block(each, Times(), UNBROKEN)]
         lines = [text for text, _ in block(each, Times(), width)]
         assert " ".join(lines).split() == " ".join(wide).split()
         assert [line for line in lines if len(line) > width and len(line.split()) > 1] == []

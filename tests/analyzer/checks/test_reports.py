@@ -1,0 +1,370 @@
+"""Reports for CI systems: their structure, and texts from traffic that would break out of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlparse
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from kafkascope.analyzer.checks.judging import NEVER, judged, unknown
+from kafkascope.analyzer.checks.junit import junit
+from kafkascope.analyzer.checks.sarif import sarif
+from kafkascope.analyzer.checks.workflow import commands
+from kafkascope.analyzer.findings import RULES, Cause, Finding
+from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.render.times import Times
+from kafkascope.dissectors.codec.jsonform import dumps
+
+HOSTILE = (
+    "a\n::set-output name=x::y\r::add-mask::%0A%25\n::error file=a,line=1::b",
+    "]]></failure><testcase/>&lt;\x00\x0b\x1b[31m\ufffe\uffff\ud800 \u202e",
+    "[click](https://evil.example) {0} {{1}} \\[x] \\\\",
+)
+TEXTS = st.text() | st.sampled_from(HOSTILE)
+
+
+def finding(
+    text: str = "it broke",
+    severity: Severity = "error",
+    key: str = "unknown-topic topic=t",
+    name: str = "unknown-topic",
+) -> Finding:
+    return Finding(name, severity, text, 2, 1_000, 5_000, f'client == "{text}"', "Fix it.", key=key)
+
+
+CAUSE = Cause(
+    finding(),
+    (finding("it was slow", "warning", "slow-answers topic=t", "slow-answers"),),
+)
+MILD = Cause(finding("by the way", "note", "no-api-versions client=c", "no-api-versions"))
+CHAT = Cause(finding("as usual", "chat", "tls-opaque", "tls-opaque"))
+SILENT = "lookup-storm"
+RULE_NAMES = ["unknown-topic", "slow-answers", "no-api-versions", "tls-opaque", SILENT]
+
+
+def times() -> Times:
+    return Times("u")
+
+
+def cases(xml: str) -> dict[str, ElementTree.Element]:
+    """The only suite's cases by name; the counts of it and of the whole are what it holds."""
+    root = ElementTree.fromstring(xml)
+    (suite,) = root
+    found = {case.attrib["name"]: case for case in suite}
+    assert len(found) == len(suite)
+    for each in (root, suite):
+        told = [int(each.attrib[name]) for name in ("tests", "failures", "skipped", "errors")]
+        held = [len(suite.findall(f"testcase/{tag}")) for tag in ("failure", "skipped", "error")]
+        assert told == [len(suite), *held]
+    return found
+
+
+def test_junit_has_a_case_for_each_key_and_each_silent_rule() -> None:
+    found = cases(junit(judged([CAUSE, MILD], (), "warning"), [*RULE_NAMES[:3], SILENT], times()))
+    assert list(found) == [
+        *("unknown-topic topic=t", "slow-answers topic=t", "no-api-versions client=c", SILENT)
+    ]
+    failure = found["unknown-topic topic=t"].find("failure")
+    assert failure is not None
+    assert (failure.attrib["message"], failure.attrib["type"]) == ("it broke", "error")
+    assert failure.text is not None
+    assert failure.text.splitlines()[0] == "error: it broke"
+    assert "    do: Fix it." in failure.text.splitlines()
+    (followed,) = found["slow-answers topic=t"]
+    assert "    because: it broke" in (followed.text or "").splitlines()
+    assert [each.tag for each in found["no-api-versions client=c"]] == ["system-out"]
+    assert list(found[SILENT]) == []
+
+
+def test_junit_joins_findings_of_one_key() -> None:
+    found = cases(junit(judged([CAUSE, Cause(finding("again"))], (), "error"), (), times()))
+    (failure,) = found["unknown-topic topic=t"]
+    texts = (failure.text or "").split("\n\n")
+    assert [text.split("\n")[0] for text in texts] == ["error: it broke", "error: again"]
+
+
+def test_junit_skips_what_is_known() -> None:
+    found = judged([CAUSE], {"unknown-topic topic=t"}, "warning")
+    one, other = cases(junit(found, (), times())).values()
+    assert [each.tag for each in one] == ["skipped"]
+    assert one[0].attrib["message"] == "known: it broke"
+    assert [each.tag for each in other] == ["failure"]
+
+
+TEXT = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "minLength": 1}},
+    "additionalProperties": False,
+}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+LOG = {
+    "type": "object",
+    "required": ["version", "runs", "$schema"],
+    "additionalProperties": False,
+    "properties": {
+        "$schema": {"type": "string"},
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["tool", "results"],
+                "additionalProperties": False,
+                "properties": {
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "tool": {
+                        "type": "object",
+                        "required": ["driver"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "driver": {
+                                "type": "object",
+                                "required": ["name"],
+                                "additionalProperties": False,
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "version": {"type": "string"},
+                                    "informationUri": {"type": "string"},
+                                    "rules": {
+                                        "type": "array",
+                                        "uniqueItems": True,
+                                        "items": {
+                                            "type": "object",
+                                            "required": ["id"],
+                                            "additionalProperties": False,
+                                            "properties": {
+                                                "id": {"type": "string"},
+                                                "shortDescription": TEXT,
+                                                "fullDescription": TEXT,
+                                                "help": TEXT,
+                                                "helpUri": {"type": "string"},
+                                                "defaultConfiguration": {
+                                                    "type": "object",
+                                                    "properties": {"level": LEVEL},
+                                                    "additionalProperties": False,
+                                                },
+                                            },
+                                        },
+                                    },
+                                },
+                            }
+                        },
+                    },
+                    "results": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["message", "locations"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "ruleId": {"type": "string"},
+                                "ruleIndex": {"type": "integer", "minimum": 0},
+                                "kind": {"enum": ["fail", "informational"]},
+                                "level": LEVEL,
+                                "message": TEXT,
+                                "baselineState": {"enum": ["new", "unchanged"]},
+                                "occurrenceCount": {"type": "integer", "minimum": 1},
+                                "partialFingerprints": {
+                                    "type": "object",
+                                    "additionalProperties": {"type": "string"},
+                                },
+                                "properties": {"type": "object"},
+                                "locations": {
+                                    "type": "array",
+                                    "items": {
+                                        "type": "object",
+                                        "required": ["physicalLocation"],
+                                        "additionalProperties": False,
+                                        "properties": {
+                                            "physicalLocation": {
+                                                "type": "object",
+                                                "additionalProperties": False,
+                                                "required": ["artifactLocation", "region"],
+                                                "properties": {
+                                                    "artifactLocation": {
+                                                        "type": "object",
+                                                        "required": ["uri"],
+                                                        "additionalProperties": False,
+                                                        "properties": {"uri": {"type": "string"}},
+                                                    },
+                                                    "region": {
+                                                        "type": "object",
+                                                        "required": ["startLine"],
+                                                        "additionalProperties": False,
+                                                        "properties": {
+                                                            "startLine": {
+                                                                "type": "integer",
+                                                                "minimum": 1,
+                                                            }
+                                                        },
+                                                    },
+                                                },
+                                            }
+                                        },
+                                    },
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+"""What we use of the schema of SARIF 2.1.0 (OASIS, errata 01), as it stands there; the log was
+held against the whole of it as well."""
+
+
+def results(
+    causes: list[Cause], known: set[str] | None = None, inputs: tuple[str, ...] = ("a.pcap",)
+) -> list[dict[str, Any]]:
+    log = sarif(judged(causes, known or (), "warning"), RULE_NAMES, inputs, known is not None)
+    Draft202012Validator(LOG).validate(log)
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == RULE_NAMES
+    found: list[dict[str, Any]] = run["results"]
+    assert all(rules[each["ruleIndex"]]["id"] == each["ruleId"] for each in found)
+    return found
+
+
+def test_sarif_has_a_result_for_each_finding() -> None:
+    found = results([CAUSE, MILD, CHAT])
+    assert [(each["level"], each["kind"]) for each in found] == [
+        ("error", "fail"),
+        ("warning", "fail"),
+        ("note", "fail"),
+        ("none", "informational"),
+    ]
+    assert found[0]["message"]["text"] == "it broke. Fix it."
+    assert found[1]["message"]["text"] == "it was slow (because: it broke). Fix it."
+    assert found[0]["properties"]["key"] == "unknown-topic topic=t"
+    assert "baselineState" not in found[0]
+
+
+def test_sarif_fingerprints_are_those_of_the_keys() -> None:
+    one, other, again = results([CAUSE, Cause(finding("broken 3 times"))])
+    assert one["partialFingerprints"] == again["partialFingerprints"]
+    assert one["partialFingerprints"] != other["partialFingerprints"]
+    # Of the form that GitHub's own have.
+    assert re.fullmatch(r"[0-9a-f]{16}:1", one["partialFingerprints"]["primaryLocationLineHash"])
+
+
+def test_sarif_tells_what_is_known() -> None:
+    found = results([CAUSE], {"unknown-topic topic=t"})
+    assert [each["baselineState"] for each in found] == ["unchanged", "new"]
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("a b/c:d.pcap", "a%20b/c%3Ad.pcap"),
+        ("/tmp/é.pcap", "file:///tmp/%C3%A9.pcap"),
+        ("\udcff.pcap", "%FF.pcap"),
+        ("-", "-"),
+        ("100%.pcap", "100%25.pcap"),
+    ],
+)
+def test_sarif_names_the_captures(path: str, uri: str) -> None:
+    (place,) = results([MILD], None, (path,))[0]["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == uri
+    assert not urlparse(uri).netloc
+
+
+def test_workflow_commands_are_one_for_each_cause() -> None:
+    mild = Cause(finding("odd", "note"), CAUSE.consequences)
+    lines = list(commands([CAUSE, mild, MILD, CHAT], times()))
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::warning", "::notice"]
+    head, _, message = lines[0].removeprefix("::").partition("::")
+    assert head == "error title=kafkascope%3A unknown-topic"
+    first, *others = message.split("%0A")
+    assert first == "it broke"
+    assert "    do: Fix it." in others
+
+
+COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\r\n]*)::([^\r\n]*)")
+
+
+def read_command(line: str) -> tuple[str, str, str]:
+    """As the runner reads a line: https://github.com/actions/runner, ActionCommand.cs."""
+    match = COMMAND.fullmatch(line)
+    assert match is not None
+    kind, title, message = match.groups()
+    for code, sign in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        title = title.replace(code, sign)
+        if sign not in ":,":
+            message = message.replace(code, sign)
+    return kind, title, message
+
+
+@given(TEXTS, TEXTS)
+def test_texts_from_traffic_stay_texts(text: str, key: str) -> None:
+    hostile = finding(text or "x", key=f"unknown-topic client={key}")
+    causes = [Cause(hostile, (finding(text or "x", "note", key, "slow-answers"),))]
+
+    (line,) = commands(causes, times())
+    kind, title, message = read_command(line)
+    assert (kind, title) == ("error", "kafkascope: unknown-topic")
+    assert message.split("\n")[0].isprintable()
+    assert all(each.startswith("    ") for each in message.split("\n")[1:])
+
+    for known in ((), (hostile.key,)):
+        found = judged(causes, known, "note")
+        root = ElementTree.fromstring(junit(found, [SILENT], times()).encode())
+        tags = {each.tag for each in root.iter()}
+        assert tags <= {"testsuites", "testsuite", "testcase", "failure", "skipped"}
+        assert len(root[0]) == 1 + len({hostile.key, key})
+
+    log = sarif(judged(causes, (), NEVER), RULE_NAMES, ["a.pcap"], False)
+    Draft202012Validator(LOG).validate(log)
+    assert dumps(log)
+    said = log["runs"][0]["results"][0]["message"]["text"]
+    assert said.isprintable()
+    # Placeholders and links have lost their meaning: signs are doubled or behind a backslash.
+    assert "{" not in said.replace("{{", "").replace("}}", "")
+    assert re.search(r"(?<!\\)(?:\\\\)*[\[\]]", said) is None
+
+
+def test_escapes_of_workflow_commands() -> None:
+    cause = Cause(finding("100% of a,b: c"))
+    (line,) = commands([cause], times())
+    assert "::100%25 of a,b: c%0A" in line
+    assert read_command(line)[2].startswith("100% of a,b: c\n")
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "fails"),
+    [
+        ("error", [True, False, False]),
+        ("warning", [True, True, False]),
+        ("note", [True, True, True]),
+        (NEVER, [False, False, False]),
+    ],
+)
+def test_what_fails(fail_on: str, fails: list[bool]) -> None:
+    assert [each.fails for each in judged([CAUSE, MILD], (), fail_on)] == fails
+
+
+def test_what_is_known_does_not_fail() -> None:
+    found = judged([CAUSE, MILD], {"slow-answers topic=t"}, "note")
+    assert [(each.known, each.fails) for each in found] == [
+        (False, True),
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_a_cause_is_told_for_something_new_that_followed() -> None:
+    assert unknown([CAUSE, MILD], {"unknown-topic topic=t"}) == [CAUSE, MILD]
+    assert unknown([CAUSE, MILD], {CAUSE.finding.key, CAUSE.consequences[0].key}) == [MILD]
+
+
+def test_the_rules_of_these_tests_are_there() -> None:
+    assert set(RULE_NAMES) <= set(RULES)
