@@ -33,7 +33,8 @@ worst of what followed from it.
 `--json` prints one object a line (`finding/1`), consequences behind their cause. `id` is equal for
 equal input; `key` has no times, ports and counts, so that the same trouble tomorrow has the same
 key; `because` lists the ids of the findings that explain this one, and is empty for a cause. A
-consequence whose cause is left out (`--ignore`, `--rule`, `-Y`) stands alone.
+consequence whose cause is left out (`--ignore`, `--rule`, `-Y`) stands alone. `--format junit`,
+`sarif` and `github`, and what `--baseline` makes of keys: [ci.md](ci.md).
 
 What the rules of our own proxy did (`proxy --fault`, `--hold`) is no broker's fault. Its recordings
 say at the packets what was done; exchanges carry it as a note, and a finding whose evidence was
