@@ -12,7 +12,7 @@ NEVER: Final = "never"
 """In place of a severity: nothing fails."""
 
 
-class Judged(NamedTuple):
+class Checked(NamedTuple):
     """A finding, and what a check makes of it."""
 
     cause: Cause
@@ -30,11 +30,11 @@ class Judged(NamedTuple):
         return self.cause.finding
 
 
-def judged(causes: Iterable[Cause], known: Collection[str], fail_on: str) -> list[Judged]:
+def judged(causes: Iterable[Cause], known: Collection[str], fail_on: str) -> list[Checked]:
     """Judge all findings, each consequence behind its cause. `known`: keys that no longer fail;
     `fail_on`: the mildest severity that does, or `NEVER`."""
     return [
-        Judged(
+        Checked(
             cause if place == 0 else Cause(finding),
             "" if place == 0 else cause.finding.text,
             finding.key in known,

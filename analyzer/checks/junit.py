@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.checks.blocks import UNBROKEN, block
-from kafkascope.analyzer.checks.judging import Judged
+from kafkascope.analyzer.checks.judging import Checked
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import safe
 
@@ -21,11 +21,11 @@ NAME: Final = "kafkascope check"
 CLASS: Final = "kafkascope.check"
 
 
-def junit(found: Sequence[Judged], rules: Iterable[str], times: Times) -> str:
+def junit(found: Sequence[Checked], rules: Iterable[str], times: Times) -> str:
     """Return the document. `rules`: those that were asked."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    cases: dict[str, list[Judged]] = {}
+    cases: dict[str, list[Checked]] = {}
     for each in found:
         cases.setdefault(each.finding.key, []).append(each)
     told = {each.finding.name for each in found}
@@ -57,7 +57,7 @@ def _case(suite: Element, name: str) -> Element:
     return SubElement(suite, "testcase", classname=CLASS, name=safe(name), time="0")
 
 
-def _fill(case: Element, group: Sequence[Judged], times: Times) -> None:
+def _fill(case: Element, group: Sequence[Checked], times: Times) -> None:
     """Write what was found into its test case."""
     from xml.etree.ElementTree import SubElement
 
@@ -74,7 +74,7 @@ def _fill(case: Element, group: Sequence[Judged], times: Times) -> None:
     element.text = text
 
 
-def _lines(each: Judged, times: Times) -> Iterable[str]:
+def _lines(each: Checked, times: Times) -> Iterable[str]:
     for line, _ in block(each.cause, times, UNBROKEN):
         yield safe(line)
     if each.because:

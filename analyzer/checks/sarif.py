@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from kafkascope.analyzer.checks.judging import Judged
+from kafkascope.analyzer.checks.judging import Checked
 from kafkascope.analyzer.findings.findings import RULES
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.model import Severity
@@ -36,7 +36,7 @@ _MARKED: Final = str.maketrans({"{": "{{", "}": "}}", "[": r"\[", "]": r"\]", "\
 
 
 def sarif(
-    found: Sequence[Judged], rules: Iterable[str], inputs: Sequence[str], compared: bool
+    found: Sequence[Checked], rules: Iterable[str], inputs: Sequence[str], compared: bool
 ) -> dict[str, Any]:
     """Return the log. `rules`: those that were asked; `compared`: whether there was a baseline."""
     asked = [RULES[name] for name in rules]
@@ -83,7 +83,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(each: Judged, where: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(each: Checked, where: list[dict[str, Any]]) -> dict[str, Any]:
     finding = each.finding
     text = finding.text if not each.because else f"{finding.text} (because: {each.because})"
     name = _fingerprint(finding)

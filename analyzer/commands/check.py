@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block
-from kafkascope.analyzer.checks.judging import NEVER, Judged, judged, unknown
+from kafkascope.analyzer.checks.judging import NEVER, Checked, judged, unknown
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import known_release, reporting_options
@@ -185,7 +185,7 @@ def _refuse(options: ReadOptions, baseline: Path | None) -> None:
 
 
 def _report(
-    found: list[Judged],
+    found: list[Checked],
     causes: list[Cause],
     rules: list[str],
     options: ReadOptions,
@@ -212,7 +212,7 @@ def _report(
                 output.line(line)
 
 
-def _write(baseline: Path, found: list[Judged]) -> None:
+def _write(baseline: Path, found: list[Checked]) -> None:
     from kafkascope.analyzer.checks.baseline import baseline_lines
     from kafkascope.captures.inputs.private import PrivateFile
 
@@ -221,7 +221,7 @@ def _write(baseline: Path, found: list[Judged]) -> None:
         file.write(baseline_lines(each.finding.key for each in found))
 
 
-def _say_gone(known: frozenset[str], found: list[Judged], rules: list[str]) -> None:
+def _say_gone(known: frozenset[str], found: list[Checked], rules: list[str]) -> None:
     from kafkascope.analyzer.checks.baseline import gone
 
     keys = gone(known, (each.finding.key for each in found), rules)
