@@ -20,23 +20,93 @@ from typing import TYPE_CHECKING, Any
 from kafkascope.errors import Error
 
 if TYPE_CHECKING:
-    from kafkascope.dissectors.errors import DissectError
+    from kafkascope.analyzer.filter.errors import FilterError
+    from kafkascope.analyzer.payloads.model import PayloadError
+    from kafkascope.analyzer.payloads.registry_http import RegistryError
+    from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
+    from kafkascope.dissectors.errors import (
+        BadChecksum,
+        DissectError,
+        Malformed,
+        TooLarge,
+        Truncated,
+        UnknownApi,
+        UnknownVersion,
+    )
+    from kafkascope.library.capture import Capture, open
+    from kafkascope.library.errors import NotStarted, UsageError
+    from kafkascope.library.exchange import Exchange
+    from kafkascope.library.finding import Finding
     from kafkascope.library.messages import SurplusBytes, decode, encode, struct
+    from kafkascope.library.proxy import Broker, Proxy
+    from kafkascope.library.record import Record
+    from kafkascope.library.tables import Table
+    from kafkascope.proxy.control.attach import NoProxy, RequestRefused
 
 __all__ = [
+    "BadChecksum",
+    "Broker",
+    "Capture",
+    "CaptureError",
+    "CutShort",
     "DissectError",
     "Error",
+    "Exchange",
+    "FilterError",
+    "Finding",
+    "Malformed",
+    "NoProxy",
+    "NotACapture",
+    "NotAllowed",
+    "NotStarted",
+    "PayloadError",
+    "Proxy",
+    "Record",
+    "RegistryError",
+    "RequestRefused",
     "SurplusBytes",
+    "Table",
+    "TooLarge",
+    "Truncated",
+    "UnknownApi",
+    "UnknownVersion",
+    "UsageError",
     "decode",
     "encode",
+    "open",
     "struct",
 ]
 
 _HOMES = {
+    "BadChecksum": "dissectors.errors",
+    "Broker": "library.proxy",
+    "Capture": "library.capture",
+    "CaptureError": "captures.errors",
+    "CutShort": "captures.errors",
     "DissectError": "dissectors.errors",
+    "Exchange": "library.exchange",
+    "FilterError": "analyzer.filter.errors",
+    "Finding": "library.finding",
+    "Malformed": "dissectors.errors",
+    "NoProxy": "proxy.control.attach",
+    "NotACapture": "captures.errors",
+    "NotAllowed": "captures.errors",
+    "NotStarted": "library.errors",
+    "PayloadError": "analyzer.payloads.model",
+    "Proxy": "library.proxy",
+    "Record": "library.record",
+    "RegistryError": "analyzer.payloads.registry_http",
+    "RequestRefused": "proxy.control.attach",
     "SurplusBytes": "library.messages",
+    "Table": "library.tables",
+    "TooLarge": "dissectors.errors",
+    "Truncated": "dissectors.errors",
+    "UnknownApi": "dissectors.errors",
+    "UnknownVersion": "dissectors.errors",
+    "UsageError": "library.errors",
     "decode": "library.messages",
     "encode": "library.messages",
+    "open": "library.capture",
     "struct": "library.messages",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from binascii import b2a_base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -28,6 +28,7 @@ from kafkascope.analyzer.exchanges.records import (
 from kafkascope.analyzer.exchanges.row_json import NOT_UTF8, utf8_of_row
 from kafkascope.analyzer.exchanges.rows import to_json
 from kafkascope.dissectors.codec.jsonform import plain, without_non_finite
+from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.embedded.table import has_embedded
 from kafkascope.dissectors.errors import DissectError
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, Request, Response
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.codec.reader import Body
 
 RECORDS_LIMIT: Final = 128 << 20
 """Bytes of JSON for the records of one exchange: a line is built in one piece. Clients fetch up to
@@ -86,21 +88,42 @@ def full_bodies(
         out["embedded"] = found
     if exchange.fetch_session is not None:
         out["fetch_session"] = _session(exchange.fetch_session, names)
-    place = ARRAYS.get(-1 if exchange.api_key is None else exchange.api_key)
-    if place is None or out[place[0]] is None:
-        return out
-    side, outer, inner, name = place
     fields = fields_of(exchange, names)
     room = Room(RECORDS_LIMIT if limit is None else limit)
 
     def spelled(data: bytes | None) -> dict[str, Any] | None:
         return _spelled(exchange.number, data, fields, problems, room, payloads)
 
+    return _with_records(exchange, out, spelled)
+
+
+def bodies_without_secrets(
+    exchange: Exchange, names: TopicNames
+) -> tuple[Body | None, Body | None]:
+    """Return the bodies of request and response as they were read, with asterisks for secrets; None
+    for one that is missing or not decoded. A records field with secrets that cannot be masked is
+    None."""
+    out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
+    fields = list(fields_of(exchange, names))
+    if any(is_internal(field.topic, field.topic_id) for field in fields):
+        clean = map(shareable, fields)
+        _with_records(exchange, out, lambda data: next(clean) if data else data)
+    return out["request"], out["response"]
+
+
+def _with_records(
+    exchange: Exchange, out: dict[str, Any], changed: Callable[[bytes | None], Any]
+) -> dict[str, Any]:
+    """Put what `changed` returns of each records field in its place, in bodies by side."""
+    place = ARRAYS.get(-1 if exchange.api_key is None else exchange.api_key)
+    if place is None or out[place[0]] is None:
+        return out
+    side, outer, inner, name = place
     body = out[side]
     out[side] = body | {
         outer: [
             topic
-            | {inner: [partition | {name: spelled(partition[name])} for partition in topic[inner]]}
+            | {inner: [partition | {name: changed(partition[name])} for partition in topic[inner]]}
             for topic in body[outer]
         ]
     }

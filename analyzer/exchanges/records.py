@@ -419,15 +419,22 @@ def _schemas(key: bytes | None, value: bytes | None) -> bytes:
 def _meaning(
     field: RecordField, batch: Batch, key: bytes | None, value: bytes | None
 ) -> tuple[bytes | None, bytes]:
-    """Return the value without secrets, and the decoded key and value of a record of Kafka's
-    internal topics as a member of the object."""
-    found = decode(field.topic, key, value, topic_id=field.topic_id, control=batch.control)
+    value, shown = internal_of(field, key, value, control=batch.control)
+    return value, b"" if shown is None else b'"decoded":' + dumps(shown)
+
+
+def internal_of(
+    field: RecordField, key: bytes | None, value: bytes | None, *, control: bool
+) -> tuple[bytes | None, dict[str, Any] | None]:
+    """Return the value without secrets, and `decoded` of record/1: what key and value of a record
+    of Kafka's internal topics, or of a `control` batch, say. None for records of others."""
+    found = decode(field.topic, key, value, topic_id=field.topic_id, control=control)
     if found is None:
-        return value, b""
+        return value, None
     shown: dict[str, Any] = {"key": _content(found.key), "value": _content(found.value)}
     if found.error is not None:
         shown["error"] = str(found.error)
-    return without_secrets(found, value), b'"decoded":' + dumps(shown)
+    return without_secrets(found, value), shown
 
 
 def shareable(field: RecordField) -> bytes | None:

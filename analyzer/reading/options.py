@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.render.times import Mark
@@ -47,34 +47,34 @@ class ReadOptions:
     """The user's options for reading captures."""
 
     inputs: tuple[str, ...]
-    filter_text: str
-    count: int | None
+    filter_text: str = ""
+    count: int | None = None
     """Stop after this number of exchanges."""
-    begin: Mark | None
-    end: Mark | None
-    time_format: str
-    ports: frozenset[int]
+    begin: Mark | None = None
+    end: Mark | None = None
+    time_format: str = "a"
+    ports: frozenset[int] = frozenset()
     """Ports to decode as Kafka."""
-    output: str | None
-    form: Format
-    columns: tuple[str, ...]
+    output: str | None = None
+    form: Format = "table"
+    columns: tuple[str, ...] = ()
     """Empty for the default columns."""
-    fields: tuple[str, ...]
+    fields: tuple[str, ...] = ()
     """The names given with `-e` for `-T fields`; empty otherwise."""
-    field_options: tuple[str, ...]
-    sort: str | None
-    top: int | None
-    quiet: bool
-    verbose: bool
-    color: Literal["auto", "always", "never"]
-    plain: bool
-    progress: bool
-    both_legs: bool
-    keylog: tuple[str, ...]
+    field_options: tuple[str, ...] = ()
+    sort: str | None = None
+    top: int | None = None
+    quiet: bool = False
+    verbose: bool = False
+    color: Literal["auto", "always", "never"] = "auto"
+    plain: bool = False
+    progress: bool = False
+    both_legs: bool = False
+    keylog: tuple[str, ...] = ()
     """Paths of the key logs that TLS is decrypted with."""
-    raw: bool
+    raw: bool = False
     """Whether CSV keeps text that a spreadsheet may take for a formula."""
-    schemas: SchemaOptions
+    schemas: SchemaOptions = field(default_factory=SchemaOptions)
     """What keys and values are decoded with."""
     jobs: int = 0
     """Processes that read files together; 0: as many as there are cores, for large ones."""

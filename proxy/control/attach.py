@@ -11,19 +11,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
+from kafkascope.errors import Error
 from kafkascope.proxy.control.control import is_listening, runtime_folder, socket_path
 
 _NAME = re.compile(r"proxy-(\d+)\.sock")
 
 
-class NoProxy(OSError):
+class NoProxy(Error, OSError):
     """There is no such proxy, or more than one; a sentence."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
-class RequestRefused(ValueError):
+class RequestRefused(Error, ValueError):
     """The proxy refused a request; its reason."""
 
 

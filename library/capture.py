@@ -1,0 +1,246 @@
+"""Captures as Python objects: `open(...)`, then iterate, or ask for findings and tables.
+
+Every iteration reads the input again, from its start, with memory that does not grow.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeAlias
+
+from kafkascope.library.errors import UsageError
+from kafkascope.library.exchange import Exchange
+from kafkascope.library.finding import Finding, at_least
+from kafkascope.library.passes import Passes
+from kafkascope.library.record import Record
+from kafkascope.library.tables import TABLES, How, Table
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+Input: TypeAlias = "PathLike | BinaryIO"
+COPY_BYTES: Final = 1 << 20
+
+
+def open(
+    inputs: Input | Iterable[Input],
+    *,
+    filter: str = "",
+    keylog: PathLike | Iterable[PathLike] = (),
+    schemas: PathLike | Iterable[PathLike] = (),
+    registry: str | None = None,
+    decode_as: Iterable[int] = (),
+    both_legs: bool = False,
+    secrets: bool = False,
+) -> Capture:
+    """Open captures: a path, a folder of rotated files, several of them, a file object, or "-".
+
+    `filter`: a display filter (docs/filter.md) that chooses exchanges. `keylog`: TLS key logs.
+    `schemas`, `registry`: where keys and values find their schemas besides the capture itself.
+    `decode_as`: ports that carry Kafka, whatever the bytes look like. `both_legs`: of a proxy's
+    recording also the connections to the brokers. `secrets`: passwords and tokens stay readable.
+
+    Raises `CaptureError` for what is no capture and `FilterError` for an invalid filter. Damage in
+    a capture raises nothing: `damage` tells it.
+    """
+    return Capture(
+        _listed(inputs),
+        filter=filter,
+        keylog=_listed(keylog),
+        schemas=_listed(schemas),
+        registry=registry,
+        decode_as=decode_as,
+        both_legs=both_legs,
+        secrets=secrets,
+    )
+
+
+def _listed(given: Any) -> list[Any]:
+    return [given] if isinstance(given, str | os.PathLike) or hasattr(given, "read") else [*given]
+
+
+class Capture:
+    """Captured traffic: iterate for its exchanges. Made by `open`; a context manager, though
+    nothing is lost without `with`.
+
+    Several threads may read one capture, each has its own pass; an exchange may be handed to
+    another thread. Nothing here waits for a network but `registry`, so asyncio users read in a
+    thread: `await asyncio.to_thread(list, capture)`.
+    """
+
+    def __init__(
+        self,
+        inputs: list[Input],
+        *,
+        filter: str,
+        keylog: list[PathLike],
+        schemas: list[PathLike],
+        registry: str | None,
+        decode_as: Iterable[int],
+        both_legs: bool,
+        secrets: bool,
+    ) -> None:
+        from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
+
+        self.filter = filter
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.passes = Passes(
+            ReadOptions(
+                tuple(map(self._name, inputs)),
+                filter_text=filter,
+                keylog=tuple(os.fspath(each) for each in keylog),
+                ports=frozenset(decode_as),
+                quiet=True,
+                both_legs=both_legs,
+                schemas=SchemaOptions(
+                    tuple(os.fspath(each) for each in schemas), registry=registry
+                ),
+                jobs=1,
+            ),
+            secrets=secrets,
+        )
+        """Behind everything here; not for others."""
+
+    def _name(self, given: Input) -> str:
+        """Return the path of an input; a file object is copied."""
+        if isinstance(given, str | os.PathLike):
+            return os.fspath(given)
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="kafkascope-")
+            weakref.finalize(self, self._folder.cleanup)
+        with tempfile.NamedTemporaryFile(dir=self._folder.name, delete=False) as copy:
+            shutil.copyfileobj(given, copy, COPY_BYTES)
+        return copy.name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release what a file object was copied to; reading again is an error then."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __repr__(self) -> str:
+        chosen = f", filter={self.filter!r}" if self.filter else ""
+        return f"<Capture {', '.join(self.passes.names)}{chosen}>"
+
+    # --- exchanges and records
+
+    def __iter__(self) -> Iterator[Exchange]:
+        """Yield the exchanges in the order in which they are complete."""
+        return self.exchanges()
+
+    def exchanges(self, filter: str = "") -> Iterator[Exchange]:
+        """Yield the exchanges, those that `filter` chooses of them."""
+        for read in self.passes.rows(filter):
+            yield Exchange(*read)
+
+    def records(self, filter: str = "") -> Iterator[Record]:
+        """Yield the records that were produced and fetched, of exchanges that `filter` chooses."""
+        for exchange in self.exchanges(filter):
+            yield from exchange.records()
+
+    # --- what the whole says
+
+    def findings(self, level: str = "chat", *, release: str | None = None) -> list[Finding]:
+        """Return what is wrong, as `kafkascope check` tells it: causes, the worst and earliest
+        first, each before its consequences. `level`: error, warning, note or chat, the mildest that
+        is wanted. `release`: a Kafka release that all clients have to work with."""
+        from kafkascope.analyzer.findings import Findings
+        from kafkascope.analyzer.findings.causes import unfolded
+
+        wanted = _known(release)
+        counted = self.passes.count(
+            f"findings{wanted}", made := partial(Findings, release=wanted), made
+        )
+        told = unfolded(counted.found.causes(counted.names, counted.whole))
+        return [Finding(each) for each in told if at_least(each.severity, level)]
+
+    def clients(self, release: str | None = None) -> Table:
+        """Return who is there, and with `release` whether it works with that Kafka release."""
+        return self.table("clients", release=release)
+
+    def groups(self) -> Table:
+        """Return the groups, how often they rebalance, and why."""
+        return self.table("groups")
+
+    def connections(self) -> Table:
+        """Return the connections, whatever they carry."""
+        return self.table("connections")
+
+    def table(
+        self, name: str, *, by: str | Sequence[str] = (), release: str | None = None
+    ) -> Table:
+        """Return a table of docs/library.md by name: `latency`, `errors`, `topics`, `leaders`...
+        `by`: what a line is for, where `kafkascope stats` has --by: `by=("api", "client")`."""
+        wanted = TABLES.get(name)
+        if wanted is None:
+            known = ", ".join(("exchanges", "records", *TABLES))
+            raise UsageError(f"there is no table {name!r}; there are {known}")
+        how = How(tuple([by] if isinstance(by, str) else by), _known(release) or None)
+        counted = self.passes.count(wanted.counts, wanted.counted, wanted.whole)
+        return Table(name, *wanted.lines(counted, how))
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """What is wrong with the files, a sentence each: cut short, unreadable parts. Known once
+        the capture was read to its end, which this does if nothing has yet."""
+        return self.passes.damage()
+
+    # --- tables of others
+
+    def to_batches(self, table: str = "exchanges", *, rows: int = 16_384) -> Iterator[Any]:
+        """Yield a table as `pyarrow.RecordBatch`es of so many rows: `exchanges` and `records`
+        as docs/spark.md has them while they are read, all others at once."""
+        from kafkascope.library.arrow import batches_of
+
+        return batches_of(self, table, rows)
+
+    def to_arrow(self, table: str = "exchanges") -> pyarrow.Table:
+        """Return a table as `pyarrow.Table`: `exchanges`, `records`, or one of `table`."""
+        from kafkascope.library.arrow import table_of
+
+        return table_of(self, table)
+
+    def to_pandas(self, table: str = "exchanges") -> pandas.DataFrame:
+        """Return the same as `pandas.DataFrame`, where pandas is installed."""
+        return self.to_arrow(table).to_pandas()
+
+    def to_polars(self, table: str = "exchanges") -> polars.DataFrame:
+        """Return the same as `polars.DataFrame`, where polars is installed."""
+        try:
+            import polars
+        except ImportError:
+            raise UsageError("polars is not installed") from None
+        frame: polars.DataFrame = polars.from_arrow(self.to_arrow(table))
+        return frame
+
+
+def _known(release: str | None) -> str:
+    """Return a release as findings want it; `UsageError` for one that is none."""
+    if release is None:
+        return ""
+    from kafkascope.dissectors.reference.releases import release_key
+
+    try:
+        release_key(release)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return release.strip().removeprefix("v")

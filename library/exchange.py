@@ -1,0 +1,178 @@
+"""An exchange as Python programs see it: columns as attributes, bodies and records when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+
+from kafkascope.library.record import Record, records_of
+from kafkascope.library.values import duration, moment
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges import rows
+    from kafkascope.analyzer.model import Exchange as Model
+    from kafkascope.analyzer.model import Note, State, Undecoded
+    from kafkascope.library.origin import Origin
+
+T = TypeVar("T")
+
+
+class _Column(Generic[T]):
+    """A column of the exchange's row, as an attribute."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        """`name`: of the row's column, where it has another one."""
+        self.__doc__ = text
+        self._name = name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = self._name or name
+
+    @overload
+    def __get__(self, exchange: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, exchange: Exchange, owner: type) -> T: ...
+    def __get__(self, exchange: Exchange | None, owner: type) -> T | Self:
+        if exchange is None:
+            return self
+        found: T = getattr(exchange.row, self._name)
+        return found
+
+
+class Exchange:
+    """A request with its response, or with the reason why there is none. Never changes."""
+
+    __slots__ = ("_bodies", "_model", "_origin", "_row")
+
+    number: _Column[int] = _Column("Rank by first bytes over all connections, from 1.")
+    id: _Column[str] = _Column("Hash of the file's fingerprint and the place of the first byte.")
+    time_ns: _Column[int] = _Column("First byte of the request, nanoseconds since 1970 UTC.")
+    connection: _Column[int] = _Column("Number of the connection, as Wireshark's tcp.stream.")
+    client_address: _Column[str] = _Column("host:port.")
+    broker: _Column[str] = _Column("host:port.", "broker_address")
+    client_id: _Column[str | None] = _Column("What the client calls itself.")
+    software: _Column[str] = _Column("Name and version of the client library, from ApiVersions.")
+    user: _Column[str] = _Column("Who authenticated on the connection.")
+    api: _Column[str] = _Column("Kafka's name of the API.")
+    api_key: _Column[int | None] = _Column("Key of the API.")
+    version: _Column[int | None] = _Column("Version of the API.", "api_version")
+    correlation_id: _Column[int | None] = _Column("Correlation id.")
+    request_bytes: _Column[int | None] = _Column("Bytes on the wire, size field included.")
+    response_bytes: _Column[int | None] = _Column("Bytes on the wire, size field included.")
+    latency_ns: _Column[int | None] = _Column(
+        "First byte of the request to last byte of the response."
+    )
+    server_ns: _Column[int | None] = _Column(
+        "Last byte of the request to first byte of the response."
+    )
+    wait_ns: _Column[int] = _Column("Part of the latency that the client asked for.")
+    throttle_ms: _Column[int] = _Column("Throttle time that the broker reports.")
+    state: _Column[State] = _Column("answered, open, lost, no-reply, orphan or opaque.")
+    reason: _Column[str] = _Column("Why there is no answer, or what opaque bytes look like.")
+    errors: _Column[tuple[rows.RowError, ...]] = _Column("Errors of the response, without NONE.")
+    topics: _Column[tuple[str, ...]] = _Column(
+        "Names; an id without a known name as 8 characters and ?."
+    )
+    implied_topics: _Column[tuple[str, ...]] = _Column("What a Fetch asks for without naming it.")
+    partitions: _Column[tuple[int, ...]] = _Column("Partitions that it names.")
+    groups: _Column[tuple[str, ...]] = _Column("Consumer, share or streams groups.")
+    members: _Column[tuple[str, ...]] = _Column("Ids of group members.")
+    transactional_ids: _Column[tuple[str, ...]] = _Column("Transactional ids.")
+    producer_ids: _Column[tuple[int, ...]] = _Column("Producer ids.")
+    acks: _Column[int | None] = _Column("Acks that a Produce asks for.")
+    codecs: _Column[tuple[str, ...]] = _Column("Compression of its batches.")
+    record_count: _Column[int | None] = _Column("Records in all batches of both sides.", "records")
+    batch_count: _Column[int | None] = _Column("Record batches in it.", "batches")
+    packets: _Column[tuple[int, ...]] = _Column(
+        "Packets with the first bytes of both sides.", "frames"
+    )
+    undecoded: _Column[tuple[Undecoded, ...]] = _Column("What could not be decoded, and why.")
+    notes: _Column[tuple[Note, ...]] = _Column("What is odd about it.")
+
+    def __init__(self, row: rows.Row, model: Model, origin: Origin) -> None:
+        self._row = row
+        self._model = model
+        self._origin = origin
+        self._bodies: tuple[dict[str, Any] | None, dict[str, Any] | None] | None = None
+
+    @property
+    def row(self) -> rows.Row:
+        """The row of kafkascope's tables, with the names of topics that are known by now."""
+        from kafkascope.analyzer.exchanges.rows import nameless_topics, renamed
+
+        if nameless_topics(self._row):
+            self._row = renamed(self._row, self._origin.names)
+        return self._row
+
+    @property
+    def time(self) -> datetime:
+        """First byte of the request (of the response where there is no request), UTC."""
+        return moment(self._row.time_ns)
+
+    @property
+    def latency(self) -> timedelta | None:
+        """First byte of the request to last byte of the response; None without one of them."""
+        return duration(self._row.latency_ns)
+
+    @property
+    def wait(self) -> timedelta:
+        """The part of the latency that the client asked for: long polls, joins of groups."""
+        return timedelta(microseconds=self._row.wait_ns / 1000)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the response has an error, or no response came to a request that wants one."""
+        return bool(self._row.errors) or self._row.state in ("lost", "opaque", "orphan")
+
+    @property
+    def tls(self) -> str | None:
+        """Version and suite of the TLS around it; None for what was sent in plain."""
+        tls = self._row.tls
+        return None if tls is None else tls.name
+
+    @property
+    def request(self) -> dict[str, Any] | None:
+        """The body of the request, decoded now; None where there is none, or none that could be
+        decoded. Bytes are bytes, uuids 16 of them, secrets asterisks."""
+        return self._both()[0]
+
+    @property
+    def response(self) -> dict[str, Any] | None:
+        """The body of the response, likewise."""
+        return self._both()[1]
+
+    def _both(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        if self._bodies is None:
+            model = self._model
+            if self._origin.secrets:
+                self._bodies = model.request_body, model.response_body
+            else:
+                from kafkascope.analyzer.exchanges.full import bodies_without_secrets
+
+                self._bodies = bodies_without_secrets(model, self._origin.names)
+        return self._bodies
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records that it carries, those of a Produce and of a Fetch alike, as far as
+        they can be read."""
+        return records_of(self._model, self._origin)
+
+    def frame(self, side: Literal["request", "response"]) -> bytes | None:
+        """Return the bytes of a side behind their size field, header included; None where they are
+        missing or cut. They hold whatever was sent: only with `secrets=True`, else `UsageError`."""
+        self._origin.demand_secrets("bytes of a frame")
+        found = getattr(self._model, side)
+        return None if found is None or found.frame.cut else bytes(found.frame.payload)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return exchange/1, see docs/json.md."""
+        from kafkascope.analyzer.exchanges.rows import to_json
+
+        return to_json(self.row)
+
+    def __repr__(self) -> str:
+        row = self._row
+        return (
+            f"<Exchange {row.number}: {row.api or 'opaque'} {row.api_version} of {row.client_id}>"
+        )

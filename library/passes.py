@@ -1,0 +1,123 @@
+"""Passes over an input: each reads it anew, from its start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from kafkascope.library.errors import UsageError
+from kafkascope.library.origin import Origin
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.reading.options import ReadOptions
+    from kafkascope.analyzer.reading.reading import Reading
+    from kafkascope.analyzer.topics import TopicNames
+
+Read: TypeAlias = "tuple[Row, Exchange, Origin]"
+
+
+class CountedTraffic(NamedTuple):
+    """What a pass has counted."""
+
+    found: Any
+    """A statistic of the chosen exchanges."""
+    whole: Any
+    """One of all exchanges; None where all are chosen, or nobody asked for it."""
+    names: TopicNames
+
+
+class Passes:
+    """An input that can be read several times, unless it is a pipe."""
+
+    def __init__(self, options: ReadOptions, *, secrets: bool) -> None:
+        """Say at once what is wrong with files or the filter."""
+        from kafkascope.captures.inputs.opening import is_once
+
+        self._options = options
+        self._secrets = secrets
+        self._once = any(map(is_once, options.inputs))
+        self._used = False
+        self._damage: tuple[str, ...] | None = None
+        self._counted: dict[Hashable, CountedTraffic] = {}
+        if not self._once:
+            with self._reading(options.filter_text):
+                pass
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the input's files."""
+        return self._options.inputs
+
+    def rows(self, filter: str = "") -> Iterator[Read]:
+        """Yield the exchanges that the input's filter chooses, and this one."""
+        with self._reading(self._both(filter)) as reading:
+            reading.rows_suffice = True  # bodies are decoded when somebody asks
+            origin = Origin(reading, secrets=self._secrets)
+            if self._once:
+                _ = origin.payloads  # schemas are taken from the traffic while it is read
+            for row, exchange in reading.rows():
+                yield row, exchange, origin
+            self._ended(reading)
+
+    def count(
+        self, key: Hashable, made: Callable[[], Any], whole: Callable[[], Any] | None = None
+    ) -> CountedTraffic:
+        """Count the chosen exchanges with what `made` makes, unless that was done before; with what
+        `whole` makes all exchanges, where these are only some of them."""
+        from kafkascope.analyzer.reading.counting import count
+
+        if key not in self._counted:
+            statistic = made()
+            with self._reading(self._options.filter_text) as reading:
+                of_all = whole() if whole is not None and reading.is_piece else None
+                for each in (statistic, of_all):
+                    for detector in getattr(each, "detectors", ()):
+                        detector.payloads = reading.payloads
+                count(reading, statistic, watch=not self._options.filter_text, whole=of_all)
+                self._ended(reading)
+                names = reading.capture.context.names
+                self._counted[key] = CountedTraffic(statistic, of_all, names)
+        return self._counted[key]
+
+    def damage(self) -> tuple[str, ...]:
+        """Return what is wrong with the files; reads them where no pass came to the end yet."""
+        if self._damage is None:
+            for _ in self.rows():
+                pass
+        assert self._damage is not None
+        return self._damage
+
+    def _both(self, filter: str) -> str:
+        first = self._options.filter_text
+        return f"({first}) and ({filter})" if first.strip() and filter.strip() else first or filter
+
+    @contextmanager
+    def _reading(self, filter: str) -> Iterator[Reading]:
+        import click
+
+        from kafkascope.analyzer.reading.reading import Reading
+
+        if self._once and self._used:
+            raise UsageError(f"{', '.join(self.names)} can be read once only: save it to a file")
+        self._used = True
+        try:
+            reading = Reading(replace(self._options, filter_text=filter))
+        except click.ClickException as error:
+            raise UsageError(error.format_message()) from None
+        with reading:
+            yield reading
+
+    def _ended(self, reading: Reading) -> None:
+        """Take note of what a whole pass found; pass on a ctrl+c that ended it."""
+        from kafkascope.analyzer.reading.reading import INTERRUPTED
+
+        if reading.code == INTERRUPTED:
+            raise KeyboardInterrupt
+        found = [*reading.capture.source.statistics.damage]
+        if reading.capture.damage is not None and reading.capture.damage not in found:
+            found.append(reading.capture.damage)
+        self._damage = tuple(map(str, found))
