@@ -315,7 +315,6 @@ def packets_of(row: SegmentRow) -> Packets:
         [flows[each] for each in found["flow"].tolist()],
         found["seq"].tolist(),
         found["ack"].tolist(),
-        [True] * len(found),
         segment,
     )
 

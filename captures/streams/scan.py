@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import accumulate, repeat
+from itertools import accumulate, compress, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.model import Chunk, Packet, Piece, Resolved, StreamEvent
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.files import Block
     from kafkascope.captures.packets.columns import Columns
     from kafkascope.captures.statistics import Statistics
-    from kafkascope.captures.streams.shares import Share
+    from kafkascope.captures.streams.shares import Others, Share
 
 MAX_ODD: Final = 0.3
 """Share of packets that need a closer look from which on one by one is as fast."""
+
+AFRESH: Final = 2
+"""Of a packet that may be of that case, but is not in a row with the one before."""
 
 _piece = partial(tuple.__new__, Piece)
 """Makes a `Piece` of a tuple; `Piece._make` without its Python frame."""
 
 
 class Packets(NamedTuple):
-    """Packets in their order, one entry each; values of TCP only where `tcp` is true."""
+    """Packets with TCP in their order, one entry each."""
 
     data: memoryview
     file: int
@@ -49,7 +52,6 @@ class Packets(NamedTuple):
     flows: list[bytes]
     seqs: list[int]
     acks: list[int]
-    tcp: Sequence[bool]
     segment: Callable[[int], Segment]
     """Makes the segment at an index, for a closer look."""
 
@@ -89,24 +91,25 @@ def scan(
                 named(each)
     _count(columns, statistics)
     block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
-    foreign = None
-    if share is not None:
-        flows = [flow if tcp else b"" for flow, tcp in zip(columns.flows, columns.tcp, strict=True)]
-        share.divide(flow for flow in flows if flow)
-        foreign = [bool(flow) and share.foreign(flow) for flow in flows]
-        plain[foreign] = False
-        columns.tcp[foreign] = False
-    tcp = columns.tcp.nonzero()[0]
+    others = None if share is None else share.others(columns, block.number)
+    if others is not None:
+        columns.tcp[others.foreign] = False
+    kept = columns.tcp.nonzero()[0]
+    mine = kept if len(kept) < count else slice(None)
+    plain = plain[mine].astype("i1")
+    if others is not None:
+        others.stand_between(kept, plain, columns.time_ns)
+    numbers = (kept + block.number).tolist()
     copies = reassembler.copies.seen_all(
-        columns.copy[tcp].tolist(),
-        columns.time_ns[tcp].tolist(),
-        columns.interface[tcp].tolist(),
-        (tcp + block.number).tolist(),
+        columns.copy[mine].tolist(),
+        columns.time_ns[mine].tolist(),
+        columns.interface[mine].tolist(),
+        numbers,
     )
-    copied = set(tcp[copies].tolist()) if copies is not None else set()
-    for index in copied:
-        plain[index] = False
-    events = run(_packets(block, columns), reassembler, plain.tolist(), copied, marks, foreign)
+    copied = set() if copies is None else {at for at, copy in enumerate(copies) if copy}
+    plain[list(copied)] = 0
+    packets = _packets(block, columns, mine, kept, numbers)
+    events = run(packets, reassembler, plain.tolist(), copied, marks, others)
     reassembler.packets = block.number + count - 1
     return events
 
@@ -123,28 +126,30 @@ def _count(columns: Columns, statistics: Statistics) -> None:
     statistics.cut_packets += int(cut.sum())
 
 
-def _packets(block: Block, columns: Columns) -> Packets:
-    kept: list[Packet] = []
+def _packets(block: Block, columns: Columns, mine: Any, kept: Any, numbers: list[int]) -> Packets:
+    all_: list[Packet] = []
+    flows = columns.flows
+    if len(kept) < len(flows):
+        flows = list(compress(flows, columns.tcp.tolist()))
 
     def segment(index: int) -> Segment:
-        if not kept:
-            kept.extend(block.packets())
-        found = segment_of(kept[index])
+        if not all_:
+            all_.extend(block.packets())
+        found = segment_of(all_[kept[index]])
         assert isinstance(found, Segment)
         return found
 
     return Packets(
         memoryview(block.buffer),
         block.file,
-        range(block.number, block.number + len(columns.flows)),
-        columns.time_ns.tolist(),
-        columns.payload.tolist(),
-        (columns.payload + block.base).tolist(),
-        columns.length.tolist(),
-        columns.flows,
-        columns.seq.tolist(),
-        columns.ack.tolist(),
-        columns.tcp.tolist(),
+        numbers,
+        columns.time_ns[mine].tolist(),
+        columns.payload[mine].tolist(),
+        (columns.payload[mine] + block.base).tolist(),
+        columns.length[mine].tolist(),
+        flows,
+        columns.seq[mine].tolist(),
+        columns.ack[mine].tolist(),
         segment,
     )
 
@@ -152,19 +157,20 @@ def _packets(block: Block, columns: Columns) -> Packets:
 def run(
     packets: Packets,
     reassembler: Reassembler,
-    plain: list[bool],
+    plain: Sequence[int],
     copied: set[int],
     marks: list[tuple[int, int]] | None = None,
-    foreign: list[bool] | None = None,
+    others: Others | None = None,
 ) -> list[StreamEvent]:
     """Return the events of packets.
 
-    `plain` tells which may be of the one case, `copied` which are copies of others. `marks` gets
-    (events before it, packet number) of each packet that was looked at closely. `foreign` tells
-    which are of connections that others read; then `marks` gets moments, see `shares`.
+    `plain` tells which may be of the one case (`AFRESH`: that, but no run goes on with it),
+    `copied` which are copies of others. `marks` gets (events before it, packet number) of each
+    packet that was looked at closely. `others`: packets that other readers take; then `marks` gets
+    moments, see `shares`.
     """
     out: list[StreamEvent] = []
-    view, file, numbers, times, starts, places, lengths, flows, seqs, acks, tcp, closely = packets
+    view, file, numbers, times, starts, places, lengths, flows, seqs, acks, closely = packets
     flow_of, deadlines = reassembler.flows.get, reassembler.deadlines
     wake_ns = deadlines.wake_ns
 
@@ -200,11 +206,23 @@ def run(
         )
         taken.clear()
 
+    def pass_others(index: int) -> None:
+        nonlocal wake_ns
+        if others is None or others.latest[index] < wake_ns:
+            return
+        end_run()
+        for number, time_ns in others.before(index):
+            if time_ns >= wake_ns:
+                if marks is not None:
+                    marks.append((len(out), 2 * number))
+                reassembler.pass_time(number, time_ns, out)
+                wake_ns = deadlines.wake_ns
+
     for index, (easy, flow, following, seq, ack, length, time_ns) in enumerate(
         zip(
             plain,
             flows,
-            [*flows[1:], b""],
+            [*flows, b""][1:],
             seqs,
             acks,
             lengths,
@@ -213,7 +231,13 @@ def run(
         )
     ):
         if easy and time_ns < wake_ns:
-            if length and seq == run_next and flow == run_flow and ack == run_ack:
+            if (
+                length
+                and seq == run_next
+                and flow == run_flow
+                and ack == run_ack
+                and easy != AFRESH
+            ):
                 add(index)
                 run_next = seq + length & MASK
                 continue
@@ -225,8 +249,10 @@ def run(
                     ack == expected or expected is None or not 0 < (ack - expected) & MASK < 1 << 30
                 ):
                     if not length:
+                        if easy == AFRESH:
+                            end_run()
                         direction.passed(1, 0, time_ns, seq)
-                    elif direction is not run_direction and following != flow:
+                    elif following != flow and (direction is not run_direction or easy == AFRESH):
                         # Alone, as most small messages are: no run for one segment.
                         end_run()
                         at = starts[index]
@@ -238,7 +264,7 @@ def run(
                         out.append(chunk)
                         direction.passed(1, length, time_ns, seq + length & MASK)
                     else:
-                        if direction is not run_direction:
+                        if direction is not run_direction or easy == AFRESH:
                             end_run()
                             run_direction, run_flow = direction, flow
                         add(index)
@@ -247,22 +273,14 @@ def run(
                     if ack != direction.ack:
                         direction.acknowledge(ack)
                     continue
-        if foreign is not None and (tcp[index] or foreign[index]):
-            end_run()
-            number = numbers[index]
-            reassembler.packets = number
-            if time_ns >= wake_ns and marks is not None:
-                marks.append((len(out), 2 * number))
-                reassembler.check(time_ns, out)
-                wake_ns = deadlines.wake_ns
-        if not tcp[index]:
-            continue
+        pass_others(index)
         end_run()
         number = numbers[index]
         reassembler.packets = number - 1
         if marks is not None:
-            marks.append((len(out), number if foreign is None else 2 * number + 1))
+            marks.append((len(out), number if others is None else 2 * number + 1))
         out += reassembler.feed_marked(closely(index), index in copied)
         wake_ns = deadlines.wake_ns
     end_run()
+    pass_others(len(numbers))
     return out

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Final
+from itertools import compress
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
@@ -19,8 +20,14 @@ from kafkascope.captures.model import Chunk, Resolved, StreamEvent
 from kafkascope.captures.packets.tcp import reverse
 from kafkascope.captures.streams.delivery import Out
 from kafkascope.captures.streams.reassembly import Reassembler
-from kafkascope.captures.streams.scan import scan
+from kafkascope.captures.streams.scan import AFRESH, scan
 from kafkascope.captures.streams.streams import segments_in, sum_up, tell
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kafkascope.captures.packets.columns import Columns, Flags, Ints
 
 MOST_FLOWS: Final = 400_000
 """Directions that are divided; nobody may forget whose one is."""
@@ -59,8 +66,11 @@ class Share:
 
     def divide(self, flows: Iterable[bytes]) -> None:
         """Give the new ones of a block's directions to readers, each to the one with least."""
+        self._divide(Counter(flows))
+
+    def _divide(self, flows: Counter[bytes]) -> None:
         owners, loads = self._owners, self._loads
-        for flow, count in Counter(flows).items():
+        for flow, count in flows.items():
             owner = owners.get(flow)
             if owner is None:
                 owner = loads.index(min(loads))
@@ -72,6 +82,56 @@ class Share:
     def foreign(self, flow: bytes) -> bool:
         """Return whether a direction is another reader's."""
         return self._owners[flow] != self._mine
+
+    def others(self, columns: Columns, first: int) -> Others:
+        """Divide the connections of a block, whose first packet has the number `first`; return the
+        packets of other readers."""
+        import numpy as np
+
+        flows: Iterable[bytes] = columns.flows
+        if not columns.tcp.all():
+            flows = compress(columns.flows, columns.tcp.tolist())
+        found = Counter(flows)
+        self._divide(found)
+        of_others = {flow for flow in found if self.foreign(flow)}
+        marks = map(of_others.__contains__, columns.flows)
+        foreign = np.fromiter(marks, np.bool_, len(columns.flows)) & columns.tcp
+        return Others(foreign, first)
+
+
+class Others:
+    """Packets of a block that other readers take: their time passes, and they end runs."""
+
+    latest: list[int]
+    """The latest time of those before each of one's own packets, and behind the last one."""
+
+    def __init__(self, foreign: Flags, first: int) -> None:
+        self.foreign = foreign
+        """Which packets they are."""
+        self._first = first
+
+    def stand_between(self, kept: Ints, plain: NDArray[np.int8], time_ns: Ints) -> None:
+        """Take note of where one's own packets stand, and mark those of them that are `plain` which
+        may not be taken in a row with the one before."""
+        import numpy as np
+
+        self._time_ns = time_ns
+        self._begins = np.concatenate((np.zeros(1, np.int64), kept + 1))
+        times = np.append(np.where(self.foreign, time_ns, 0), 0)
+        latest = np.maximum.reduceat(times, self._begins)
+        self.latest = latest.tolist()
+        plain[(kept > self._begins[:-1]) & (plain > 0)] = AFRESH
+        # A packet that comes before its time is looked at closely.
+        plain[latest[:-1] > time_ns[kept]] = 0
+
+    def before(self, index: int) -> Iterator[tuple[int, int]]:
+        """Yield number and time of those before one's own packet at an index, or behind the
+        last."""
+        begin, *end = self._begins[index : index + 2].tolist()
+        stop = end[0] - 1 if end else len(self.foreign)
+        for at in range(begin, stop):
+            if self.foreign[at]:
+                yield self._first + at, int(self._time_ns[at])
 
 
 Moments = list[tuple[Moment, StreamEvent]]
