@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 import click
 
@@ -63,9 +63,33 @@ def status(text: str = "") -> None:
     click.echo(CLEAR + safe(text), err=True, nl=False)
 
 
+class _Whole:
+    """An unbuffered stream (`python -u`) whose `write` writes all: a signal, or a pipe that is
+    full, ends it early otherwise."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+
+    def write(self, data: bytes) -> int:
+        """Write all bytes."""
+        left = memoryview(data)
+        while left:
+            left = left[self._raw.write(left) or 0 :]
+        return len(data)
+
+    def writelines(self, lines: Iterable[bytes]) -> None:
+        """Write all bytes of all."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
 def stdout_bytes() -> BinaryIO:
     """Stdout for bytes that are no text for people: captures, messages, exports."""
-    return cast(BinaryIO, sys.stdout.buffer)
+    out: Any = sys.stdout.buffer
+    return cast(BinaryIO, _Whole(out) if isinstance(out, io.RawIOBase) else out)
 
 
 def usage(error: click.ClickException) -> None:

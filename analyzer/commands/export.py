@@ -130,8 +130,8 @@ def _written_together(reading: Reading, writer: Shaping, jobs: int) -> int:
     work = Work(reading.filter, shape)
     with suppress(Alone):
         for each in reading.together(jobs, work):
-            writer.put(*each)
-            shown += 1
+            writer.put(each.data, each.nameless, each.problems)
+            shown += each.exchanges
     return shown
 
 

@@ -92,11 +92,8 @@ def ls(options: ReadOptions, connects: bool) -> int:
             from kafkascope.analyzer.exchanges.row_json import json_of_row
 
             if plain and not connects:
-                for line in reading.shaped(json_of_row):
-                    if options.form == "jsonl":
-                        output.json_lines(line + b"\n")
-                    else:
-                        output.element(line)
+                for lines in reading.shaped(lambda row: output.element_of(json_of_row(row))):
+                    output.elements(lines)
             else:
                 for row, _ in pairs:
                     output.element(json_of_row(row) if row.number else _connect(row))

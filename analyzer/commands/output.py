@@ -26,8 +26,8 @@ class Output:
 
     def __init__(self, options: ReadOptions, *, live: bool = False) -> None:
         self._options = options
-        self._before = b"["
-        """What the next element begins with."""
+        self._begun = False
+        """Whether there was an element."""
         self._file: PrivateFile | None = None
         if options.output not in (None, "-"):
             assert options.output is not None
@@ -79,15 +79,28 @@ class Output:
 
     def element(self, value: Any) -> None:
         """The same; in the format `json` all values are one array, which `end` closes."""
-        if self._options.form == "json":
-            self._write(self._before)
-            self._before = b","
-        self.json_line(value)
+        self.elements(self.element_of(value))
+
+    def element_of(self, value: Any) -> bytes:
+        """Return what `elements` writes for a value, or the JSON of one."""
+        if not isinstance(value, bytes):
+            from kafkascope.dissectors.codec.jsonform import dumps
+
+            value = dumps(value)
+        line = json_safe(value) + b"\n"
+        return b"," + line if self._options.form == "json" else line
+
+    def elements(self, data: bytes) -> None:
+        """Write elements."""
+        if self._options.form == "json" and not self._begun:
+            data = b"[" + data[1:]
+        self._begun = True
+        self._write(data)
 
     def end(self) -> None:
         """No more elements follow."""
         if self._options.form == "json":
-            self.json_line(b"[]" if self._before == b"[" else b"]")
+            self.json_line(b"]" if self._begun else b"[]")
 
     def cells(self, cells: Sequence[str], style: str = "") -> None:
         """Write a line of csv, or cells between tabs."""

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from heapq import merge
-from itertools import count, repeat
+from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.rows import renamed
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedExchange, Sums, Twice
+from kafkascope.analyzer.pool.messages import (
+    USUAL,
+    Alone,
+    BlockReport,
+    Marks,
+    ShapedBlock,
+    Sums,
+    Twice,
+)
 from kafkascope.analyzer.text import json_safe
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
@@ -24,17 +35,18 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
 
-Numbered: TypeAlias = "tuple[int, int, int, bytes | Row | Twice, int, BlockReport]"
+Longs: TypeAlias = NDArray[np.int64]
 
 _MOMENT = itemgetter(0)
+_NONE: Final = np.empty(0, np.int64)
 
 
 class Gathering:
     """Takes what all workers tell of each block; gives what was made of exchanges, in order."""
 
     def __init__(self, workers: int, marks: Marks, reshape: Callable[[Row], bytes] | None) -> None:
-        self._marks = (b"%d" % marks.number, b"%d" % marks.connection)
-        self._topic = marks.topic
+        self._marks = marks
+        self._end = b"%d" % marks.end
         self._reshape = reshape
         self._connections: dict[int, int] = {}
         """Numbers of connections, by their first packets."""
@@ -49,49 +61,115 @@ class Gathering:
         self.read = 0
         self._first: tuple[int, int] | None = None
 
-    def take(self, told: Sequence[BlockReport]) -> Iterator[ShapedExchange]:
-        """Yield what was made of the exchanges of a block; raise `Alone`."""
+    def take(self, told: Sequence[BlockReport]) -> ShapedBlock:
+        """Return what was made of the exchanges of a block; raise `Alone`."""
         self._settle(told)
         for packet in sorted(packet for each in told for packet in each.opened):
             self._connections[packet] = len(self._connections)
-        _apart([each.taken for each in told])
-        _apart([[moment for moment in each.moments if moment != LEFT] for each in told])
-        taken = [[(moment, worker) for moment in each.taken] for worker, each in enumerate(told)]
-        for _, worker in merge(*taken, key=_MOMENT):
-            self._numbers += 1
-            self._given[worker].append(self._numbers)
-        named = list(merge(*(each.named for each in told), key=_MOMENT))
-        at = 0
-        for moment, number, connection, made, index, report in sorted(
-            self._numbered(told), key=_place
-        ):
-            while at < len(named) and named[at][0] <= moment:
-                self._learn(*named[at][1:])
-                at += 1
-            problems: Sequence[Problem] = report.problems.get(index, ())
-            stands: Sequence[str] = ()
-            if isinstance(made, Twice):
-                made, stands, problems = self._named(made)
-            data = self._whole(made, number, self._connections[connection])
-            if problems:
-                problems = [each._replace(exchange=number) for each in problems]
-            yield ShapedExchange(data, stands, problems)
-        for _, topic_id, name in named[at:]:
-            self._learn(topic_id, name)
+        self._number([np.array(each.taken) for each in told])
+        block = self._block(told)
         self.exchanges += sum(each.exchanges for each in told)
         self.wanted += sum(each.wanted for each in told)
         self.read = max(each.read for each in told)
         firsts = [each.first for each in told if each.first is not None]
         self._first = min([*firsts, *([self._first] if self._first else [])], default=None)
         self.first_ns = 0 if self._first is None else self._first[1]
+        return block
 
-    def _numbered(self, told: Sequence[BlockReport]) -> Iterator[Numbered]:
-        """Yield moment, number, first packet of the connection, what was made, and its index in
-        the worker's report."""
-        for given, each in zip(self._given, told, strict=True):
-            numbers = map(given.__getitem__, each.numbers)
-            columns = each.moments, numbers, each.connections, each.made
-            yield from zip(*columns, count(), repeat(each))
+    def _number(self, taken: list[Longs]) -> None:
+        """Number exchanges by the moments at which workers wanted numbers."""
+        _apart(taken)
+        moments = np.concatenate(taken)
+        ranks = np.empty(len(moments), np.int64)
+        ranks[np.argsort(moments, kind="stable")] = self._numbers + 1 + np.arange(len(moments))
+        self._numbers += len(moments)
+        begin = 0
+        for given, each in zip(self._given, taken, strict=True):
+            given.frombytes(ranks[begin : begin + len(each)].tobytes())
+            begin += len(each)
+
+    def _block(self, told: Sequence[BlockReport]) -> ShapedBlock:
+        """Put what workers made of exchanges in order."""
+        moments = [np.array(each.moments) for each in told]
+        _apart([each[each != LEFT] for each in moments])
+        moment = np.concatenate(moments)
+        numbers = [
+            np.frombuffer(given, np.int64)[np.array(each.numbers)] if each.numbers else _NONE
+            for given, each in zip(self._given, told, strict=True)
+        ]
+        number = np.concatenate(numbers)
+        # Of those that nothing completed, the numbers order them.
+        order = np.lexsort((np.where(moment == LEFT, number, 0), moment)).tolist()
+        made: list[bytes] = []
+        unusual: dict[int, tuple[Row | Twice, int]] = {}
+        problems: dict[int, Sequence[Problem]] = {}
+        for each, ranks in zip(told, numbers, strict=True):
+            ends = list(map(self._connections.__getitem__, each.connections))
+            at = len(made)
+            unusual |= {at + index: (one, ends[index]) for index, one in each.unusual.items()}
+            problems |= {at + index: found for index, found in each.problems.items()}
+            made += self._filled(each, ranks.tolist(), ends)
+        nameless = self._name(told, moment, number, order, made, unusual, problems)
+        if len(order) > 1:
+            made = list(itemgetter(*order)(made))
+        said = [
+            one._replace(exchange=int(number[at]))
+            for at in (order if problems else ())
+            for one in problems.get(at, ())
+        ]
+        return ShapedBlock(b"".join(made), len(made), nameless, said)
+
+    def _filled(self, told: BlockReport, numbers: list[int], connections: list[int]) -> list[bytes]:
+        """Return what a worker made of each exchange, with numbers where marks were."""
+        if not told.text:
+            return []
+        if told.kinds:
+            index, given = 0, []
+            for kind in told.kinds:
+                if kind == USUAL[0]:
+                    given.append(numbers[index])
+                elif kind == USUAL[1]:
+                    given.append(connections[index])
+                else:
+                    index += 1
+        else:
+            given = list(chain.from_iterable(zip(numbers, connections, strict=True)))
+        return (told.text % tuple(given)).split(self._end)[:-1]
+
+    def _name(
+        self,
+        told: Sequence[BlockReport],
+        moment: Longs,
+        number: Longs,
+        order: list[int],
+        made: list[bytes],
+        unusual: dict[int, tuple[Row | Twice, int]],
+        problems: dict[int, Sequence[Problem]],
+    ) -> list[str]:
+        """Make what takes names of topics, as far as they are known by then; return what stands for
+        names that may come late."""
+        named = list(merge(*(each.named for each in told), key=_MOMENT))
+        nameless: list[str] = []
+        done = 0
+        for at in order if unusual else ():
+            if at not in unusual:
+                continue
+            one, connection = unusual[at]
+            while done < len(named) and named[done][0] <= moment[at]:
+                self._learn(*named[done][1:])
+                done += 1
+            if isinstance(one, Twice):
+                made[at], stands, problems[at] = self._named(one, int(number[at]), connection)
+                nameless += stands
+            else:
+                row = renamed(one, self.names)
+                assert self._reshape is not None
+                made[at] = self._reshape(
+                    replace(row, number=int(number[at]), connection=connection)
+                )
+        for _, topic_id, name in named[done:]:
+            self._learn(topic_id, name)
+        return nameless
 
     def _settle(self, told: Sequence[BlockReport]) -> None:
         """Take note of brokers; raise `Alone` when a worker did not know one that others knew."""
@@ -115,48 +193,36 @@ class Gathering:
             raise Alone
         self.names.learn(topic_id, name)
 
-    def _named(self, made: Twice) -> tuple[bytes, Sequence[str], Sequence[Problem]]:
+    def _named(
+        self, made: Twice, number: int, connection: int
+    ) -> tuple[bytes, Sequence[str], Sequence[Problem]]:
         """Return what was made with the names that are known by now: data, what stands for names
         that may come late, problems."""
         names = [self.names.get(each) for each in made.ids]
         known = {topic_id: name for topic_id, name in zip(made.ids, names, strict=True) if name}
-        if not known:
-            return made.nameless, made.stands, made.problems
-        distinct = {*known.values(), *made.topics}
-        if len(known) < len(names) or len(distinct) < len(known) + len(made.topics):
-            # Some names, or one for two ids: what stands where depends on the place.
-            raise Alone
-        data, problems = made.named, made.said
-        for topic_id, name in known.items():
-            mark = f"{self._topic}{topic_id.hex()}"
-            data = data.replace(mark.encode(), json_safe(dumps(name))[1:-1])
-            problems = [each._replace(topic=each.topic.replace(mark, name)) for each in problems]
-        return data, (), problems
-
-    def _whole(self, made: bytes | Row, number: int, connection: int) -> bytes:
-        if not isinstance(made, bytes):
-            assert self._reshape is not None
-            row = replace(renamed(made, self.names), number=number, connection=connection)
-            return self._reshape(row)
-        first, second = self._marks
-        return made.replace(first, b"%d" % number).replace(second, b"%d" % connection, 1)
+        data, stands, problems = made.nameless, made.stands, made.problems
+        if known:
+            distinct = {*known.values(), *made.topics}
+            if len(known) < len(names) or len(distinct) < len(known) + len(made.topics):
+                # Some names, or one for two ids: what stands where depends on the place.
+                raise Alone
+            data, stands, problems = made.named, [], made.said
+            for topic_id, name in known.items():
+                mark = f"{self._marks.topic}{topic_id.hex()}"
+                data = data.replace(mark.encode(), json_safe(dumps(name))[1:-1])
+                problems = [
+                    each._replace(topic=each.topic.replace(mark, name)) for each in problems
+                ]
+        data = data.replace(b"%d" % self._marks.number, b"%d" % number)
+        return data.replace(b"%d" % self._marks.connection, b"%d" % connection), stands, problems
 
 
-def _place(numbered: Numbered) -> tuple[int, int]:
-    """Return what orders exchanges: the moment; of those that nothing completed, the number."""
-    moment, number, *_ = numbered
-    return moment, number if moment == LEFT else 0
-
-
-def _apart(moments: Sequence[Sequence[int]]) -> None:
+def _apart(moments: Sequence[Longs]) -> None:
     """Raise `Alone` when two workers did something at the same moment: deadlines of several
     connections passed at once, or were over at the end."""
-    seen: dict[int, int] = {}
-    for worker, mine in enumerate(moments):
-        for moment in mine:
-            apart = moment % 2 == 1 and moment < LEFT
-            if not apart and seen.setdefault(moment, worker) != worker:
-                raise Alone
+    shared = [np.unique(each[(each & 1 == 0) | (each >= LEFT)]) for each in moments]
+    if len(np.unique(np.concatenate(shared))) < sum(map(len, shared)):
+        raise Alone
 
 
 def sums_of(found: Sequence[Sums]) -> Sums:

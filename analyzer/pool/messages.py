@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.model import Closed, Connection, Endpoint, Opened, Resolved
 
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.errors import CutShort
     from kafkascope.captures.statistics import Statistics
+
+
+NUMBER: Final = 1
+CONNECTION: Final = 2
+END: Final = 3
+"""What marks stand for: the digit behind `Marks.stem`."""
+USUAL: Final = b"123"
+"""These digits in what is usually made of an exchange."""
 
 
 class Alone(Exception):
@@ -44,9 +52,24 @@ class Twice(NamedTuple):
 class Marks(NamedTuple):
     """Stand in for numbers and names that a worker does not know. Nobody can foresee them."""
 
-    number: int
-    connection: int
+    stem: int
+    """What all but `topic` begin with; a digit follows."""
     topic: str = ""
+
+    @property
+    def number(self) -> int:
+        """Stands for the number of an exchange."""
+        return 10 * self.stem + NUMBER
+
+    @property
+    def connection(self) -> int:
+        """Stands for the number of its connection."""
+        return 10 * self.stem + CONNECTION
+
+    @property
+    def end(self) -> int:
+        """Stands between what was made of two exchanges."""
+        return 10 * self.stem + END
 
 
 @dataclass(slots=True)
@@ -76,13 +99,20 @@ class Work:
     """Whether bodies are asked for, not only what rows need of them."""
 
 
-class ShapedExchange(NamedTuple):
-    """What was made of one exchange, in order."""
+class ShapedBlock(NamedTuple):
+    """What was made of some exchanges, in order."""
 
     data: bytes
+    exchanges: int
+    """Number of the exchanges."""
     nameless: Sequence[str] = ()
     """What stands in it for topics whose names may come late."""
     problems: Sequence[Problem] = ()
+
+
+def longs() -> array[int]:
+    """Return an empty array of numbers."""
+    return array("q")
 
 
 @dataclass(slots=True)
@@ -91,7 +121,7 @@ class BlockReport:
 
     opened: list[int] = field(default_factory=list)
     """First packets of new connections."""
-    taken: list[int] = field(default_factory=list)
+    taken: array[int] = field(default_factory=longs)
     """Moments at which numbers were given to exchanges, in their order."""
     named: list[tuple[int, bytes, str]] = field(default_factory=list)
     """Topics: moment, id, name."""
@@ -99,18 +129,21 @@ class BlockReport:
     """Brokers, or ports of nodes, with the moment from which on they are known."""
     asked: list[tuple[int, Endpoint | int]] = field(default_factory=list)
     """The same that were asked for in vain."""
-    moments: array[int] = field(default_factory=lambda: array("q"))
+    moments: array[int] = field(default_factory=longs)
     """Of the exchanges that something was made of: when each was complete, see
     `captures.streams.shares`."""
-    numbers: array[int] = field(default_factory=lambda: array("q"))
+    numbers: array[int] = field(default_factory=longs)
     """Which of the worker's numbers each has, from 0."""
-    connections: array[int] = field(default_factory=lambda: array("q"))
+    connections: array[int] = field(default_factory=longs)
     """Numbers of the first packets of their connections."""
-    made: list[bytes | Row | Twice] = field(default_factory=list)
-    """What was made of each, with `Marks` where numbers belong. Where a topic's name may be known
-    elsewhere: a row, if `Work.reshape` wants it."""
+    text: bytes = b""
+    """What was made of each, with a mark behind it and `%d` where numbers belong."""
+    kinds: bytes = b""
+    """What the marks in it were, in order; empty: the usual ones of each exchange."""
+    unusual: dict[int, Row | Twice] = field(default_factory=dict)
+    """By index: where a topic's name may be known elsewhere; a row, if `Work.reshape` wants it."""
     problems: dict[int, list[Problem]] = field(default_factory=dict)
-    """By the index in `made`."""
+    """By the same index."""
     read: int = 0
     """Bytes of packets that were read so far."""
     exchanges: int = 0

@@ -16,7 +16,7 @@ from secrets import randbelow
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedExchange, Sums, Work
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedBlock, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.streams.shares import Share
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SIZE_BYTES: Final = 8
 AHEAD: Final = 2
 """Blocks that a worker may begin while it is told to stop."""
-_LOW: Final = 10**17
+_LOW: Final = 10**16
 
 
 def can_fork() -> bool:
@@ -64,8 +64,7 @@ class Pool:
 
     def __init__(self, count: int, open_: Callable[[], Capture], work: Work) -> None:
         """`open_` opens the input, in each worker anew."""
-        numbers = (_LOW + randbelow(8 * _LOW) for _ in range(3))
-        marks = Marks(next(numbers), next(numbers), f"{next(numbers)}-")
+        marks = Marks(_LOW + randbelow(8 * _LOW), f"{_LOW + randbelow(8 * _LOW)}-")
         self.gathering = Gathering(count, marks, work.reshape)
         self.sums: Sums | None = None
         """What all have counted, at the end."""
@@ -137,15 +136,15 @@ class Pool:
         self.interrupted = True
         self._stop.now()
 
-    def run(self, tick: Callable[[], None]) -> Iterator[ShapedExchange]:
-        """Yield what was made of all exchanges, in order; raise `Alone`. `tick`: called behind each
-        block."""
+    def run(self, tick: Callable[[], None]) -> Iterator[ShapedBlock]:
+        """Yield what was made of all exchanges, block by block, in order; raise `Alone`. `tick`:
+        called behind each block."""
         while True:
             found = [_received(pipe) for pipe in self._pipes]
             told = [each for each in found if isinstance(each, BlockReport)]
             sums = [each for each in found if isinstance(each, Sums)]
             if len(told) == len(found):
-                yield from self.gathering.take(told)
+                yield self.gathering.take(told)
                 tick()
             elif len(sums) == len(found):
                 self.sums = sums_of(sums)

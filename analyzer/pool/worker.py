@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
@@ -11,7 +12,7 @@ from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Twice, Work
+from kafkascope.analyzer.pool.messages import USUAL, Alone, BlockReport, Marks, Sums, Twice, Work
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved, StreamEvent
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.streams.reassembly import Reassembler
 
+
+_FIRST = itemgetter(0)
 
 Shape = Callable[["Row", "Exchange", TopicNames, "list[Problem]"], bytes]
 
@@ -145,6 +148,9 @@ class Worker:
         context.nodes = _Nodes(now)
         context.brokers = _Brokers(now)
         context.whole = work.whole
+        self._number, self._connection = marks.number, marks.connection
+        self._made: list[bytes] = []
+        """What was made of the exchanges of a block."""
         self._heard = Heard()
         self._fresh = True
         self.stop: Callable[[], bool] = bool
@@ -209,6 +215,15 @@ class Worker:
     def _told(self, read: int) -> BlockReport:
         told, self._now.told = self._now.told, BlockReport()
         told.read = read
+        if made := self._made:
+            stem = b"%d" % self._marks.stem
+            text = (b"%d" % self._marks.end).join([*made, b""])
+            kinds = bytes(map(_FIRST, text.split(stem)[1:]))
+            if kinds != USUAL * len(made):
+                told.kinds = kinds
+            text = text.replace(b"%", b"%%").replace(b"%d" % self._number, b"%d")
+            told.text = text.replace(b"%d" % self._connection, b"%d")
+            made.clear()
         return told
 
     def _opened(self, packet: int) -> int:
@@ -250,26 +265,29 @@ class Worker:
             self._shape(work.shape, row, exchange)
 
     def _shape(self, shape: Shape, row: Row, exchange: Exchange) -> None:
-        told = self._now.told
+        told, made = self._now.told, self._made
         # Nobody needs these numbers any more; to copy a row takes as long as to make it.
-        row.number, row.connection = self._marks[:2]
+        row.number, row.connection = self._number, self._connection
         exchange.number = row.number
         names = self._capture.context.names
         stands = nameless_topics(row)
         if stands and self._work.reshape is not None:
-            told.made.append(row)
+            told.unusual[len(made)] = row
+            made.append(b"")
             return
         problems: list[Problem] = []
         data = shape(row, exchange, names, problems)
         if not stands:
             if problems:
-                told.problems[len(told.made)] = problems
-            told.made.append(data)
+                told.problems[len(made)] = problems
+            made.append(data)
             return
         marked = _Marked(names, self._marks.topic)
         again = row_of(exchange, marked)
-        again.number, again.connection = self._marks[:2]
+        again.number, again.connection = self._number, self._connection
         said: list[Problem] = []
         named = shape(again, exchange, marked, said)
         topics = [each for each in (*row.topics, *row.implied_topics) if each not in stands]
-        told.made.append(Twice(data, named, list(marked.asked), topics, stands, problems, said))
+        ids = list(marked.asked)
+        told.unusual[len(made)] = Twice(data, named, ids, topics, stands, problems, said)
+        made.append(b"")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
-    from kafkascope.analyzer.pool.messages import ShapedExchange, Work
+    from kafkascope.analyzer.pool.messages import ShapedBlock, Work
     from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.topics import TopicNames
 
@@ -168,7 +168,8 @@ class Reading:
                     yield row, exchange
 
     def shaped(self, shape: Callable[[Row], bytes]) -> Iterator[bytes]:
-        """Yield what `shape` makes of the matching rows, which several processes may do."""
+        """Yield what `shape` makes of the matching rows, which several processes may do: of one or
+        of many at once."""
         done = 0
         if jobs := self.jobs():
             from kafkascope.analyzer.pool.messages import Alone, Work
@@ -181,7 +182,7 @@ class Reading:
             )
             try:
                 for each in self.together(jobs, work):
-                    done += 1
+                    done += each.exchanges
                     yield each.data
                 return
             except Alone:
@@ -193,7 +194,7 @@ class Reading:
             else:
                 yield shape(row)
 
-    def together(self, jobs: int, work: Work) -> Iterator[ShapedExchange]:
+    def together(self, jobs: int, work: Work) -> Iterator[ShapedBlock]:
         """Yield what several processes make of the exchanges; `pooled` has what they counted then.
         Raises `Alone` when one process has to read, from the start."""
         from kafkascope.analyzer.pool.processes import Pool
@@ -240,15 +241,15 @@ class Reading:
             return 0
         if options.schemas.registry:
             return 0  # which is asked once, not by each
+        if not options.jobs and source.size < LARGE:
+            return 0
         from kafkascope.analyzer.pool.processes import can_fork, cores
         from kafkascope.captures.streams.shares import is_divided
 
         jobs = options.jobs or min(cores(), MOST_JOBS)
-        if jobs < 2 or not can_fork():
+        if jobs < 2 or not can_fork() or not _in_tasks(self._asked):
             return 0
-        if not _in_tasks(self._asked):
-            return 0
-        return jobs if options.jobs or (source.size >= LARGE and is_divided(source.names)) else 0
+        return jobs if options.jobs or is_divided(source.names) else 0
 
     def _opened(self) -> Capture:
         """Open the input once more, as it was opened."""

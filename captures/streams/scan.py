@@ -108,8 +108,8 @@ def scan(
     )
     copied = set() if copies is None else {at for at, copy in enumerate(copies) if copy}
     plain[list(copied)] = 0
-    packets = _packets(block, columns, mine, kept, numbers)
-    events = run(packets, reassembler, plain.tolist(), copied, marks, others)
+    ready = _packets(block, columns, mine, kept, numbers)
+    events = run(ready, reassembler, plain.tolist(), copied, marks, others)
     reassembler.packets = block.number + count - 1
     return events
 

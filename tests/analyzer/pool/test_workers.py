@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
-from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
 from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
@@ -24,27 +24,28 @@ from tests.analyzer.pipeline.traffic import files
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 CAUSES = Path(__file__).parents[1] / "captures"
-WORK = Work(shape=lambda row, *_: json_of_row(row), reshape=json_of_row)
-MARKS = Marks(123_456_789_012_345_678, 223_456_789_012_345_678)
+MARKS = Marks(12_345_678_901_234_567)
+
+
+def line_of(row: Row, *_: object) -> bytes:
+    return json_of_row(row) + b"\n"
+
+
+WORK = Work(shape=line_of, reshape=line_of)
 
 
 def alone(names: list[str]) -> tuple[list[bytes], Capture]:
     with open_capture(names) as capture:
         topics = capture.context.names
-        lines = [json_of_row(row_of(exchange, topics)) for exchange in capture.exchanges()]
+        lines = [line_of(row_of(exchange, topics)) for exchange in capture.exchanges()]
     return lines, capture
 
 
 def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
-    gathering = Gathering(count, MARKS, json_of_row)
+    gathering = Gathering(count, MARKS, line_of)
     captures = [open_capture(names) for _ in range(count)]
     workers: list[Iterator[BlockReport | Sums]] = [
-        Worker(
-            capture,
-            Share(number, count),
-            MARKS,
-            Work(shape=lambda row, *_: json_of_row(row), reshape=json_of_row),
-        ).run()
+        Worker(capture, Share(number, count), MARKS, WORK).run()
         for number, capture in enumerate(captures)
     ]
     lines: list[bytes] = []
@@ -55,7 +56,7 @@ def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
             if sums:
                 return lines, sums_of(sums)
             reports = [each for each in found if isinstance(each, BlockReport)]
-            lines += [each.data for each in gathering.take(reports)]
+            lines += gathering.take(reports).data.splitlines(keepends=True)
     finally:
         for capture in captures:
             capture.close()
