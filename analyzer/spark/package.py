@@ -12,8 +12,9 @@ from kafkascope.analyzer.terminal import out
 
 ZIP: Final = "kafkascope-spark.zip"
 PROGRAM: Final = "kafkascope-job.py"
-PACKAGES: Final = ("analyzer", "captures", "dissectors")
-"""Packages that a job imports, in the driver and in workers: below `kafkascope`."""
+PACKAGES: Final = ("analyzer", "bridges", "captures", "dissectors")
+"""Packages that a job imports, in the driver and in workers: below `kafkascope`. Of the bridges
+it is the data source."""
 FIXED: Final = (1980, 1, 1, 0, 0, 0)
 """Fixed timestamp, so that equal code gives an equal file."""
 
