@@ -88,7 +88,7 @@ class Conversations(Resumable):
             return exchanges
         sealed = self._sealed
         if sealed is not None and type(event) is Chunk and isinstance(current, sealed):
-            inside = current.single(event)
+            inside = current.straight(event)
             if inside is not None:
                 self.context.waiting += len(event.data)
                 if self.context.waiting > self._enough:

@@ -90,13 +90,13 @@ class Encrypted(Resumable):
         """Give up what waits for more bytes: other connections need the memory."""
         self.stream.relieve()
 
-    def single(self, chunk: Chunk) -> list[Exchange] | None:
-        """Return the exchanges that a chunk completes which is one record with bytes of Kafka;
+    def straight(self, chunk: Chunk) -> list[Exchange] | None:
+        """Return the exchanges that a chunk completes which is whole records with bytes of Kafka;
         None for any other, of which nothing is taken."""
         inside = self.inside
         if type(inside) is not Conversation:
             return None
-        plain = self.stream.single(chunk)
+        plain = self.stream.straight(chunk)
         return None if plain is None else inside.feed(plain)
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:

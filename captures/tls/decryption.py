@@ -9,14 +9,16 @@ from typing import Final
 from kafkascope.captures.model import Piece
 from kafkascope.captures.tls.changes import KeyChanges
 from kafkascope.captures.tls.keys.epoch import Epoch, Stage, awaited
-from kafkascope.captures.tls.keys.protection import BadRecord
+from kafkascope.captures.tls.keys.protection import BadRecord, Protection
 from kafkascope.captures.tls.plaintext import Plaintext
 from kafkascope.captures.tls.records import (
     ALERT,
     APPLICATION_DATA,
     CHANGE_CIPHER_SPEC,
     HANDSHAKE,
+    HEADER,
     TlsRecord,
+    data_records,
 )
 from kafkascope.captures.tls.resync import MOST_SKIPPED, TlsResync
 from kafkascope.captures.tls.search import Search
@@ -43,7 +45,12 @@ class Decryption:
         self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: Plaintext
     ) -> None:
         """Take bytes that begin where a record goes on."""
-        self.records(side, side.buffer.feed(data, pieces), pieces, direction, plain)
+        found: list[TlsRecord] = []
+        joined = side.buffer.joined(data, pieces)
+        if joined is not None:
+            at = 0 if side.steady is None else _steadily(side, side.steady, *joined, plain)
+            found = side.buffer.cut(*joined, at)
+        self.records(side, found, pieces, direction, plain)
 
     def records(
         self,
@@ -140,7 +147,6 @@ class Decryption:
     ) -> None:
         """Take an encrypted record."""
         state = self._state
-        side.records += 1
         opener = side.opener
         if opener is None:
             opener = side.opener = state.opener(side, direction)
@@ -151,11 +157,10 @@ class Decryption:
                 side.sequence, record.kind, record.version, record.body
             )
         except BadRecord:
+            side.records += 1
             self._unopened(side, epoch, record, direction, plain)
             return
-        side.sequence += 1
-        side.opened += 1
-        side.bad = 0
+        side.took(1)
         start = opener.protection.start
         if kind == APPLICATION_DATA:
             if not state.data:
@@ -221,6 +226,37 @@ class Decryption:
             side.give_up()
         if not side.opened:
             state.unreadable(epoch, 0, secret=not nothing)
+
+
+def texts_of(
+    side: Side, protection: Protection, data: bytes, spans: Sequence[tuple[int, int]]
+) -> list[bytes]:
+    """Return the plaintexts of the next records of application data, which stand at `spans`, as far
+    as they are that. Nothing is taken: see `Side.took`."""
+    sequence, view, opened = side.sequence, memoryview(data), protection.data
+    found: list[bytes] = []
+    for begin, end in spans:
+        body = begin + HEADER
+        text = opened(sequence, data[begin:body], view[body:end])
+        if not text:
+            break
+        found.append(text)
+        sequence += 1
+    return found
+
+
+def _steadily(
+    side: Side, protection: Protection, data: bytes, pieces: list[Piece], plain: Plaintext
+) -> int:
+    """Take the records of application data that bytes begin with; return where they end."""
+    spans = data_records(data)
+    texts = texts_of(side, protection, data, spans)
+    if not texts:
+        return 0
+    side.took(len(texts))
+    spans = spans[: len(texts)]
+    plain.extend(texts, spans, pieces, protection.start)
+    return spans[-1][1]
 
 
 def _next(stage: Stage) -> Stage:

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from operator import attrgetter
 
 from kafkascope.captures.model import Chunk, Connection, Gap, Piece, StreamEvent
-from kafkascope.captures.tls.records import HEADER, TlsRecord, shifted
+from kafkascope.captures.tls.records import HEADER, TlsRecord, piece_of, shifted
 
 _start = attrgetter("start")
 
@@ -39,22 +39,52 @@ class Plaintext:
         begin = record.begin + HEADER + start
         if len(pieces) == 1:
             _, time_ns, packet, file, where = pieces[0]
-            self._pieces.append(Piece(at, time_ns, packet, file, where + begin))
+            self._pieces.append(piece_of((at, time_ns, packet, file, where + begin)))
         else:
-            self._spread(pieces, record, begin, at, len(data))
+            span = record.begin, record.begin + HEADER + record.size
+            self._spread(pieces, span, begin, at, len(data))
+
+    def extend(
+        self, blocks: list[bytes], spans: list[tuple[int, int]], pieces: list[Piece], start: int
+    ) -> None:
+        """Add the plaintexts of several records, none of them empty, which stand at `spans`, their
+        headers included. As `add` for each, and faster."""
+        at, out = self.end - self._from, self._pieces
+        starts = [piece[0] for piece in pieces]
+        index = 0
+        for data, span in zip(blocks, spans, strict=True):
+            size = len(data)
+            begin = span[0] + HEADER + start
+            first = bisect_right(starts, span[0], index) - 1
+            index = bisect_right(starts, begin, first) - 1
+            stop = bisect_right(starts, span[1] - 1, index) - 1
+            if first != index or (stop > index and starts[stop] >= begin + size):
+                self._spread(pieces, span, begin, at, size)
+            else:
+                origin, time_ns, packet, file, where = pieces[index]
+                out.append(piece_of((at, time_ns, packet, file, where + begin - origin)))
+                if stop > index:
+                    by = at - begin
+                    out += [
+                        piece_of((origin + by, time_ns, packet, file, where))
+                        for origin, time_ns, packet, file, where in pieces[index + 1 : stop + 1]
+                    ]
+            at += size
+        self._blocks += blocks
+        self.end = self._from + at
 
     def _spread(
-        self, pieces: list[Piece], record: TlsRecord, begin: int, at: int, size: int
+        self, pieces: list[Piece], span: tuple[int, int], begin: int, at: int, size: int
     ) -> None:
         """Add pieces for a record that may cross packets."""
-        last = record.begin + HEADER + record.size - 1
-        first = bisect_right(pieces, record.begin, key=_start) - 1
+        header, last = span[0], span[1] - 1
+        first = bisect_right(pieces, header, key=_start) - 1
         index = bisect_right(pieces, begin, key=_start) - 1
         stop = bisect_right(pieces, last, key=_start) - 1
         out = self._pieces
         if first != index:
             head = pieces[first]
-            out.append(head._replace(start=at, at=head.at + record.begin - head.start))
+            out.append(head._replace(start=at, at=head.at + header - head.start))
             begin, at, size = begin + 1, at + 1, size - 1
             if not size:
                 return

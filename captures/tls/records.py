@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -30,6 +31,8 @@ PIECE_BYTES: Final = 200
 
 
 _start = attrgetter("start")
+piece_of = partial(tuple.__new__, Piece)
+"""Makes a `Piece` of a tuple, in half the time of the usual way."""
 
 
 class TlsRecord(NamedTuple):
@@ -90,25 +93,35 @@ class RecordBuffer(Resumable):
 
     def feed(self, data: bytes, pieces: list[Piece]) -> list[TlsRecord]:
         """Return the records that these bytes complete."""
-        found: list[TlsRecord] = []
+        joined = self.joined(data, pieces)
+        return [] if joined is None else self.cut(*joined)
+
+    def joined(self, data: bytes, pieces: list[Piece]) -> tuple[bytes, list[Piece]] | None:
+        """Return the bytes from the start of a record on, with what was kept of it; None as long as
+        it is not complete. They have to be `cut`."""
         if self.lost:
-            return found
+            return None
         if self._passed and not self._kept:
             # The rest of a record that nobody wants, or of which bytes are missing.
             skipped = min(self._total - self._passed, len(data))
             self._passed += skipped
             if self._passed < self._total:
-                return found
+                return None
             self._passed = self._total = 0
             data, pieces = data[skipped:], beginning(pieces, skipped)
         if self._kept:
             if self._total and self._passed + len(data) < self._total:
                 self._keep(data, pieces)
-                return found
+                return None
             pieces = [*self._pieces, *shifted(pieces, self._kept)]
             data = b"".join((*self._blocks, data))
             self._forget()
-        at, size = 0, len(data)
+        return data, pieces
+
+    def cut(self, data: bytes, pieces: list[Piece], at: int = 0) -> list[TlsRecord]:
+        """Return the records from `at` on, where one begins, and keep what is left."""
+        found: list[TlsRecord] = []
+        size = len(data)
         while size - at >= HEADER:
             kind, version = data[at], data[at + 1] << 8 | data[at + 2]
             length = data[at + 3] << 8 | data[at + 4]
@@ -160,6 +173,20 @@ class RecordBuffer(Resumable):
         self._kept = self._passed = self._total = 0
 
 
+def data_records(data: bytes) -> list[tuple[int, int]]:
+    """Return begin and end of the whole records of application data that these bytes begin with."""
+    found: list[tuple[int, int]] = []
+    at, size = 0, len(data)
+    while size - at >= HEADER and data[at] == APPLICATION_DATA and data[at + 1] == 3:
+        length = data[at + 3] << 8 | data[at + 4]
+        end = at + HEADER + length
+        if end > size or length > MOST_RECORD:
+            break
+        found.append((at, end))
+        at = end
+    return found
+
+
 def is_header(kind: int, version: int, length: int) -> bool:
     """Whether the fields of a record's header are possible."""
     return CHANGE_CIPHER_SPEC <= kind <= HEARTBEAT and version >> 8 == 3 and length <= MOST_RECORD
@@ -169,9 +196,9 @@ def shifted(pieces: list[Piece], by: int) -> list[Piece]:
     """Return pieces that start `by` bytes later."""
     if not by:
         return pieces
-    # By position: `_replace` takes four times as long.
     return [
-        Piece(start + by, time_ns, packet, file, at) for start, time_ns, packet, file, at in pieces
+        piece_of((start + by, time_ns, packet, file, at))
+        for start, time_ns, packet, file, at in pieces
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Self
 
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls.keys.epoch import Epoch, Opener, Stage
+from kafkascope.captures.tls.keys.protection import Protection
 from kafkascope.captures.tls.messages import Messages
 from kafkascope.captures.tls.records import RecordBuffer
 from kafkascope.captures.tls.search import Search
@@ -28,7 +29,7 @@ class Side(Resumable):
         "stage",
         "updates",
     )
-    __slots__ = (*STATE, "opener", "search")
+    __slots__ = (*STATE, "opener", "search", "steady")
 
     def __init__(self) -> None:
         self.buffer = RecordBuffer()
@@ -41,6 +42,9 @@ class Side(Resumable):
         """KeyUpdates since the handshake."""
         self.opener: Opener | None = None
         """No part of the state: made from the epoch, with the key log."""
+        self.steady: Protection | None = None
+        """What opens the next record, where nothing but application data has to be expected: what
+        else comes shows by not being that."""
         self.sequence = 0
         """Number of the next record under its key."""
         self.records = 0
@@ -77,6 +81,13 @@ class Side(Resumable):
         """Read no more of it."""
         self.readable = False
         self.buffer.whole = False
+
+    def took(self, count: int) -> None:
+        """Count records that were opened."""
+        self.records += count
+        self.sequence += count
+        self.opened += count
+        self.bad = 0
 
     @property
     def first(self) -> int:

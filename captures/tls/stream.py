@@ -18,7 +18,7 @@ from typing import Self
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent, Tls
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls.changes import KeyChanges
-from kafkascope.captures.tls.decryption import Decryption
+from kafkascope.captures.tls.decryption import Decryption, texts_of
 from kafkascope.captures.tls.keys.epoch import Stage
 from kafkascope.captures.tls.plaintext import Plaintext
 from kafkascope.captures.tls.records import (
@@ -27,6 +27,8 @@ from kafkascope.captures.tls.records import (
     HANDSHAKE,
     HEADER,
     MOST_RECORD,
+    data_records,
+    piece_of,
 )
 from kafkascope.captures.tls.resync import TlsResync
 from kafkascope.captures.tls.search import Search
@@ -65,6 +67,7 @@ class TlsStream(Resumable):
         """Take over what `dump` gave."""
         self._state.load(state)
         self.connection = self._state.connection
+        self._settle()
         return self
 
     @property
@@ -119,6 +122,7 @@ class TlsStream(Resumable):
                 side.buffer.lost = True
                 side.messages.clear()
                 side.search = None
+        self._settle()
 
     @property
     def synchronized(self) -> bool:
@@ -136,7 +140,8 @@ class TlsStream(Resumable):
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """Take the next event of the connection; return those of the plaintext."""
         if isinstance(event, Chunk):
-            return self._chunk(event)
+            found = self.straight(event)
+            return self._chunk(event) if found is None else [found]
         if isinstance(event, Gap):
             return self._gap(event)
         if isinstance(event, Closed):
@@ -150,9 +155,6 @@ class TlsStream(Resumable):
     # --- chunks
 
     def _chunk(self, chunk: Chunk) -> list[StreamEvent]:
-        found = self.single(chunk)
-        if found is not None:
-            return [found]
         direction = chunk.direction
         side = self._sides[direction]
         plain = Plaintext(self.connection, direction, side.offset)
@@ -166,40 +168,66 @@ class TlsStream(Resumable):
                 self._bare_alert(chunk)
         return self._read(side, plain, direction)
 
-    def single(self, chunk: Chunk) -> Chunk | None:
-        """Return what a chunk holds that is one record of application data, as small messages are;
-        None for any other, of which nothing is taken: `feed` gives the same, and takes longer."""
-        direction, data = chunk.direction, chunk.data
-        side, size = self._sides[direction], len(data)
-        opener = side.opener
+    def straight(self, chunk: Chunk) -> Chunk | None:
+        """Return what a chunk holds that is nothing but whole records of application data; None for
+        any other, of which nothing is taken: `feed` gives the same, and takes longer."""
+        direction, data, pieces = chunk.direction, chunk.data, chunk.pieces
+        side = self._sides[direction]
+        protection = side.steady
+        if protection is None or not side.buffer.empty:
+            return None
+        size, offset, start = len(data), side.offset, protection.start
+        if len(pieces) > 1:
+            spans = data_records(data)
+            if not spans or spans[-1][1] < size:
+                return None
+            texts = texts_of(side, protection, data, spans)
+            if len(texts) < len(spans):
+                return None
+            plain = Plaintext(self.connection, direction, offset)
+            plain.extend(texts, spans, pieces, start)
+            side.took(len(texts))
+            (found,) = self._told(side, plain, direction)
+            assert isinstance(found, Chunk)
+            return found
+        # As messages are that fit into a packet: one record.
         if (
-            opener is None
-            or side.stage is not Stage.TRAFFIC
-            or not HEADER < size <= HEADER + MOST_RECORD
+            not HEADER < size <= HEADER + MOST_RECORD
             or data[0] != APPLICATION_DATA
             or data[3] << 8 | data[4] != size - HEADER
             or data[1] != 3
-            or len(chunk.pieces) != 1
-            or not (self._state.data and side.readable and side.buffer.empty)
-            or side.search is not None
-            or self._state.waiting is not None
         ):
             return None
-        text = opener.protection.data(side.sequence, data)
+        text = protection.data(side.sequence, data[:HEADER], data[HEADER:])
         if not text:
             return None
         side.records += 1
         side.sequence += 1
         side.opened += 1
-        side.bad = 0
-        offset = side.offset
-        _, time_ns, packet, file, at = chunk.pieces[0]
-        piece = Piece(0, time_ns, packet, file, at + HEADER + opener.protection.start)
+        _, time_ns, packet, file, at = pieces[0]
+        piece = piece_of((0, time_ns, packet, file, at + HEADER + start))
         side.offset = end = offset + len(text)
         tls = self._state.tls
         read = tls.decrypted
         tls.decrypted = (read[0], end) if direction else (end, read[1])
         return Chunk(self.connection, direction, offset, text, [piece])
+
+    def _settle(self) -> None:
+        """Note for each direction whether the next records are application data, as far as one can
+        tell."""
+        state = self._state
+        calm = state.data and state.waiting is None
+        for side in self._sides:
+            opener = side.opener
+            steady = (
+                calm
+                and opener is not None
+                and side.stage is Stage.TRAFFIC
+                and side.readable
+                and side.search is None
+                and not side.bad
+            )
+            side.steady = opener.protection if opener is not None and steady else None
 
     def _bare_alert(self, chunk: Chunk) -> None:
         """Take an alert that is alone in its packet, though it follows bytes that are no record:
@@ -245,15 +273,15 @@ class TlsStream(Resumable):
         state = self._state
         out = self._told(side, plain, direction)
         client = state.client
-        if not state.early or state.waiting is not None or client is None:
-            return out
-        asking = self._sides[client]
-        if asking.epoch is not None:
-            # The ServerHello says how they are encrypted.
-            early, state.early = state.early, []
-            plain = Plaintext(self.connection, client, asking.offset)
-            self._decryption.records(asking, early, early[-1].pieces, client, plain)
-            out += self._told(asking, plain, client)
+        if state.early and state.waiting is None and client is not None:
+            asking = self._sides[client]
+            if asking.epoch is not None:
+                # The ServerHello says how they are encrypted.
+                early, state.early = state.early, []
+                plain = Plaintext(self.connection, client, asking.offset)
+                self._decryption.records(asking, early, early[-1].pieces, client, plain)
+                out += self._told(asking, plain, client)
+        self._settle()
         return out
 
     def _told(self, side: Side, plain: Plaintext, direction: int) -> list[StreamEvent]:
@@ -289,6 +317,7 @@ class TlsStream(Resumable):
             return []
         else:
             side.search = Search.behind(side.sequence, gap.size)
+        self._settle()
         if side.readable and side.opened:
             self._state.damaged("a hole in the capture")
             plain.gap(gap.time_ns, gap.reason)

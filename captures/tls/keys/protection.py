@@ -35,13 +35,12 @@ NONCE: Final = 8
 """Bytes of an explicit nonce."""
 BLOCK: Final = 16
 
-HEAD: Final = 5
-"""Bytes of a record's header."""
-MOST_RECORD_13: Final = HEAD + MOST_BODY_13
-DATA: Final = b"\x17"
+DATA: Final = 23
 """Content type of application data."""
 HEADER: Final = struct.Struct(">BHH")
 PSEUDO_HEADER: Final = struct.Struct(">QBHH")
+NUMBER: Final = struct.Struct(">Q")
+SIZE: Final = struct.Struct(">H")
 
 Buffer = bytes | memoryview
 Decrypt = Callable[[bytes, Any, bytes], bytes]
@@ -62,9 +61,9 @@ class Protection(Protocol):
     def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
         """Return content type and plaintext of a record; `BadRecord` for whatever is wrong."""
 
-    def data(self, sequence: int, record: bytes) -> bytes | None:
-        """Return the plaintext of a record of application data, handed in with its header; None
-        where it is anything else, or wrong. `open` gives the same, and takes longer."""
+    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
+        """Return the plaintext of a record of application data; None where it is anything else, or
+        wrong. `open` gives the same, and takes longer."""
 
 
 class _Modern:
@@ -93,15 +92,14 @@ class _Modern:
             raise BadRecord("no content type")
         return inner[-1], inner[:-1]
 
-    def data(self, sequence: int, record: bytes) -> bytes | None:
-        if len(record) > MOST_RECORD_13:
+    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
+        if len(body) > MOST_BODY_13:
             return None
         try:
-            nonce = (self._iv ^ sequence).to_bytes(12, "big")
-            inner = self._decrypt(nonce, record[HEAD:], record[:HEAD])
+            inner = self._decrypt((self._iv ^ sequence).to_bytes(12, "big"), body, header)
         except (self._invalid, ValueError, OverflowError):
             return None
-        return inner[:-1] if inner[-1:] == DATA else None
+        return inner[:-1] if inner and inner[-1] == DATA else None
 
 
 class _Aead:
@@ -130,16 +128,14 @@ class _Aead:
         except (self._invalid, ValueError, OverflowError, struct.error):
             raise BadRecord("does not authenticate") from None
 
-    def data(self, sequence: int, record: bytes) -> bytes | None:
-        size = len(record) - HEAD - self._overhead
+    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
+        size = len(body) - self._overhead
         if not self.start or not 0 <= size <= MOST_BODY_12 - self._overhead:
-            return _data(self, sequence, record)
+            return _data(self, sequence, header, body)
         try:
-            version = record[1] << 8 | record[2]
-            associated = PSEUDO_HEADER.pack(sequence, record[0], version, size)
-            return self._decrypt(
-                self._iv + record[HEAD : HEAD + NONCE], record[HEAD + NONCE :], associated
-            )
+            # Sequence number, type and version as in the header, and the size of the content.
+            associated = NUMBER.pack(sequence) + header[:3] + SIZE.pack(size)
+            return self._decrypt(self._iv + body[:NONCE], body[NONCE:], associated)
         except (self._invalid, ValueError, struct.error):
             return None
 
@@ -181,8 +177,8 @@ class _Cbc:
             self._verify(sequence, kind, version, content[:size], mac)
         return kind, plain[:size]
 
-    def data(self, sequence: int, record: bytes) -> bytes | None:
-        return _data(self, sequence, record)
+    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
+        return _data(self, sequence, header, body)
 
     def _verify(
         self, sequence: int, kind: int, version: int, data: memoryview, mac: memoryview
@@ -197,10 +193,10 @@ class _Cbc:
             raise BadRecord("does not authenticate")
 
 
-def _data(protection: Protection, sequence: int, record: bytes) -> bytes | None:
-    version = record[1] << 8 | record[2]
+def _data(protection: Protection, sequence: int, header: bytes, body: Buffer) -> bytes | None:
+    version = header[1] << 8 | header[2]
     try:
-        return protection.open(sequence, record[0], version, record[HEAD:])[1]
+        return protection.open(sequence, header[0], version, body)[1]
     except BadRecord:
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -119,7 +120,7 @@ D005 ECDHE_PSK : AES_128_CCM_SHA256
 """Runs of consecutive numbers: the first, then whole names, or key exchanges with ciphers: each
 exchange with all ciphers in turn."""
 
-_AES: Final = re.compile(r"AES_(128|256)_(GCM|CCM_8|CCM|CBC)(?:_SHA(256|384)?)?$")
+_AES: Final = r"AES_(128|256)_(GCM|CCM_8|CCM|CBC)(?:_SHA(256|384)?)?$"
 
 
 def _suite(number: int, name: str) -> Suite:
@@ -127,7 +128,7 @@ def _suite(number: int, name: str) -> Suite:
     exchange = re.sub(r"^(DHE|ECDHE)_(RSA|DSS|ECDSA)$", r"\1", exchange)
     if cipher == "CHACHA20_POLY1305_SHA256":
         return Suite(number, name, exchange, "chacha20-poly1305", 32, "", "sha256")
-    found = _AES.match(cipher)
+    found = re.match(_AES, cipher)
     if found is None or (found[2] == "CBC" and not given):
         return Suite(number, name, exchange, "", 0, "", "sha256")
     # Older suites name the hash of their MAC only; TLS 1.2 derives with SHA-256 then.
@@ -137,7 +138,7 @@ def _suite(number: int, name: str) -> Suite:
     return Suite(number, name, exchange, kind, int(found[1]) // 8, mac, derivation)
 
 
-def _suites() -> Iterator[Suite]:
+def _names() -> Iterator[tuple[int, str]]:
     for line in DECLARED.split("\n"):
         first, _, rest = line.partition(" ")
         left, several, right = rest.partition(" : ")
@@ -146,10 +147,11 @@ def _suites() -> Iterator[Suite]:
             pairs = product(names, right.split())
             names = [f"TLS_{exchange}_WITH_{cipher}" for exchange, cipher in pairs]
         for index, name in enumerate(names):
-            yield _suite(int(first, 16) + index, name)
+            yield int(first, 16) + index, name
 
 
-SUITES: Final[dict[int, Suite]] = {suite.number: suite for suite in _suites()}
+SUITE_NAMES: Final = dict(_names())
+"""Of all that are registered; what they consist of is found out for those that are met."""
 
 TLS_1_2: Final = 0x0303
 TLS_1_3: Final = 0x0304
@@ -162,9 +164,13 @@ VERSIONS: Final = {
 }
 
 
+@lru_cache(1024)
 def suite_of(number: int) -> Suite:
     """Return the suite with a number; of an unknown one the name is the number."""
-    return SUITES.get(number) or Suite(number, f"0x{number:04X}", "", "", 0, "", "sha256")
+    name = SUITE_NAMES.get(number)
+    if name is None:
+        return Suite(number, f"0x{number:04X}", "", "", 0, "", "sha256")
+    return _suite(number, name)
 
 
 def version_name(number: int) -> str:

@@ -22,7 +22,7 @@ from kafkascope.captures.model import (
     Tls,
 )
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.suites import SUITES
+from kafkascope.captures.tls.keys.suites import suite_of
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
 from tests.captures.tls.writer import CLIENT, SERVER, Talk
@@ -124,7 +124,7 @@ def assert_whole(read: Read, talk: Talk) -> None:
     assert read.tls.decrypted == tuple(map(len, talk.plain))
 
 
-@pytest.mark.parametrize("suite", [*MODERN, *OLD], ids=lambda number: SUITES[number].name)
+@pytest.mark.parametrize("suite", [*MODERN, *OLD], ids=lambda number: suite_of(number).name)
 def test_every_kind_of_suite(suite: int) -> None:
     talk = work(Talk(suite))
     assert_whole(Read(keys(talk)).take(talk.pairs()), talk)

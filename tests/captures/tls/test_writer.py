@@ -14,11 +14,11 @@ from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.suites import SUITES, Suite
+from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
 from tests.captures.tls.opened import opened
 from tests.captures.tls.writer import CLIENT, DATA, SERVER, Talk, certificate
 
-SUPPORTED = [suite for suite in SUITES.values() if suite.cipher]
+SUPPORTED = [suite for suite in map(suite_of, SUITE_NAMES) if suite.cipher]
 
 
 def said(talk: Talk) -> Talk:

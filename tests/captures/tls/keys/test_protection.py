@@ -20,7 +20,7 @@ from kafkascope.captures.tls.keys.protection import (
     protection_12,
     protection_13,
 )
-from kafkascope.captures.tls.keys.suites import SUITES, Suite, suite_of
+from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
 from tests.authority import Authority
 from tests.captures.tls.keys.test_derive import CLIENT_TRAFFIC, SERVER_TRAFFIC
 from tests.captures.tls.opened import Opened, opened, records
@@ -74,7 +74,7 @@ def test_how_long_a_record_may_be() -> None:
         opens(0, 23, 0x303, sealed(bytes((1 << 14) + 240) + b"\x17"))
 
 
-SUPPORTED = [suite for suite in SUITES.values() if suite.cipher]
+SUPPORTED = [suite for suite in map(suite_of, SUITE_NAMES) if suite.cipher]
 MODERN = [suite for suite in SUPPORTED if not suite.exchange]
 KINDS = [suite_of(each) for each in (0x9C, 0xCCA8, 0xC09D, 0xC0A0, 0x2F, 0xC028)]
 
@@ -190,7 +190,7 @@ def test_any_flipped_bit_is_a_bad_record(suite: Suite, etm: bool) -> None:
             data[bit // 8] ^= 1 << bit % 8
             with pytest.raises(BadRecord):
                 protection.open(first + index, *records(bytes(data))[0])
-            assert protection.data(first + index, bytes(data)) is None
+            assert protection.data(first + index, bytes(data[:5]), bytes(data[5:])) is None
         kind, version, body = records(sent.data)[0]
         for wrong in (first + index + 1, first + index - 1):
             with pytest.raises(BadRecord):
@@ -199,8 +199,10 @@ def test_any_flipped_bit_is_a_bad_record(suite: Suite, etm: bool) -> None:
             with pytest.raises(BadRecord):
                 protection.open(first + index, kind, version, cut)
         assert protection.open(first + index, kind, version, body) == (23, sent.plain)
-        assert protection.data(first + index, sent.data) == sent.plain
-        assert protection.data(first + index + 1, sent.data) is None
+        header = sent.data[:5]
+        for each in (body, memoryview(body)):
+            assert protection.data(first + index, header, each) == sent.plain
+            assert protection.data(first + index + 1, header, each) is None
         if not suite.mac:
             # Stream ciphers: a byte of plaintext lies where `start` says.
             assert len(body) >= protection.start + len(sent.plain)

@@ -9,8 +9,9 @@ import subprocess
 import pytest
 from scapy.layers.tls.crypto.suites import _tls_cipher_suites
 
-from kafkascope.captures.tls.keys.suites import SUITES, Suite, suite_of, version_name
+from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of, version_name
 
+SUITES = {number: suite_of(number) for number in SUITE_NAMES}
 SHA256, SHA384 = ("sha256", "sha256"), ("sha384", "sha384")
 
 
