@@ -109,7 +109,7 @@ wheel: setup
 # One lock for each Python, because its newest mitmproxy and numpy differ.
 LOCK_OPTIONS := --quiet --no-header --strip-extras --no-emit-index-url --no-emit-trusted-host \
     --no-emit-find-links --no-emit-options --allow-unsafe --no-annotate \
-    --extra tui,web,proxy,tls,parquet,spark,schemas,telemetry,test
+    --extra tui,web,proxy,tls,parquet,spark,schemas,mcp,telemetry,test
 lock:
 	@test -n "$(PYTHON)"
 	test -x .cache/lock/bin/pip-compile || { "$(PYTHON)" -m venv --clear .cache/lock && .cache/lock/bin/pip install --quiet pip-tools; }

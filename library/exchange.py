@@ -165,11 +165,20 @@ class Exchange:
         found = getattr(self._model, side)
         return None if found is None or found.frame.cut else bytes(found.frame.payload)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return exchange/1, see docs/json.md."""
+    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+        """Return exchange/1, see docs/json.md; `full`: with the bodies, and their records, as JSON
+        has them. Secrets are masked there, always."""
         from kafkascope.analyzer.exchanges.rows import to_json
 
-        return to_json(self.row)
+        if not full:
+            return to_json(self.row)
+        from kafkascope.analyzer.exchanges.full import full_line
+        from kafkascope.dissectors.codec.jsonform import loads
+
+        origin = self._origin
+        line = full_line(self.row, self._model, origin.names, payloads=origin.payloads)
+        found: dict[str, Any] = loads(line)
+        return found
 
     def __repr__(self) -> str:
         row = self._row

@@ -101,6 +101,7 @@ COMMANDS: Final[dict[str, Home]] = {
         "kafkascope.proxy.replay.cli:replay", "Send a capture's requests again, compare answers."
     ),
     "serve": Home("kafkascope.proxy.serve.cli:serve", "A capture as a broker for real clients."),
+    "mcp": Home("kafkascope.bridges.mcp.command:mcp", "Captures for assistants (MCP, on stdio)."),
     "faults": Home("kafkascope.proxy.cli:faults", "What `proxy --fault` can do."),
     "demo": Home(
         "kafkascope.tui.guide.demo:demo", "A minute of Kafka with eight troubles in it; --tour."

@@ -46,6 +46,7 @@ EXTRAS: Final = (
     ("parquet", "pyarrow", "Parquet export"),
     ("spark", "pyspark", "the batch pipeline"),
     ("schemas", "google.protobuf", "keys and values by schema: Protobuf, JSON Schema"),
+    ("mcp", "mcp.server", "captures for assistants"),
     ("telemetry", "opentelemetry.proto", "metrics inside PushTelemetry"),
 )
 TOOLS: Final = (

@@ -1,0 +1,36 @@
+"""`kafkascope mcp`: captures for assistants, over the Model Context Protocol."""
+
+from __future__ import annotations
+
+import click
+
+from kafkascope.analyzer.commands.options import KEYLOG, key_logs
+from kafkascope.captures.errors import NotAllowed
+
+
+@click.command()
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.option("-Y", "--filter", "filter_text", default="", metavar="FILTER", help="Only these.")
+@KEYLOG
+def mcp(inputs: tuple[str, ...], filter_text: str, keylog: tuple[str, ...]) -> int:
+    """Serve captures to an assistant: a Model Context Protocol server on stdin and stdout.
+
+    Its tools read these inputs and nothing else; secrets are masked, nothing is written or sent.
+
+    \b
+      claude mcp add kafka -- kafkascope mcp /captures/prod.pcapng
+      kafkascope mcp captures/ --keylog keys.txt
+    """
+    if "-" in inputs:
+        raise click.UsageError("stdin belongs to the protocol: give files or folders")
+    try:
+        from kafkascope.bridges.mcp.server import serve
+    except ImportError as error:
+        if not (error.name or "").startswith("mcp"):
+            raise
+        raise NotAllowed("the protocol's SDK is missing: pip install 'kafkascope[mcp]'") from None
+    from kafkascope.library.capture import open as open_capture
+
+    with open_capture(inputs, filter=filter_text, keylog=key_logs(keylog)) as capture:
+        serve(capture)
+    return 0

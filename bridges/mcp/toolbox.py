@@ -1,0 +1,240 @@
+"""What an assistant may ask of a capture: each tool a method that returns bounded JSON.
+
+Nothing is read but the inputs given at the start, nothing written, nothing sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.bridges.mcp.answers import ABOUT, answer, shortened
+from kafkascope.library.errors import UsageError
+from kafkascope.library.tables import TABLES
+
+if TYPE_CHECKING:
+    from kafkascope.library.capture import Capture
+
+PAGE: Final = 25
+"""Rows of a page."""
+ROW: Final = 1800
+"""Characters of a row."""
+BRIEF: Final = (
+    *("number", "time", "client_id", "api", "api_version", "latency_ms", "wait_ms", "state"),
+    *("reason", "errors", "topics", "groups", "request_bytes", "response_bytes", "connection"),
+)
+"""Of an exchange in a list; what is empty is left out."""
+
+
+class Toolbox:
+    """The tools over one capture. Their docstrings are what assistants read."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._overview: dict[str, Any] | None = None
+
+    def overview(self) -> str:
+        """Say what the capture holds: files, time span, exchanges, clients with their outcomes,
+        errors, and what is wrong with the files. Call this first."""
+        if self._overview is None:
+            first = last = None
+            count = failed = 0
+            for exchange in self._capture:
+                count += 1
+                failed += exchange.failed
+                time = exchange.time
+                first = time if first is None or time < first else first
+                last = time if last is None or time > last else last
+            counts = dict.fromkeys(("error", "warning", "note", "chat"), 0)
+            for finding in self._capture.findings():
+                counts[finding.severity] += 1
+            self._overview = {
+                "inputs": list(self._capture.passes.names),
+                "exchanges": count,
+                "failed_exchanges": failed,
+                "first": None if first is None else first.isoformat(),
+                "last": None if last is None else last.isoformat(),
+                "findings": counts,
+                "clients": _lines(self._capture.clients(), ("client", "software", "outcome")),
+                "damage": list(self._capture.damage),
+            }
+        return answer(self._overview)
+
+    def findings(self, level: str = "warning", page: int = 1) -> str:
+        """List what is wrong, worst and earliest first, each cause before its consequences: what
+        was seen with numbers, what to do, and a display filter for the exchanges that show it.
+        `level`: the mildest severity wanted: error, warning, note or chat."""
+        wanted = (
+            "name",
+            *("severity", "text", "advice", "count", "first", "last", "filter", "number"),
+            *("entities", "link", "id", "because"),
+        )
+        found = [each.to_dict() for each in self._capture.findings(level)]
+        return _page(({name: each[name] for name in wanted} for each in found), page)
+
+    def exchanges(self, filter: str = "", page: int = 1) -> str:
+        """List requests with their answers, one line each: number, time, client, API, latency,
+        state, errors, topics. `filter` is a display filter: `api == Produce and failed`,
+        `latency > 500ms and not wait`, `client == orders and error`, `topic == orders`."""
+        rows = (_brief(each.to_dict()) for each in self._capture.exchanges(filter))
+        return _page(rows, page)
+
+    def exchange(self, number: int) -> str:
+        """Show one exchange in full: request and response decoded, records spelled out, secrets
+        masked. `number` is the one that other tools tell."""
+        for each in self._capture.exchanges(f"number == {int(number)}"):
+            return answer(each.to_dict(full=True))
+        raise UsageError(f"there is no exchange {number}")
+
+    def records(self, filter: str = "", page: int = 1) -> str:
+        """List records that were produced or fetched, of exchanges that the display filter
+        chooses, with keys and values, decoded where their schema is known."""
+        return _page(map(_record, self._capture.records(filter)), page)
+
+    def table(self, name: str, by: str = "", page: int = 1) -> str:
+        """Return a table of statistics: {tables}. `by`, for apis, latency, errors and sizes: what a
+        line is for, such as `api,client` or `topic`."""
+        parts = [part.strip() for part in by.split(",") if part.strip()]
+        table = self._capture.table(name, by=parts)
+        from kafkascope.analyzer.statistics.table import json_line
+
+        columns, lines = table.raw
+        rows = (json_line(columns, line, f"{name}/1") for line in lines)
+        return _page(({k: v for k, v in row.items() if k != "schema"} for row in rows), page)
+
+    def grammar(self, message: str, version: int | None = None) -> str:
+        """Print the layout of a Kafka message: `message` is an API (Fetch) or a message
+        (FetchRequest, OffsetCommitValue), `version` a number, or nothing for the newest."""
+        from kafkascope.dissectors import registry
+        from kafkascope.dissectors.codec.grammar import call_grammar, grammar
+        from kafkascope.dissectors.errors import UnknownApi
+
+        try:
+            api = registry.api_named(message)
+        except UnknownApi:
+            layout = registry.layout_of(
+                message, registry.message(message).versions.high if version is None else version
+            )
+            return grammar(layout)
+        return call_grammar(api.key, api.versions.high if version is None else version)
+
+    def error_help(self, error: str) -> str:
+        """Explain a Kafka error, by code or name: what it means, whether a client may retry, and
+        the usual causes."""
+        from kafkascope.dissectors.reference.codes import ERRORS
+        from kafkascope.dissectors.reference.help import help_of
+
+        for each in ERRORS.values():
+            if error.strip().upper() in (each.name, str(each.code), *each.former_names):
+                told = help_of(each.code)
+                return answer_of_ours(
+                    {
+                        "code": each.code,
+                        "name": each.name,
+                        "retriable": each.retriable,
+                        "since": each.since,
+                        "meaning": told.meaning,
+                        "causes": list(told.causes),
+                    }
+                )
+        raise UsageError(f"there is no error {error!r}")
+
+    def filter_fields(self, word: str = "") -> str:
+        """List the fields of the display filter language, those whose name or meaning has `word`:
+        type, meaning, an example."""
+        from kafkascope.analyzer.filter.fields import FIELDS, PATHS
+
+        found = [
+            {"field": each.name, "type": each.type, "meaning": each.doc, "example": each.example}
+            for each in (*FIELDS, *PATHS)
+            if word.lower() in f"{each.name} {each.doc} {' '.join(each.aliases)}".lower()
+        ]
+        return answer_of_ours(found)
+
+
+TOOLS: Final = (
+    *("overview", "findings", "exchanges", "exchange", "records", "table"),
+    *("grammar", "error_help", "filter_fields"),
+)
+"""Names of the methods that are tools."""
+
+
+def description(name: str) -> str:
+    """Return what an assistant is told of a tool."""
+    text = " ".join((getattr(Toolbox, name).__doc__ or "").split())
+    return text.replace("{tables}", ", ".join(TABLES))
+
+
+def answer_of_ours(value: Any) -> str:
+    """Return what comes from kafkascope itself, not from traffic."""
+    from kafkascope.dissectors.codec.jsonform import dumps
+
+    return dumps(value).decode()
+
+
+def _page(rows: Iterable[Any], page: int) -> str:
+    """Return the rows of a page, and where the next one begins."""
+    if page < 1:
+        raise UsageError("pages count from 1")
+    left = iter(islice(rows, (page - 1) * PAGE, None))
+    found = [shortened(row, ROW) for row in islice(left, PAGE)]
+    told: dict[str, Any] = {"page": page, "rows": len(found)}
+    if next(left, None) is not None:
+        told["next_page"] = page + 1
+    if page > 1 and not found:
+        told["remark"] = "there are no more rows"
+    return answer(found, **told)
+
+
+def _brief(row: dict[str, Any]) -> dict[str, Any]:
+    found = {name: row[name] for name in BRIEF if row[name] not in (None, "", [], 0)}
+    if "errors" in found:
+        found["errors"] = [each["name"] for each in found["errors"]]
+    return found
+
+
+def _lines(table: Iterable[Any], columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [{name: line[name] for name in columns} for line in table]
+
+
+def _record(record: Any) -> dict[str, Any]:
+    told = {
+        "exchange": record.exchange,
+        "source": record.source,
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "time": None if record.time is None else record.time.isoformat(),
+        "headers": {name: _text(value) for name, value in record.headers},
+    }
+    for side in ("key", "value"):
+        told[side] = _text(getattr(record, side))
+        decoded = _decoded(record, side)
+        if decoded is not None:
+            told[f"{side}_decoded"] = decoded
+    if record.internal is not None:
+        told["internal"] = record.internal
+    return told
+
+
+def _decoded(record: Any, side: str) -> Any:
+    from kafkascope.analyzer.payloads.model import PayloadError
+
+    try:
+        return getattr(record, f"decoded_{side}")
+    except PayloadError as error:
+        return {"error": error.text}
+
+
+def _text(data: bytes | None) -> Any:
+    """Return bytes as text where they are some, else their length."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"bytes": len(data), "hex": data[:64].hex()}
+
+
+__all__ = ["ABOUT", "TOOLS", "Toolbox", "description"]

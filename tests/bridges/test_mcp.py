@@ -1,0 +1,175 @@
+"""Captures for assistants: the tools, their bounds, and the protocol with its own client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from base64 import b64decode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kafkascope as ks
+from kafkascope.bridges.mcp.answers import ABOUT, MOST, answer
+from kafkascope.bridges.mcp.toolbox import TOOLS, Toolbox, description
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "captures" / "samples"
+DEMO = SAMPLES / "demo.pcap.zst"
+
+
+@pytest.fixture(scope="module")
+def toolbox() -> Toolbox:
+    return Toolbox(ks.open(DEMO))
+
+
+def data(text: str) -> Any:
+    told = json.loads(text)
+    assert told["about_data"] == ABOUT
+    return told["data"]
+
+
+def test_the_overview_counts(toolbox: Toolbox) -> None:
+    told = data(toolbox.overview())
+    assert told["exchanges"] == sum(1 for _ in ks.open(DEMO))
+    assert sum(told["findings"].values()) == len(ks.open(DEMO).findings())
+    assert {each["client"] for each in told["clients"]} == {
+        each["client"] for each in ks.open(DEMO).clients()
+    }
+
+
+def test_all_rows_come_page_by_page(toolbox: Toolbox) -> None:
+    numbers: list[int] = []
+    page: int | None = 1
+    while page is not None:
+        told = json.loads(toolbox.exchanges("failed", page=page))
+        numbers += [each["number"] for each in told["data"]]
+        page = told.get("next_page")
+    assert numbers == [each.number for each in ks.open(DEMO, filter="failed")]
+    assert "no more rows" in toolbox.exchanges("failed", page=1000)
+    with pytest.raises(ks.Error, match="from 1"):
+        toolbox.exchanges(page=0)
+
+
+def test_a_finding_leads_to_its_exchanges(toolbox: Toolbox) -> None:
+    found = [each for each in data(toolbox.findings("error")) if each["filter"]]
+    assert found
+    for each in found:
+        first = data(toolbox.exchanges(each["filter"]))[0]
+        whole = data(toolbox.exchange(first["number"]))
+        assert whole["number"] == first["number"]
+        assert "request" in whole
+
+
+def test_records_tables_and_help(toolbox: Toolbox) -> None:
+    record = data(toolbox.records("topic == orders"))[0]
+    assert record["topic"] == "orders"
+    by = data(toolbox.table("latency", by="api,client"))[0]
+    assert {"api", "client", "p95_ms"} <= by.keys()
+    assert "Fetch, api key 1, version 4" in toolbox.grammar("Fetch", 4)
+    assert "OffsetCommitValue" in toolbox.grammar("OffsetCommitValue")
+    assert json.loads(toolbox.error_help("unknown_member_id"))["code"] == 25
+    assert json.loads(toolbox.error_help("25"))["name"] == "UNKNOWN_MEMBER_ID"
+    assert any(each["field"] == "latency" for each in json.loads(toolbox.filter_fields("latency")))
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda box: box.exchange(10**6), "there is no exchange"),
+        (lambda box: box.exchanges("apy == 1"), "unknown field"),
+        (lambda box: box.table("moon"), "there is no table"),
+        (lambda box: box.findings("grave"), "grave"),
+        (lambda box: box.error_help("NO_SUCH"), "there is no error"),
+        (lambda box: box.grammar("Fetsch"), "Fetsch"),
+        (lambda box: box.grammar("Fetch", 99), "99"),
+    ],
+)
+def test_what_is_not_there_is_an_error_of_ours(
+    toolbox: Toolbox, ask: Callable[[Toolbox], str], said: str
+) -> None:
+    with pytest.raises(ks.Error, match=said):
+        ask(toolbox)
+
+
+def test_secrets_are_masked() -> None:
+    box = Toolbox(ks.open(SAMPLES / "sasl.pcap"))
+    (number, *_) = [
+        each.number for each in ks.open(SAMPLES / "sasl.pcap", filter="api == SaslAuthenticate")
+    ]
+    token = data(box.exchange(number))["request"]["auth_bytes"]
+    assert set(b64decode(token)) == {ord("*")}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 10**6, ["y" * 5000] * 5000, {str(n): n for n in range(10**5)}, [[["z"] * 99] * 99] * 99],
+)
+def test_answers_are_bounded(value: Any) -> None:
+    assert len(answer(value)) < 2 * MOST
+
+
+def test_depth_is_bounded() -> None:
+    deep: Any = "end"
+    for _ in range(500):
+        deep = [deep]
+    assert "(left out)" in answer(deep)
+
+
+def test_text_of_traffic_is_escaped() -> None:
+    told = answer({"client_id": "a\x1b[2Jb\u202ec\u009bd"})
+    assert told.isascii() or all(each.isprintable() for each in told)
+    assert json.loads(told)["data"]["client_id"] == "a\x1b[2Jb\u202ec\u009bd"
+
+
+# --- the protocol
+
+
+def talked(story: Callable[[Any], Any], *arguments: str) -> Any:
+    """What a client of the SDK's own finds in a conversation with the command."""
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    async def main() -> Any:
+        command = StdioServerParameters(
+            command=sys.executable, args=["-m", "kafkascope", "mcp", *arguments], cwd=ROOT
+        )
+        async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            return await story(session)
+
+    return asyncio.run(main())
+
+
+def test_the_protocols_client_finds_the_tools_and_calls_them() -> None:
+    async def story(session: Any) -> Any:
+        tools = (await session.list_tools()).tools
+        found = await session.call_tool("exchanges", {"filter": "api == Produce"})
+        wrong = await session.call_tool("exchanges", {"filter": "apy == 1"})
+        return tools, found, wrong
+
+    tools, found, wrong = talked(story, str(DEMO))
+    assert [each.name for each in tools] == list(TOOLS)
+    assert all(
+        each.annotations.readOnlyHint and not each.annotations.openWorldHint for each in tools
+    )
+    assert [each.description for each in tools] == [description(name) for name in TOOLS]
+    assert {each["api"] for each in data(found.content[0].text)} == {"Produce"}
+    assert wrong.isError
+    assert "unknown field" in wrong.content[0].text
+
+
+def test_it_ends_in_order_and_says_what_is_wrong(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kafkascope", "mcp"]
+    done = subprocess.run([*command, str(DEMO)], input=b"", capture_output=True, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    done = subprocess.run([*command, str(tmp_path / "no.pcap")], capture_output=True, cwd=ROOT)
+    assert done.returncode == 3
+    assert b"no such file" in done.stderr
+    done = subprocess.run([*command, "-"], capture_output=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert b"stdin belongs to the protocol" in done.stderr
