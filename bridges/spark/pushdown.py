@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafkascope.bridges.spark.source import FileReader
+from kafkascope.bridges.spark.reader import FileReader
 
 COMPARED: Final = (
     EqualTo,

@@ -1,0 +1,124 @@
+"""What the options of the source say, and the rows of a file that fit them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.errors import Error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+
+NAME: Final = "kafkascope"
+OPTIONS: Final = frozenset(
+    {
+        *("path", "table", "filter", "columns", "full", "decode_as", "both_legs", "keylog"),
+        *("settle", "pushdown"),
+    }
+)
+SETTLE_S: Final = 10.0
+"""A file that did not change for so long is whole, for streams."""
+ROWS: Final = 4096
+"""Of an Arrow batch."""
+
+
+class BadOption(Error):
+    """An option of the source that it does not have, or with a value that means nothing."""
+
+
+class Wanted:
+    """What the options say."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        if unknown := sorted(options.keys() - OPTIONS):
+            raise BadOption(f"{NAME} has no option {unknown[0]!r}; known: {sorted(OPTIONS)}")
+        self.path = options.get("path", "")
+        self.table = options.get("table", "exchanges")
+        self.filter = options.get("filter", "")
+        self.columns = [each.strip() for each in options.get("columns", "").split(",") if each]
+        self.full = _flag(options, "full")
+        self.both_legs = _flag(options, "both_legs")
+        self.pushdown = _flag(options, "pushdown")
+        self.keylog = options.get("keylog", "")
+        try:
+            self.ports = tuple(map(int, filter(None, options.get("decode_as", "").split(","))))
+            self.settle = float(options.get("settle", SETTLE_S))
+        except ValueError as error:
+            raise BadOption(f"decode_as are ports, settle is seconds: {error}") from None
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of the table that were asked for."""
+        import pyarrow as pa
+
+        from kafkascope.analyzer.filter.language import bind
+        from kafkascope.analyzer.filter.places import IN_TASKS, demand
+        from kafkascope.analyzer.pipeline.tables.schemas import TABLES
+
+        found = TABLES.get(self.table)
+        if found is None:
+            raise BadOption(f"there is no table {self.table!r}; there are {', '.join(TABLES)}")
+        if (bound := bind(self.filter)) is not None:
+            demand(bound, self.filter, IN_TASKS, "{} is not known to tasks", "")
+        whole = found.schema
+        if missing := [name for name in self.columns if name not in whole.names]:
+            known = ", ".join(whole.names)
+            raise BadOption(f"{self.table} has no column {missing[0]!r}; there are {known}")
+        return pa.schema([whole.field(name) for name in self.columns]) if self.columns else whole
+
+    def tables(self) -> TableOptions:
+        """Return what the pipeline is asked for."""
+        from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+
+        return TableOptions(
+            self.ports,
+            self.both_legs,
+            self.full,
+            records=self.table == "records",
+            frames=self.table == "frames",
+            segments=self.table == "segments",
+            filter=self.filter,
+        )
+
+    def files(self) -> list[str]:
+        """Return the captures below the path: a file, a folder, a glob, or a URI."""
+        from kafkascope.analyzer.pipeline.places import listed
+
+        if not self.path:
+            raise BadOption("load(PATH): which captures?")
+        return listed([self.path])
+
+
+def _flag(options: dict[str, str], name: str) -> bool:
+    text = options.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise BadOption(f"{name} is true or false, not {text!r}")
+    return text == "true"
+
+
+def rows_of(name: str, wanted: Wanted, condition: Any = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table that the pipeline makes of one file, those that meet an expression
+    of Arrow."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from kafkascope.analyzer.pipeline.runner import run
+    from kafkascope.analyzer.pipeline.store import Store
+    from kafkascope.captures.inputs.keylogs import read_key_logs
+
+    schema = wanted.schema()
+    with tempfile.TemporaryDirectory(prefix="kafkascope-") as folder:
+        keys = read_key_logs([wanted.keylog] if wanted.keylog else [])
+        result = run([name], folder, wanted.tables(), keys=keys)
+        files = Store(folder).files(wanted.table, result.manifest["batch_id"])
+        if not files:
+            return
+        scanner = ds.dataset(list(map(str, files)), format="parquet").scanner(
+            columns=schema.names, filter=condition, batch_size=ROWS, use_threads=False
+        )
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
