@@ -182,9 +182,11 @@ class Undecided(Resumable):
             return None if self._heads[0] else self._other(1)
         usual = self._context.is_broker_port(self.connection.b.port)
         found = look(head, usual)
-        if found != "kafka" and not usual and self._expected(0):
-            # What shows Kafka anywhere shows it here, and needs nobody's word.
-            found = look(head, True)
+        if found != "kafka" and not usual:
+            # What shows Kafka anywhere shows it here, and needs nobody's word; nor does TLS.
+            there = look(head, True)
+            if there != found and self._expected(0):
+                found = there
         if found == "short":
             if self._number is None and self._expected(0):
                 self._number = self._context.next_number()

@@ -75,7 +75,7 @@ class TaskKeys:
         self._log.other_names = told.other_names
         self.sequences = MOST_SEQUENCES
         self.growing = False
-        self.trials = self.rare = 0
+        self.trials = 0
         self.opened: Callable[[Connection, Epoch], None] | None = None
         self._begun: set[bytes | int] = set()
         """Client randoms of handshakes that began here, and connections without one."""

@@ -56,6 +56,8 @@ class Gathering:
         self.names = TopicNames()
         self._known: dict[Endpoint | int, int] = {}
         """Brokers and ports of nodes, with the moment from which on they are known."""
+        self._sealed: dict[bytes, dict[int, int]] = {}
+        """Names that connections with TLS have, by worker, with the moment from which on."""
         self.exchanges = self.wanted = 0
         self.first_ns = 0
         self.read = 0
@@ -180,6 +182,24 @@ class Gathering:
             for moment, what in each.asked:
                 if self._known.get(what, moment) < moment:
                     raise Alone
+        if any(each.sealed or each.unsealed for each in told):
+            self._compare(told)
+
+    def _compare(self, told: Sequence[BlockReport]) -> None:
+        """Raise `Alone` when a connection with TLS asked for what another worker knew by then."""
+        from kafkascope.captures.tls.keys.sessions import MOST_SESSIONS
+
+        sealed = self._sealed
+        for worker, each in enumerate(told):
+            for moment, name in each.sealed:
+                sealed.setdefault(name, {}).setdefault(worker, moment)
+        if len(sealed) > MOST_SESSIONS:
+            raise Alone  # one process would forget the oldest
+        for worker, each in enumerate(told):
+            for moment, name in each.unsealed:
+                others = sealed.get(name, {}).items()
+                if any(other != worker and known < moment for other, known in others):
+                    raise Alone
 
     def rank(self, worker: int, place: int) -> int:
         """Return the number in place of a worker's provisional one; another number stays."""
@@ -242,4 +262,5 @@ def sums_of(found: Sequence[Sums]) -> Sums:
     results = [one for each in found for one in each.results]
     said = list(dict.fromkeys(line for each in found for line in each.said))
     damage = first.damage
-    return Sums(statistics, damage, skipped, opaque, encrypted, heard, brokers, results, said)
+    log = any(each.key_log for each in found)
+    return Sums(statistics, damage, skipped, opaque, encrypted, log, heard, brokers, results, said)

@@ -129,6 +129,10 @@ class BlockReport:
     """Brokers, or ports of nodes, with the moment from which on they are known."""
     asked: list[tuple[int, Endpoint | int]] = field(default_factory=list)
     """The same that were asked for in vain."""
+    sealed: list[tuple[int, bytes]] = field(default_factory=list)
+    """Names that connections with TLS have, as digests, with the moment: see `keys`."""
+    unsealed: list[tuple[int, bytes]] = field(default_factory=list)
+    """The same that were asked for."""
     moments: array[int] = field(default_factory=longs)
     """Of the exchanges that something was made of: when each was complete, see
     `captures.streams.shares`."""
@@ -163,6 +167,8 @@ class Sums:
     skipped_bytes: int
     opaque: Counter[str]
     encrypted: list[Connection]
+    key_log: bool
+    """Whether there is a key log, given or inside the input."""
     heard: Heard
     brokers: set[Endpoint]
     results: list[Any]

@@ -12,6 +12,7 @@ from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
+from kafkascope.analyzer.pool.keys import WorkerKeys
 from kafkascope.analyzer.pool.messages import USUAL, Alone, BlockReport, Marks, Sums, Twice, Work
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import CutShort
@@ -19,6 +20,7 @@ from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved,
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, TOTAL_BYTES
 from kafkascope.captures.streams.shares import LEFT, Share, TooMany, shared
+from kafkascope.captures.tls.sources import KeySources, SharedKeys
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
@@ -39,6 +41,16 @@ class _Now:
     def __init__(self) -> None:
         self.moment = 0
         self.told = BlockReport()
+
+    def keys(self, keys: SharedKeys, readers: int) -> WorkerKeys:
+        """Return what decrypts, and tells and asks names."""
+        assert isinstance(keys, KeySources)
+        return WorkerKeys(
+            keys,
+            readers,
+            lambda name: self.told.sealed.append((self.moment, name)),
+            lambda name: self.told.unsealed.append((self.moment, name)),
+        )
 
 
 class _Numbers:
@@ -148,6 +160,7 @@ class Worker:
         context.nodes = _Nodes(now)
         context.brokers = _Brokers(now)
         context.whole = work.whole
+        self._keys = context.keys = now.keys(context.keys, share.count)
         self._number, self._connection = marks.number, marks.connection
         self._made: list[bytes] = []
         """What was made of the exchanges of a block."""
@@ -167,7 +180,7 @@ class Worker:
             for moments in blocks:
                 for moment, event in moments:
                     self._happened(moment, event)
-                if capture.source.secrets:
+                if self._keys.limited():
                     raise Alone
                 yield self._told(statistics.captured_bytes)
                 if self.stop():
@@ -187,6 +200,7 @@ class Worker:
             context.skipped_bytes,
             context.opaque,
             list(context.encrypted),
+            context.keys.log is not None,
             self._heard,
             set(context.brokers),
             [] if self._work.result is None else [self._work.result()],

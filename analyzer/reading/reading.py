@@ -220,6 +220,12 @@ class Reading:
         context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
         context.opaque, context.brokers = sums.opaque, sums.brokers
         context.encrypted.extend(sums.encrypted)
+        if sums.key_log and context.keys.log is None:
+            # What is inside the input, the workers have read.
+            from kafkascope.captures.tls.keys.keylog import KeyLog
+            from kafkascope.captures.tls.sources import KeySources
+
+            context.keys = KeySources(KeyLog())
         context.names.learn_all(gathered.names.all())
         self._heard = sums.heard
         self.exchanges_read, self.first_ns = gathered.exchanges, gathered.first_ns
@@ -237,7 +243,7 @@ class Reading:
             return 0
         if options.count or options.begin or options.end:
             return 0
-        if options.keylog or source.secrets or not all(map(is_regular, source.names)):
+        if not all(map(is_regular, source.names)):
             return 0
         if options.schemas.registry:
             return 0  # which is asked once, not by each
@@ -256,7 +262,9 @@ class Reading:
         source = self.capture.source
         again = Source(source.names, order=source.order)
         again.size = source.size
-        return Capture(again, decode_as=self.options.ports, legs=self.capture.legs)
+        again.secrets += source.secrets
+        log, legs = self.capture.context.keys.log, self.capture.legs
+        return Capture(again, decode_as=self.options.ports, legs=legs, log=log)
 
     def _all(self) -> Iterator[RowAndExchange]:
         if self.stored is not None:

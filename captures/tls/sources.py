@@ -23,6 +23,8 @@ sequence numbers."""
 MOST_RARE: Final = 4800
 """What trying other suites than AES-GCM may take in vain: as many times as trying one secret with
 that, which takes 2.5 ms. Enough for the secrets of 150 connections."""
+RARE_COST: Final = 16
+"""What trying the suites other than AES-GCM takes, AES-GCM taking 1."""
 MOST_BEFORE: Final = 15_000
 """Secrets that are tried on those of which one is found to fit: 40 s with AES."""
 NEAR: Final = 8
@@ -49,14 +51,14 @@ class SharedKeys(Protocol):
 
     growing: bool
     """Whether the key log may get more lines, so that records wait for a secret that it lacks."""
-    trials: int
-    """Secrets that may still be tried in vain."""
-    rare: int
-    """What may still be spent on trying suites other than AES-GCM."""
     sequences: int
     """Sequence numbers that may still be tried behind holes."""
     opened: Callable[[Connection, Epoch], None] | None
     """Called with the handshakes of a connection whose secrets are known."""
+
+    @property
+    def trials(self) -> int:
+        """Secrets that may still be tried in vain."""
 
     @property
     def log(self) -> KeyLog | None:
@@ -187,6 +189,17 @@ class KeySources:
         last = range(end - 1, max(-1, end - 1 - MOST_PASSED - MOST_BEFORE), -1)
         places = (place for each in (near, last) for place in each)
         self._place = next((each for each in places if self._free[each] == client_random), at)
+
+    def limited(self, readers: int) -> bool:
+        """Return whether a limit may be near where so many `readers` of one input each try as much
+        as was tried here."""
+        free = len(self._free)
+        return (
+            readers * (MOST_TRIALS - self.trials) + 2 * free > MOST_TRIALS
+            or readers * (MOST_RARE - self.rare) + 2 * RARE_COST * free > MOST_RARE
+            or readers * (MOST_BEFORE - self.before) + 2 * RARE_COST * free > MOST_BEFORE
+            or 2 * readers * (MOST_SEQUENCES - self.sequences) > MOST_SEQUENCES
+        )
 
     @property
     def sessions(self) -> Sessions:

@@ -1,0 +1,162 @@
+"""Workers that share connections with TLS tell what one process tells, with the same key logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.pool.gathering import Gathering, sums_of
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Sums, Work
+from kafkascope.analyzer.pool.worker import Worker
+from kafkascope.captures.model import Closed, Connection, Opened, Packet
+from kafkascope.captures.streams.shares import Share
+from kafkascope.captures.tls.keys.keylog import KeyLog
+from kafkascope.captures.tls.sources import KeySources
+from tests.analyzer.pipeline.test_encrypted import CAPTURES, LOGS, PORTS, packets_of, written
+from tests.analyzer.pool.test_processes import needs_fork, run
+from tests.analyzer.pool.test_workers import MARKS, line_of
+
+NAMES = sorted(each.name for each in CAPTURES.glob("*.pcap*"))
+
+
+class Seen:
+    """Connections, with what is known of their TLS at the end."""
+
+    def __init__(self) -> None:
+        self._connections: dict[int, Connection] = {}
+
+    def saw(self, event: Opened | Closed) -> None:
+        self._connections[event.connection.first_packet] = event.connection
+
+    def told(self) -> list[tuple[int, Any]]:
+        return [
+            (first, each.tls and [getattr(each.tls, field.name) for field in fields(each.tls)])
+            for first, each in self._connections.items()
+        ]
+
+
+def opened(names: Sequence[str], logs: Sequence[Path]) -> Capture:
+    return open_capture(names, keylog=logs, decode_as=PORTS)
+
+
+def alone(names: Sequence[str], logs: Sequence[Path]) -> tuple[list[bytes], Any]:
+    seen = Seen()
+    with opened(names, logs) as capture:
+        capture.watch = seen.saw
+        topics = capture.context.names
+        lines = [line_of(row_of(exchange, topics)) for exchange in capture.exchanges()]
+    return lines, sorted(seen.told())
+
+
+def together(names: Sequence[str], logs: Sequence[Path], count: int) -> tuple[list[bytes], Any]:
+    gathering = Gathering(count, MARKS, line_of)
+    captures = [opened(names, logs) for _ in range(count)]
+    workers = []
+    for number, capture in enumerate(captures):
+        seen = Seen()
+        work = Work(shape=line_of, reshape=line_of, saws=[seen.saw], result=seen.told)
+        workers.append(Worker(capture, Share(number, count), MARKS, work).run())
+    lines: list[bytes] = []
+    try:
+        while True:
+            found = [next(worker) for worker in workers]
+            sums = [each for each in found if isinstance(each, Sums)]
+            if sums:
+                results = [one for result in sums_of(sums).results for one in result]
+                return lines, sorted(results)
+            reports = [each for each in found if isinstance(each, BlockReport)]
+            lines += gathering.take(reports).data.splitlines(keepends=True)
+    finally:
+        for capture in captures:
+            capture.close()
+
+
+def check(names: Sequence[str], logs: Sequence[Path], count: int) -> bool:
+    """Compare; return whether workers could do it."""
+    try:
+        found = together(names, logs, count)
+    except Alone:
+        return False
+    assert found == alone(names, logs)
+    return True
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_samples(name: str, count: int) -> None:
+    done = check([str(CAPTURES / name)], LOGS, count)
+    # What is tried in vain depends on what others have.
+    assert done or name.startswith(("tls12-tickets", "tls13-midstream"))
+
+
+@pytest.mark.parametrize("logs", [[], LOGS[:3]], ids=["no log", "of others"])
+def test_without_their_secrets(logs: list[Path]) -> None:
+    for name in NAMES:
+        done = check([str(CAPTURES / name)], logs, 2)
+        # A session that is resumed may be another worker's.
+        assert done or (logs and name.startswith("tls12")), name
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_captures_mixed_and_damaged(seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    parts = [packets_of(name) for name in random.sample(NAMES, 3)]
+    packets: list[Packet] = []
+    time_ns = 1_700_000_000_000_000_000
+    lost = random.choice([0.0, 0.0, 0.01])
+    while any(parts):
+        part = random.choice([each for each in parts if each])
+        for _ in range(random.randint(1, 5)):
+            if part:
+                time_ns += random.choice([1_000, 1_000_000, 60_000_000])
+                packet = part.pop(0)._replace(time_ns=time_ns)
+                if random.random() >= lost:
+                    packets.append(packet)
+    path = written(packets, tmp_path / "mixed.pcapng")
+    check([str(path)], LOGS, random.randint(2, 4))
+
+
+def test_mixed_captures_are_not_all_read_by_one(tmp_path: Path) -> None:
+    names = [name for name in NAMES if name.startswith("tls13") and "midstream" not in name]
+    packets = [each for name in names for each in packets_of(name)]
+    packets.sort(key=lambda each: each.time_ns)
+    path = written(packets, tmp_path / "mixed.pcapng")
+    assert check([str(path)], LOGS, 2)
+
+
+@needs_fork
+@pytest.mark.parametrize("command", ["ls", "check", "stats connections"])
+def test_the_output_is_that_of_one_process(command: str) -> None:
+    for name, log in (("tls13-psk.pcap.gz", "tls13-psk.keys"), ("tls13-dsb.pcapng.gz", "")):
+        words = [*command.split(), "--json", CAPTURES / name]
+        words += ["--keylog", CAPTURES / log] if log else []
+        expected = run(*words, "--jobs", "1")
+        assert b"TLS 1.3" in expected[1] or command == "check"
+        assert run(*words, "--jobs", "3") == expected
+
+
+def test_a_session_that_another_worker_has_is_told() -> None:
+    gathering = Gathering(2, MARKS, None)
+    gathering.take([BlockReport(sealed=[(3, b"name")]), BlockReport(unsealed=[(2, b"name")])])
+    gathering.take([BlockReport(unsealed=[(8, b"name")]), BlockReport(unsealed=[(9, b"other")])])
+    with pytest.raises(Alone):
+        gathering.take([BlockReport(), BlockReport(unsealed=[(11, b"name")])])
+
+
+def test_limits_for_all_connections_are_kept_away_from() -> None:
+    keys = KeySources(KeyLog())
+    assert not keys.limited(4)
+    keys.sequences -= 1_500_000
+    assert keys.limited(4)
+    assert not keys.limited(3)
+    keys = KeySources(KeyLog())
+    keys.trials -= 600
+    assert keys.limited(4)
+    assert not keys.limited(3)
