@@ -7,12 +7,22 @@ before its response is there.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.model import Exchange, Frame, Side
-from kafkascope.captures.model import Chunk, Closed, Connection, Endpoint, Gap, Opened, Piece
+from kafkascope.captures.model import (
+    Chunk,
+    Closed,
+    Connection,
+    Endpoint,
+    Gap,
+    Opened,
+    Piece,
+    StreamEvent,
+)
 from kafkascope.dissectors.registry import RequestHeader
 
 NOT_SEEN: Final = "its request was not seen"
@@ -32,55 +42,24 @@ class Message(NamedTuple):
     """Why there is no header, else empty."""
 
 
+Told: TypeAlias = tuple[list[Message], list[Exchange]]
+"""The messages that an event completes, and the exchanges."""
+
+
 class Follower:
-    """Follows one connection: bytes of either direction in, messages out."""
+    """Follows connections: events of streams in, messages out."""
 
-    def __init__(
-        self, a: Endpoint, b: Endpoint, *, kafka: bool = False, begins: bool = True
-    ) -> None:
-        """`a` sends in direction 0. `kafka`: the user says so, whatever the port. `begins`: what
-        comes first is the connection's first byte."""
-        context = Context((a.port, b.port) if kafka else ())
-        context.facts = False
-        context.heard = self._hear
-        self._connection = Connection(0, a, b, 0, handshake=begins)
-        self._conversations = Conversations(context)
-        self._conversations.feed(Opened(self._connection))
-        self._offsets = [0, 0]
-        self._packets = 0
+    def __init__(self, *, ports: Iterable[int] = ()) -> None:
+        """`ports`: those that the user says are Kafka's."""
+        self.context = Context(ports)
+        self.context.facts = False
+        self.context.heard = self._hear
+        self._conversations = Conversations(self.context)
         self._heard: list[tuple[Side, Frame, RequestHeader | None]] = []
-        self.context = context
 
-    def feed(
-        self, direction: int, data: bytes, time_ns: int
-    ) -> tuple[list[Message], list[Exchange]]:
-        """Return the messages that these bytes complete, and the exchanges."""
-        connection, offset = self._connection, self._offsets[direction]
-        self._packets += 1
-        self._offsets[direction] += len(data)
-        connection.last_ns = time_ns
-        connection.packets[direction] += 1
-        connection.bytes[direction] += len(data)
-        piece = Piece(0, time_ns, self._packets, -1, offset)
-        return self._told(
-            self._conversations.feed(Chunk(connection, direction, offset, data, [piece]))
-        )
-
-    def lost(self, direction: int, size: int, time_ns: int) -> tuple[list[Message], list[Exchange]]:
-        """Take note that so many bytes are missing."""
-        offset = self._offsets[direction]
-        self._offsets[direction] += size
-        gap = Gap(self._connection, direction, offset, size, time_ns, "lost")
-        return self._told(self._conversations.feed(gap))
-
-    def close(self, time_ns: int) -> tuple[list[Message], list[Exchange]]:
-        """End the connection: what waits is told."""
-        return self._told(self._conversations.feed(Closed(self._connection, None, "end", time_ns)))
-
-    def _hear(self, side: Side, frame: Frame, header: RequestHeader | None) -> None:
-        self._heard.append((side, frame, header))
-
-    def _told(self, exchanges: list[Exchange]) -> tuple[list[Message], list[Exchange]]:
+    def take(self, event: StreamEvent) -> Told:
+        """Take the next event of a connection."""
+        exchanges = self._conversations.feed(event)
         heard = self._heard
         if not heard:
             return [], exchanges
@@ -89,6 +68,9 @@ class Follower:
             id(each.response.frame): each for each in exchanges if each.response is not None
         }
         return [self._message(each, answered) for each in heard], exchanges
+
+    def _hear(self, side: Side, frame: Frame, header: RequestHeader | None) -> None:
+        self._heard.append((side, frame, header))
 
     def _message(
         self, heard: tuple[Side, Frame, RequestHeader | None], answered: dict[int, Exchange]
@@ -101,3 +83,44 @@ class Follower:
             return Message(side, frame, None, NOT_SEEN)
         header = exchange.request.header
         return Message(side, frame, header, "" if header is not None else TOKEN)
+
+
+class ByteFollower:
+    """Follows one connection of which a tool has the bytes, each once and in order."""
+
+    def __init__(
+        self, a: Endpoint, b: Endpoint, *, ports: Iterable[int] = (), begins: bool = True
+    ) -> None:
+        """`a` sends in direction 0. `begins`: what comes first is the connection's first byte."""
+        self._follower = Follower(ports=ports)
+        self._connection = Connection(0, a, b, 0, handshake=begins)
+        self._follower.take(Opened(self._connection))
+        self._offsets = [0, 0]
+        self._packets = 0
+
+    @property
+    def context(self) -> Context:
+        """What is known of the connection beside its messages."""
+        return self._follower.context
+
+    def feed(self, direction: int, data: bytes, time_ns: int) -> Told:
+        """Take the next bytes of a direction."""
+        connection, offset = self._connection, self._offsets[direction]
+        self._packets += 1
+        self._offsets[direction] += len(data)
+        connection.first_ns = connection.first_ns or time_ns
+        connection.last_ns = time_ns
+        connection.packets[direction] += 1
+        connection.bytes[direction] += len(data)
+        piece = Piece(0, time_ns, self._packets, -1, offset)
+        return self._follower.take(Chunk(connection, direction, offset, data, [piece]))
+
+    def lost(self, direction: int, size: int, time_ns: int) -> Told:
+        """Take note that so many bytes are missing."""
+        offset = self._offsets[direction]
+        self._offsets[direction] += size
+        return self._follower.take(Gap(self._connection, direction, offset, size, time_ns, "lost"))
+
+    def close(self, time_ns: int) -> Told:
+        """End the connection: what waits is told."""
+        return self._follower.take(Closed(self._connection, None, "end", time_ns))

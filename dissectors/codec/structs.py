@@ -66,6 +66,24 @@ def construct_of(wire: Wire) -> construct.Construct:
             assert_never(wire)
 
 
+def tags_of(wire: StructWire) -> construct.Construct:
+    """Return what parses and builds the tagged section of a struct alone."""
+    return kafka.Tags([_tagged(slot) for slot in wire.tags])
+
+
+def build_part(part: construct.Construct, value: Any) -> bytes:
+    """Build the bytes of a value, for who puts a message together by its parts."""
+    stream = BytesIO()
+    part.build_stream(value, stream)
+    return stream.getvalue()
+
+
+def parse_part(part: construct.Construct, data: bytes) -> tuple[Any, int]:
+    """Parse the value that the bytes begin with; return it and its size."""
+    stream = kafka.Input(data)
+    return part.parse_stream(stream), stream.tell()
+
+
 class Standalone(construct.Construct):
     """The Struct of a layout on streams of others: alone, or inside their own Structs. Fields that
     are missing when it builds get their defaults."""

@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Side
-from kafkascope.bridges.following import NOT_SEEN, TOKEN, Follower, Message
+from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, Message
 from kafkascope.captures import open_inputs
 from kafkascope.captures.model import Chunk, Endpoint, Gap
 from kafkascope.captures.streams.streams import streams
@@ -21,14 +21,14 @@ CLIENT, BROKER = Endpoint("10.0.0.1", 50000), Endpoint("10.0.0.2", 9092)
 
 def followed(path: Path) -> Counter[tuple[Side, str, bytes]]:
     """Side, API with version, and payload of all messages."""
-    followers: dict[int, Follower] = {}
+    followers: dict[int, ByteFollower] = {}
     found: Counter[tuple[Side, str, bytes]] = Counter()
     with open_inputs([path]) as source:
         for event in streams(source):
             connection = event.connection
             follower = followers.get(connection.number)
             if follower is None:
-                follower = followers[connection.number] = Follower(
+                follower = followers[connection.number] = ByteFollower(
                     connection.a, connection.b, begins=connection.handshake
                 )
             messages: list[Message] = []
@@ -64,7 +64,7 @@ def test_samples_have_the_messages_of_their_exchanges(path: Path) -> None:
 
 
 def test_a_request_is_told_before_its_response() -> None:
-    follower = Follower(CLIENT, BROKER)
+    follower = ByteFollower(CLIENT, BROKER)
     request, response = heartbeat(1), beat(1)
     messages, exchanges = follower.feed(0, request[:9], 1)
     assert (messages, exchanges) == ([], [])
@@ -81,21 +81,21 @@ def test_a_request_is_told_before_its_response() -> None:
 
 
 def test_a_response_without_its_request_says_so() -> None:
-    follower = Follower(CLIENT, BROKER)
+    follower = ByteFollower(CLIENT, BROKER)
     follower.feed(0, heartbeat(1), 1)
     messages, _ = follower.feed(1, beat(7) + beat(1), 2)
     assert [each.reason for each in messages] == [NOT_SEEN, ""]
 
 
 def test_what_gets_no_answer_is_an_exchange_at_once() -> None:
-    messages, exchanges = Follower(CLIENT, BROKER).feed(0, heartbeat(1) + produce(2, acks=0), 1)
+    messages, exchanges = ByteFollower(CLIENT, BROKER).feed(0, heartbeat(1) + produce(2, acks=0), 1)
     assert len(messages) == 2
     assert [(each.api, each.state) for each in exchanges] == [("Produce", "no-reply")]
 
 
 def test_any_port_is_kafkas_when_its_content_is() -> None:
     for port in (9092, 7777):
-        follower = Follower(CLIENT, BROKER._replace(port=port))
+        follower = ByteFollower(CLIENT, BROKER._replace(port=port))
         assert len(follower.feed(0, heartbeat(1), 1)[0]) == 1
-    other = Follower(CLIENT, BROKER._replace(port=7777))
+    other = ByteFollower(CLIENT, BROKER._replace(port=7777))
     assert other.feed(0, b"GET / HTTP/1.1\r\n\r\n" * 9, 1) == ([], [])
