@@ -257,7 +257,7 @@ def _is_input(text: str) -> bool:
     return text == "-" or "/" in text or "." in text or Path(text).exists()
 
 
-GC_THRESHOLD: Final = 50_000
+GC_THRESHOLD: Final = 200_000
 """New objects after which garbage is collected: more than `check` makes until it reads. Messages
 make hardly any cycles; the default, 700, costs a tenth of the time and more."""
 

@@ -72,13 +72,18 @@ class Walks(dict[int, Walk]):
 
 _walks: Final = Walks()
 
+_only: tuple[bytes, Batch | None] = (b"", None)
+"""The last intact batch that was alone in its field, which is asked for again at once."""
+
 
 def walk_of(blob: bytes) -> Walk:
     """Return the batches of a records field; cached for the last ones."""
-    known = _walks.get(id(blob))
-    if known is not None and known.blob is blob:
-        return known
-    only = only_batch(blob)
+    seen, only = _only
+    if seen is not blob:
+        known = _walks.get(id(blob))
+        if known is not None and known.blob is blob:
+            return known
+        only = only_batch(blob)
     if only is not None:
         walk = _walk((blob, [only], [max(0, only.record_count or 0)], None))
         _walks.keep(walk)
@@ -105,11 +110,13 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     """Return the totals over these records fields."""
     if not blobs:
         return NOTHING if blobs is None else EMPTY
+    global _only
     if len(blobs) == 1:
         blob = blobs[0]
         batch = only_batch(blob)
         if batch is not None and crc_ok(blob, batch):
             # The usual case: a single intact batch.
+            _only = blob, batch
             count = max(0, batch.record_count or 0)
             codecs = _codecs(batch.attributes & CODEC_MASK)
             if batch.producer_id < 0:

@@ -9,6 +9,7 @@ from kafkascope.analyzer.findings.codecs import one_topic
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
 from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
 from kafkascope.dissectors.layout import MAGICS, magic_of
 
@@ -64,6 +65,17 @@ class Batches(Detector):
         version, carrier = row.api_version, CARRIES.get(row.api)
         if carrier and row.batches and version is not None and magic_of(carrier, version) < BATCHES:
             self.seen[("old", row.api, "", *client_of(row))].see(row)
+
+    def add_all(self, alike: Alike) -> None:
+        """Versions of usual exchanges."""
+        row = alike.row
+        version, carrier = row.api_version, CARRIES[row.api]
+        if version is None or magic_of(carrier, version) >= BATCHES:
+            return
+        seen = zip(alike.begins, alike.numbers, alike.batches, strict=True)
+        for time_ns, number, batches in seen:
+            if batches:
+                self.seen[("old", row.api, "", *client_of(row))].see_at(time_ns, number)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client."""

@@ -15,6 +15,7 @@ from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, R
 from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table
 
 PRODUCE: Final = 0
@@ -56,11 +57,17 @@ class Batching(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take note of when a single record was sent, and answered."""
         if row.records == 1 and row.latency_ns is not None:
-            about = {
-                "end_ns": row.time_ns + row.latency_ns,
-                "connection": [row.client_address, row.broker_address],
-            }
+            about = _about(row, row.time_ns + row.latency_ns)
             self.singles[client_of(row)].events.note(row, "single", about)
+
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        row = alike.row
+        columns = alike.begins, alike.ends, alike.ids, alike.numbers, alike.records
+        for begin, end, id_, number, records in zip(*columns, strict=True):
+            if records == 1:
+                event = Event(begin, id_, 0, number, "single", _about(row, end))
+                self.singles[client_of(row)].events.add(event)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client."""
@@ -116,3 +123,7 @@ def _pace(events: list[Event]) -> Pace:
     requests = sum(each_second[when] for when in busy)
     most = max(each_second.values())
     return Pace(requests, most, waiting, events[0].time_ns, events[-1].time_ns)
+
+
+def _about(row: Row, end_ns: int) -> dict[str, Any]:
+    return {"end_ns": end_ns, "connection": [row.client_address, row.broker_address]}

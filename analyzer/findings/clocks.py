@@ -9,6 +9,7 @@ from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, R
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
     Names,
@@ -19,7 +20,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.statistics.moved import Moved, moved
 from kafkascope.dissectors.records.batches import LOG_APPEND_TIME
 
 PRODUCE: Final = 0
@@ -40,6 +41,13 @@ class Stamps(Seen):
     """Requests that were refused with INVALID_TIMESTAMP."""
     topics: Names = whole(Names)
     """Of these, as keys."""
+
+    def stamp(self, ahead_ns: int) -> None:
+        """Take note of how far a timestamp is ahead."""
+        if self.ahead_ns is None or ahead_ns > self.ahead_ns:
+            self.ahead_ns = ahead_ns
+        if self.least_ns is None or ahead_ns < self.least_ns:
+            self.least_ns = ahead_ns
 
 
 class Clocks(Detector):
@@ -71,23 +79,32 @@ class Clocks(Detector):
         for each in moved(exchange):
             if each.error == INVALID_TIMESTAMP:
                 refused.append(each.topic)
-            for batch in each.batches:
-                if batch.max_timestamp > newest and not batch.attributes & LOG_APPEND_TIME:
-                    newest = batch.max_timestamp
+            newest = max(newest, newest_of(each))
         if newest <= 0 and not refused:
             return
         stamps = self.clients[client_of(row)]
         stamps.see(row)
         if newest > 0:
-            ahead = newest * MS - row.time_ns
-            if stamps.ahead_ns is None or ahead > stamps.ahead_ns:
-                stamps.ahead_ns = ahead
-            if stamps.least_ns is None or ahead < stamps.least_ns:
-                stamps.least_ns = ahead
+            stamps.stamp(newest * MS - row.time_ns)
         if refused:
             stamps.refused += 1
             for topic in refused:
                 stamps.topics.add(topic or "")
+
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        found: dict[tuple[int, int], int] = {}
+        for parts in alike.parts.values():
+            for each in parts:
+                newest, about = newest_of(each.moved), (each.begin, each.number)
+                if newest > found.get(about, 0):
+                    found[about] = newest
+        if not found:
+            return
+        stamps = self.clients[client_of(alike.row)]
+        for (time_ns, number), newest in found.items():
+            stamps.see_at(time_ns, number)
+            stamps.stamp(newest * MS - time_ns)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client: refused ones, and those that are ahead where others are not."""
@@ -128,3 +145,12 @@ class Clocks(Detector):
                 *(("topic", each) for each in topics[:MOST_NAMED]),
             ],
         )
+
+
+def newest_of(each: Moved) -> int:
+    """Return the newest CreateTime of batches, in milliseconds; 0 where there is none."""
+    newest = 0
+    for batch in each.batches:
+        if batch.max_timestamp > newest and not batch.attributes & LOG_APPEND_TIME:
+            newest = batch.max_timestamp
+    return newest

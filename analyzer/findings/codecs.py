@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings.view import (
 )
 from kafkascope.analyzer.identity import ClientKey, client_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
 from kafkascope.dissectors.schema import Versions
@@ -97,6 +98,17 @@ class Codecs(Detector):
             seen = self.old[client_of(row)]
             seen.see(row)
             seen.take(version=version)
+
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        version = alike.row.api_version
+        if version is None or version in ZSTD_FETCHES:
+            return
+        for time_ns, number, codecs in zip(alike.begins, alike.numbers, alike.codecs, strict=True):
+            if "zstd" in codecs:
+                seen = self.old[client_of(alike.row)]
+                seen.see_at(time_ns, number)
+                seen.take(version=version)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client: refused, not read, read by an old version."""

@@ -9,6 +9,7 @@ from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, R
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
     Measures,
@@ -105,6 +106,15 @@ class Deleted(Detector):
             if key is not None:
                 about = {"client": list(who), "code": code}
                 self.refused[(key,)].events.note(row, "gone", about, part)
+
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        for (topic, _), parts in alike.parts.items():
+            ends = [each.end or each.begin for each in parts]
+            life = self.lives[(topic,)]
+            life.works(min(ends))
+            life.works(max(ends))
+            life.users.add(alike.who)
 
     def _told(self, row: Row, exchange: Exchange, end_ns: int) -> None:
         """Take note of what Metadata and DeleteTopics say of topics."""

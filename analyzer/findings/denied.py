@@ -77,7 +77,8 @@ class Denials(Detector):
             "resource that subscribes to them.",
         ),
     )
-    KEYS = None
+    KEYS = frozenset({PUSH})
+    ODD = True
 
     clients: Keyed[Seen] = table(Seen, 2_000)
     """By client."""

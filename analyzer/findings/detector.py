@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings.model import Finding, Rule
@@ -37,7 +37,6 @@ __all__ = [
     "Seen",
     "ShortLog",
     "Worded",
-    "is_odd",
 ]
 
 
@@ -52,10 +51,14 @@ class Seen(Measures):
 
     def see(self, row: Row) -> None:
         """Count an exchange."""
-        time_ns, first = row.time_ns, self.first
+        self.see_at(row.time_ns, row.number)
+
+    def see_at(self, time_ns: int, number: int) -> None:
+        """Count an exchange with a time and number."""
+        first = self.first
         self.count += 1
-        if first is None or (time_ns <= first[0] and (time_ns, row.number) < first):
-            self.first = time_ns, row.number
+        if first is None or (time_ns <= first[0] and (time_ns, number) < first):
+            self.first = time_ns, number
         if self.last_ns is None or time_ns > self.last_ns:
             self.last_ns = time_ns
 
@@ -65,15 +68,6 @@ class Worded(Seen):
     """With what was said of it."""
 
     words: Names = whole(Names)
-
-
-FINE: Final = frozenset({"answered", "no-reply"})
-
-
-def is_odd(row: Row) -> bool:
-    """Return whether something about an exchange is out of the ordinary: most are not, and most
-    detectors want no others."""
-    return bool(row.errors or row.notes or row.undecoded) or row.state not in FINE
 
 
 @measured
@@ -100,7 +94,7 @@ class Detector(Compound):
     ODD_KEYS: ClassVar[frozenset[int]] = frozenset()
     """Beside KEYS: APIs of which it wants only exchanges that are not as they should be."""
     ODD: ClassVar[bool] = False
-    """In place of KEYS: it wants all exchanges that are not as they should be (`is_odd`)."""
+    """In place of KEYS: it wants all exchanges that are not as they should be (`feed.is_odd`)."""
     TOUCHABLE: ClassVar[bool] = True
     """Whether rules of our own proxy can bring about what it finds: see `tampered`."""
     WATCHES: ClassVar[bool] = False
@@ -110,7 +104,7 @@ class Detector(Compound):
     """What decodes keys and values, where that is wanted; no part of the state."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Take in an exchange."""
+        """Take in an exchange. One that has `add_all` gets usual ones by that: see `feed`."""
 
     def saw(self, event: Opened | Closed) -> None:
         """Take in the beginning or end of a connection."""

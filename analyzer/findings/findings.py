@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.findings.causes import Cause, folded, linked, unfolded
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Row, is_odd
+from kafkascope.analyzer.findings.detector import Detector, Exchange, Row
 from kafkascope.analyzer.findings.detectors import DETECTORS
 from kafkascope.analyzer.findings.model import COLUMNS, Finding, Rule
 from kafkascope.analyzer.findings.pieces import supported
 from kafkascope.analyzer.findings.tampered import Tampered
 from kafkascope.analyzer.findings.view import Base, View
 from kafkascope.analyzer.statistics import STATISTICS
-from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.feed import Alike, Feed
+from kafkascope.analyzer.statistics.mergeable import (
+    Measures,
+    least,
+    measured,
+    most,
+    total,
+)
 from kafkascope.analyzer.statistics.model import (
     Column,
     Line,
@@ -29,8 +36,6 @@ if TYPE_CHECKING:
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for kind in DETECTORS for rule in kind.RULES}
 
-Add = Callable[["Row", "Exchange"], None]
-
 
 @measured
 class Span(Measures):
@@ -39,6 +44,21 @@ class Span(Measures):
     exchanges: int = total()
     first_ns: int | None = least()
     last_ns: int | None = most()
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        self._reach(1, row.time_ns, row.time_ns + (row.latency_ns or 0))
+
+    def add_all(self, alike: Alike) -> None:
+        """Take in usual exchanges."""
+        self._reach(len(alike.begins), min(alike.begins), max(alike.ends))
+
+    def _reach(self, count: int, first_ns: int, last_ns: int) -> None:
+        self.exchanges += count
+        if self.first_ns is None or first_ns < self.first_ns:
+            self.first_ns = first_ns
+        if self.last_ns is None or last_ns > self.last_ns:
+            self.last_ns = last_ns
 
 
 def accumulators(payloads: Payloads | None = None) -> dict[str, Statistic]:
@@ -72,48 +92,47 @@ class Findings:
         for name in (*(only or ()), *ignore):
             RULES[name]
         self.wanted = {name for name in only or RULES if name not in ignore}
-        self.span = Span()
+        self._span = Span()
         self.beside = beside is not None
         found = beside or {name: STATISTICS[name]() for name in Base._fields}
-        self.base = Base(*(found[name] for name in Base._fields))  # type: ignore[arg-type]
-        own = () if self.beside else self.base
-        self.detectors: list[Detector] = [kind() for kind in DETECTORS]
-        for detector in self.detectors:
+        self._base = Base(*(found[name] for name in Base._fields))  # type: ignore[arg-type]
+        own = () if self.beside else self._base
+        self._detectors: list[Detector] = [kind() for kind in DETECTORS]
+        for detector in self._detectors:
             detector.payloads = payloads
-        self._always: list[Add] = [each.add for each in own]
-        self._always += [each.add for each in self.detectors if each.KEYS is None]
-        self._by_key: dict[int, list[Add]] = {}
-        for each in self.detectors:
-            for key in each.KEYS or ():
-                self._by_key.setdefault(key, []).append(each.add)
-        self._odd: list[Add] = [each.add for each in self.detectors if each.ODD]
-        self._odd_by_key: dict[int, list[Add]] = {}
-        for each in self.detectors:
-            for key in each.ODD_KEYS:
-                self._odd_by_key.setdefault(key, []).append(each.add)
         self._watchers = [each.saw for each in own if hasattr(each, "saw")]
-        self._watchers += [each.saw for each in self.detectors if each.WATCHES]
+        self._watchers += [each.saw for each in self._detectors if each.WATCHES]
+        self._feed = Feed((self,))
+
+    def fed(self) -> Iterator[Any]:
+        """Yield what counts: for who feeds these beside others. It has to settle before this tells
+        anything."""
+        yield self._span
+        if not self.beside:
+            yield from self._base
+        yield from self._detectors
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
-        span = self.span
-        span.exchanges += 1
-        end = row.time_ns + (row.latency_ns or 0)
-        if span.first_ns is None or row.time_ns < span.first_ns:
-            span.first_ns = row.time_ns
-        if span.last_ns is None or end > span.last_ns:
-            span.last_ns = end
-        for add in self._always:
-            add(row, exchange)
-        if is_odd(row):
-            for add in self._odd:
-                add(row, exchange)
-            if row.api_key is not None:
-                for add in self._odd_by_key.get(row.api_key, ()):
-                    add(row, exchange)
-        if row.api_key is not None:
-            for add in self._by_key.get(row.api_key, ()):
-                add(row, exchange)
+        self._feed.add(row, exchange)
+
+    @property
+    def span(self) -> Span:
+        """Of all that was taken in."""
+        self._feed.settle()
+        return self._span
+
+    @property
+    def base(self) -> Base:
+        """The statistics that are read."""
+        self._feed.settle()
+        return self._base
+
+    @property
+    def detectors(self) -> list[Detector]:
+        """All detectors."""
+        self._feed.settle()
+        return self._detectors
 
     def saw(self, event: Opened | Closed) -> None:
         """Take in the beginning or end of a connection."""
@@ -123,17 +142,16 @@ class Findings:
     def named(self, event: Resolved) -> None:
         """Take in a host name with its addresses."""
         if not self.beside:
-            self.base.cluster.named(event)
+            self._base.cluster.named(event)
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has; the statistics only where both count their own."""
-        self.span.merge(other.span)
+        parts: list[Any] = [*self.detectors]
+        others: list[Any] = [*other.detectors]
         if not (self.beside or other.beside):
-            parts: list[Any] = list(self.base)
-            for mine, its in zip(parts, other.base, strict=True):
-                mine.merge(its)
-        for one, two in zip(self.detectors, other.detectors, strict=True):
-            one.merge(two)
+            parts, others = [*self.base, *parts], [*other.base, *others]
+        for mine, its in zip([self.span, *parts], [other.span, *others], strict=True):
+            mine.merge(its)
 
     def told(self, names: TopicNames | None = None) -> list[Finding]:
         """Return all findings: causes, the worst and earliest first, each before its
@@ -142,8 +160,8 @@ class Findings:
 
     def view(self, names: TopicNames | None = None, whole: Findings | None = None) -> View:
         """Return what detectors read, as it is by now."""
-        clients = (whole or self).base.clients
-        return View(self.base, names, self.span.first_ns, self.span.last_ns, self.release, clients)
+        clients, span = (whole or self).base.clients, self.span
+        return View(self.base, names, span.first_ns, span.last_ns, self.release, clients)
 
     def beyond(self) -> list[str]:
         """Return a sentence for each kind of subject of which there are more than are counted one

@@ -11,7 +11,7 @@ batch that was answered after it, there is none.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import (
@@ -27,7 +27,9 @@ from kafkascope.analyzer.findings.offers import offered
 from kafkascope.analyzer.findings.sessions import expired_at
 from kafkascope.analyzer.findings.view import View, listed, once, plural
 from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
+    Event,
     Keyed,
     Names,
     measured,
@@ -36,7 +38,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.statistics.moved import Part, parts_of
 from kafkascope.dissectors.reference.codes import error_name
 
 PRODUCE: Final = 0
@@ -88,37 +90,43 @@ class Retries(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take note of tries, and the offsets of those that were appended."""
         if row.acks != 0:
-            self._produced(row, exchange)
+            self._produced(row, parts_of(row, exchange)[0])
 
-    def _produced(self, row: Row, exchange: Exchange) -> None:
-        who = client_of(row)
-        end_ns = row.time_ns + (row.latency_ns or 0)
-        for part, each in enumerate(moved(exchange)):
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        for parts in alike.parts.values():
+            self._produced(alike.row, parts)
+
+    def _produced(self, row: Row, parts: Iterable[Part]) -> None:
+        """Take in what was produced; of the row only who did it how, and why there is no answer."""
+        who, plain = client_of(row), not row.producer_ids
+        for begin_ns, end_ns, exchange, id_, part, _, _, each in parts:
             _, topic, number, error, answered, _, base, batches, counts = each
             count = 0
             for batch, records in zip(batches, counts, strict=True):
-                if not row.producer_ids:
+                if plain:
                     # Codec, size and checksum: a retry sends the same bytes.
                     tries = self.batches[(*who, topic, number, batch.crc, batch.size)]
-                    tries.see(row)
+                    tries.see_at(begin_ns, exchange)
                     held = batch.record_count or 0
                     if tries.records is None or held > tries.records:
                         tries.records = held
-                    if tries.second is None or row.number > tries.second:
-                        tries.second = row.number
+                    if tries.second is None or exchange > tries.second:
+                        tries.second = exchange
                     if not answered or error in DOUBTFUL:
                         closed = row.reason.endswith("by the broker")
                         place = f"{row.client_address} {row.broker_address}" if closed else ""
-                        tries.unsure.add((row.time_ns, row.api_version or 0, place, error))
+                        tries.unsure.add((begin_ns, row.api_version or 0, place, error))
                     elif not error:
                         tries.appended += 1
-                        landed = (row.time_ns, -1 if base is None else base + count)
+                        landed = (begin_ns, -1 if base is None else base + count)
                         if tries.landed is None or landed > tries.landed:
                             tries.landed = landed
                 count += records
             if base is not None and not error and count:
-                about = {"base": base, "end": base + count, "end_ns": end_ns}
-                self.logs[(topic, number)].events.note(row, "appended", about, part)
+                about = {"base": base, "end": base + count, "end_ns": end_ns or begin_ns}
+                event = Event(begin_ns, id_, part, exchange, "appended", about)
+                self.logs[(topic, number)].events.add(event)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by batch."""

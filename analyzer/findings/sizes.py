@@ -10,6 +10,7 @@ from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, R
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, plural, size
 from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, total
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
@@ -97,7 +98,9 @@ class Sizes(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take note of refused sizes, and of fetches that the broker did not let wait."""
         if row.wait_ns and row.api_key == FETCH and not row.records:
-            self._see_early(row, exchange)
+            asked = exchange.request_body
+            if asked is not None:
+                self._see_early(row, asked["max_wait_ms"], row.latency_ns or 0)
         if row.errors and row.api_key == PRODUCE:
             for error in row.errors:
                 if error.code in TOO_LARGE:
@@ -105,10 +108,17 @@ class Sizes(Detector):
         elif row.state == "lost" and (row.request_bytes or 0) > limit("large.frame"):
             self._see(row, 0, None)
 
-    def _see_early(self, row: Row, exchange: Exchange) -> None:
-        asked = exchange.request_body
-        wait_ms = 0 if asked is None else asked["max_wait_ms"]
-        if wait_ms >= limit("fetches.waits") and (row.latency_ns or 0) * 2 < wait_ms * MS:
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        if alike.row.api_key == FETCH:
+            wait_ms = alike.kept["max_wait_ms"]
+            waited = zip(alike.waits, alike.records, alike.latencies, strict=True)
+            for wait, records, latency in waited:
+                if wait and not records:
+                    self._see_early(alike.row, wait_ms, latency)
+
+    def _see_early(self, row: Row, wait_ms: int, latency: int) -> None:
+        if wait_ms >= limit("fetches.waits") and latency * 2 < wait_ms * MS:
             self.early[(*client_of(row), row.broker_address)].take(count=1, wait_ms=wait_ms)
 
     def _see(self, row: Row, code: int, topic: str | None) -> None:

@@ -10,6 +10,7 @@ from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, R
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, table, total
 from kafkascope.analyzer.text import spelled
 
@@ -56,6 +57,18 @@ class Skew(Detector):
             read = self.reads[(*client_of(row), rack, row.broker_address)]
             read.see(row)
             read.bytes += row.response_bytes or 0
+
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        rack, row = alike.kept["rack_id"], alike.row
+        if not rack:
+            return
+        columns = alike.begins, alike.numbers, alike.answered, alike.records
+        for time_ns, number, size_, records in zip(*columns, strict=True):
+            if records:
+                read = self.reads[(*client_of(row), rack, row.broker_address)]
+                read.see_at(time_ns, number)
+                read.bytes += size_
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by topic; by client and broker."""

@@ -24,6 +24,7 @@ from kafkascope.analyzer.findings.pauses import (
 from kafkascope.analyzer.findings.view import View, all_of, among, api_is, duration, listed, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.connections import WAITING
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
     Events,
@@ -144,6 +145,13 @@ class Slowness(Detector):
         slow.count += 1
         about = {"latency": latency, "excess": excess, "connection": connection}
         slow.events.note(row, "slow", about)
+
+    def add_all(self, alike: Alike) -> None:
+        """Take note of when usual exchanges were answered."""
+        broker = alike.row.broker_address
+        for slot in {end_ns // SLOT for end_ns in alike.ends}:
+            end_ns = slot * SLOT
+            self.answers[(broker, end_ns // MINUTE)].at(end_ns)
 
     def _give_up(self, row: Row, exchange: Exchange) -> None:
         """Take note of requests whose connection the client closed after a second and more."""

@@ -11,6 +11,7 @@ from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
 from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.connections import WAITING
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 from kafkascope.captures.model import Closed, Opened
 
@@ -116,6 +117,9 @@ class Unanswered(Detector):
                 api=row.api,
                 response=(row.time_ns + row.latency_ns, row.number),
             )
+
+    def add_all(self, alike: Alike) -> None:
+        """Leave usual exchanges out: they were answered soon."""
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of when the client closed: direction 0 is the client's where the SYN was

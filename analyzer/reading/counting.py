@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
+from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.captures.model import Closed, Opened, Resolved
 
 Add: TypeAlias = Callable[[Row, Exchange], None]
@@ -38,9 +39,10 @@ def count(
     `hosts`: addresses of names that the user gave; neither these nor the names of the capture are
     counted where `through` gives other names. `whole` is a statistic of all exchanges, and of all
     beginnings and ends."""
-    if whole is not None:
-        reading.every = whole.add if through is None else _through(whole.add, through)
     others = () if whole is None else (whole,)
+    feed, every = Feed(statistics), Feed(others)
+    if whole is not None:
+        reading.every = every.add if through is None else _through(every.add, through)
     nameds = [each.named for each in (*statistics, *others) if hasattr(each, "named")]
 
     def named(event: Resolved) -> None:
@@ -67,7 +69,7 @@ def count(
         reading.rows_suffice = True
         reading.heads_suffice = needs == {"heads"}
     jobs = 0 if through is not None or reading.capture.watch is not None else reading.jobs()
-    if jobs and _together(reading, jobs, statistics, others, saws, nameds):
+    if jobs and _together(reading, jobs, (feed, statistics), (every, others), saws, nameds):
         for host in hosts:
             named(host)
         return
@@ -77,34 +79,43 @@ def count(
         reading.capture.watch = _all(saws, through)
     if through is None:
         reading.capture.named = named
-    adds = [each.add for each in statistics]
+    add = feed.add
     for row, exchange in reading.rows():
         if through is not None:
             row, exchange = through.transformed(row, exchange)
-        for add in adds:
-            add(row, exchange)
+        add(row, exchange)
+    feed.settle()
+    every.settle()
 
 
 def _together(
     reading: Reading,
     jobs: int,
-    statistics: Sequence[Any],
-    others: Sequence[Any],
+    some: tuple[Feed, Sequence[Any]],
+    all_: tuple[Feed, Sequence[Any]],
     saws: Sequence[Callable[[Any], None]],
     nameds: Sequence[Callable[[Resolved], None]],
 ) -> bool:
-    """Let several processes count, each in copies of the statistics; return whether they could."""
+    """Let several processes count what matches in `some`, and everything in `all_`, each in copies
+    of the statistics; return whether they could."""
     from kafkascope.analyzer.pipeline.tables.numbers import ranked
     from kafkascope.analyzer.pool.messages import Alone, Work
 
+    (feed, statistics), (every, others) = some, all_
     counted = (*statistics, *others)
+
+    def dumped() -> list[Any]:
+        feed.settle()
+        every.settle()
+        return [each.dump() for each in counted]
+
     work = Work(
         reading.filter,
-        adds=[each.add for each in statistics],
-        alls=[each.add for each in others],
+        adds=[feed.add],
+        alls=[every.add] if others else [],
         saws=saws,
         nameds=nameds,
-        result=lambda: [each.dump() for each in counted],
+        result=dumped,
         whole=not reading.rows_suffice,
     )
     empty = deepcopy(counted)

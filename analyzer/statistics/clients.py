@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import Identity, absorbed, identity_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     MANY,
     OTHERS,
@@ -19,6 +20,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     least,
     measured,
     most,
+    stretch,
     table,
     total,
     whole,
@@ -45,6 +47,8 @@ COMMON: Final = frozenset({2, 3, 10, 17, 18, 22, 23, 36, 60, 71, 72})
 """What every kind of client sends."""
 
 
+ROLES: Final = {"produce": "produces", "fetch": "consumes", "replica": "broker"}
+"""By the way that records go."""
 NEGOTIATED: Final = (API_VERSIONS, UNSUPPORTED_VERSION)
 """A client that is newer than its broker is told so, and asks again."""
 PASSING: Final = frozenset({27, 79})
@@ -178,12 +182,27 @@ class Clients(ByKey[Used]):
         role = _role(key, exchange)
         if role:
             used.roles.add(role)
-        if used.first_ns is None or row.time_ns < used.first_ns:
-            used.first_ns = row.time_ns
-        if used.last_ns is None or row.time_ns > used.last_ns:
-            used.last_ns = row.time_ns
+        stretch(used, row.time_ns)
         if key == API_VERSIONS:
             self._offers(identity_of(row), exchange.response_body or {})
+
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges."""
+        row, connection = alike.row, alike.connection
+        used = self.values[(*identity_of(row), row.api_key, row.api_version)]
+        first, last = min(alike.begins), max(alike.begins)
+        used.count += len(alike.begins)
+        used.succeeded += len(alike.begins)
+        used.succeeded_ns = max(used.succeeded_ns or 0, last)
+        used.request_bytes += sum(alike.asked)
+        used.response_bytes += sum(alike.answered)
+        begun = row.client_address if alike.from_a else row.broker_address
+        used.connections.add((connection.first_ns, begun))
+        if connection.handshake:
+            used.fresh = 1
+        used.roles.add(ROLES[alike.way])
+        stretch(used, first)
+        stretch(used, last)
 
     def _offers(self, identity: Identity, response: dict[str, Any]) -> None:
         for each in response.get("api_keys") or ():
@@ -260,9 +279,9 @@ def _api_name(key: int) -> str:
 
 def _role(key: int, exchange: Exchange) -> str:
     if key == PRODUCE:
-        return "produces"
+        return ROLES["produce"]
     if key == FETCH:
-        return "broker" if replica_id(exchange.request_body) >= 0 else "consumes"
+        return ROLES["replica" if replica_id(exchange.request_body) >= 0 else "fetch"]
     for role, keys in (
         ("consumes", CONSUMING),
         ("streams", STREAMS),

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import user_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.mergeable import (
     Key,
@@ -177,9 +178,7 @@ class Connections(ByKey[Wire]):
         """Count an exchange."""
         connection = exchange.connection
         wire = self._wire(connection)
-        ends = row.client_address, row.broker_address
-        if wire.ends is None or ends > wire.ends:
-            wire.ends = ends
+        _is_used(wire, row)
         if row.request_bytes is not None:
             wire.requests += 1
         active = row.time_ns + (row.latency_ns or 0)
@@ -200,12 +199,19 @@ class Connections(ByKey[Wire]):
         if row.api_key == AUTHENTICATE:
             _authenticated(wire, row, exchange)
         wire.work += row.api_key is not None and row.api_key not in IDLE
-        if row.client_id != wire.client_id:
-            wire.take(client_id=row.client_id or None)
-        if row.software != wire.software:
-            wire.take(software=row.software or None)
-        if row.user != wire.user:
-            wire.take(user=user_of(row) or None)
+
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges, which are work."""
+        wire = self._wire(alike.connection)
+        _is_used(wire, alike.row)
+        wire.requests += len(alike.ends)
+        wire.work += len(alike.ends)
+        wire.side = int(not alike.from_a)
+        end = max(alike.ends)
+        if wire.active_ns is None or end > wire.active_ns:
+            wire.active_ns = end
+        if wire.answered_ns is None or end > wire.answered_ns:
+            wire.answered_ns = end
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of the beginning or end of a connection."""
@@ -273,6 +279,19 @@ class Connections(ByKey[Wire]):
             found.setdefault(line["client_id"] or host, []).append(line)
         summed = [_client_line(client, here) for client, here in sorted(found.items())]
         return sorted(summed, key=lambda line: -line["connections"])
+
+
+def _is_used(wire: Wire, row: Row) -> None:
+    """Take note of who uses a connection."""
+    ends = row.client_address, row.broker_address
+    if wire.ends is None or ends > wire.ends:
+        wire.ends = ends
+    if row.client_id != wire.client_id:
+        wire.take(client_id=row.client_id or None)
+    if row.software != wire.software:
+        wire.take(software=row.software or None)
+    if row.user != wire.user:
+        wire.take(user=user_of(row) or None)
 
 
 def _authenticated(wire: Wire, row: Row, exchange: Exchange) -> None:

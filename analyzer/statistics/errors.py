@@ -37,6 +37,8 @@ class Errors(Breakdown[Count]):
     """Error codes by API, client, broker, topic and group."""
 
     NAME = "errors"
+    KEYS = frozenset()
+    ODD = True
     USUAL = ("code", "api", "client", "topic")
     KEY = ("code", "api", "client_id", "host", "broker", "topic", "group")
     COLUMNS: ClassVar[tuple[Column, ...]] = (

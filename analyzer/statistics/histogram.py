@@ -6,6 +6,8 @@ above the largest one.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final, Self
 
 SUB_BITS: Final = 5
@@ -60,6 +62,31 @@ class Histogram:
         elif value < least:
             self.least = value
 
+    def add_all(self, values: Iterable[int]) -> None:
+        """Count values."""
+        counts = Counter(values)
+        if not counts:
+            return
+        if min(counts) < 0:
+            counts[0] += sum(counts.pop(value) for value in [each for each in counts if each < 0])
+        buckets = self.buckets
+        sum_ = 0
+        for value, count in counts.items():
+            shift = value.bit_length() - SUB_BITS - 1
+            bucket = (shift << SUB_BITS) + (value >> shift) if shift > 0 else value
+            sum_ += value * count
+            if bucket in buckets:
+                buckets[bucket] += count
+            else:
+                buckets[bucket] = count
+        self.total += sum_
+        self._reach(min(counts))
+        self._reach(max(counts))
+
+    def _reach(self, value: int) -> None:
+        self.least = value if self.least is None else min(self.least, value)
+        self.most = value if self.most is None else max(self.most, value)
+
     def merge(self, other: Histogram) -> None:
         """Count what the other one counted."""
         for bucket, count in other.buckets.items():
@@ -67,8 +94,7 @@ class Histogram:
         self.total += other.total
         for value in (other.least, other.most):
             if value is not None:
-                self.least = value if self.least is None else min(self.least, value)
-                self.most = value if self.most is None else max(self.most, value)
+                self._reach(value)
 
     def percentile(self, share: float) -> int | None:
         """Return the value that this share of all values does not exceed; None when there are

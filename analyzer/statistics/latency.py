@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
@@ -93,6 +94,28 @@ class Latency(Breakdown[LatencyTimes]):
         slowest = times.slowest
         if slowest is None or beyond >= slowest[0]:
             here = beyond, -row.number
+            if slowest is None or here > slowest:
+                times.slowest = here
+
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges."""
+        row, connection = alike.row, alike.connection
+        client = alike.who[1]
+        times = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
+        latencies, waits, beyond = alike.latencies, alike.waits, alike.latencies
+        if any(waits):
+            beyond = [max(0, took - wait) for took, wait in zip(latencies, waits, strict=True)]
+            times.wait += sum(waits)
+            times.waited += sum(map(bool, waits))
+        times.latency.add_all(latencies)
+        times.beyond_wait.add_all(beyond)
+        times.server.add_all(each for each in alike.servers if each is not None)
+        if connection.handshake_ns is not None:
+            times.handshake.add_all([connection.handshake_ns] * len(latencies))
+        most_, slowest = max(beyond), times.slowest
+        if slowest is None or most_ >= slowest[0]:
+            pairs = zip(beyond, alike.numbers, strict=True)
+            here = most_, max(-number for each, number in pairs if each == most_)
             if slowest is None or here > slowest:
                 times.slowest = here
 

@@ -79,6 +79,10 @@ class Accumulator(Compound):
     NEEDS: ClassVar[Literal["heads", "rows", "bodies"]] = "bodies"
     """What it counts: columns that headers and times tell, and the wait; rows; or also what bodies
     of messages say."""
+    KEYS: ClassVar[frozenset[int] | None] = None
+    """APIs of which it wants exchanges; None for all: see `feed`."""
+    ODD: ClassVar[bool] = False
+    """Whether it wants all exchanges that are not as they should be."""
 
     @property
     def limit(self) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.bodies.contents import Walk, walk_of
-from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.statistics.model import Exchange, Row, topic_key
 from kafkascope.dissectors.records.records import Batch
 
 PRODUCE: Final = 0
@@ -36,9 +35,32 @@ class Moved(NamedTuple):
     """Records of each batch."""
 
 
-_one = partial(tuple.__new__, Moved)
-"""`Moved` from a tuple without a Python frame."""
+class Part(NamedTuple):
+    """What an exchange moved of one partition, with what is asked of the exchange beside it."""
 
+    begin: int
+    """Time of the request."""
+    end: int | None
+    """Time of the answer."""
+    number: int
+    id: str
+    at: int
+    """Place among the partitions of the exchange."""
+    asked: int | None
+    """Offset that a Fetch asked for; None where it did not name the partition."""
+    answer: dict[str, Any]
+    """What a Fetch response says of it; empty for others."""
+    moved: Moved
+
+
+Place: TypeAlias = tuple[str | None, int]
+"""A topic, as a key, and a partition."""
+
+_one = partial(tuple.__new__, Moved)
+"""`Moved` from a tuple without a Python frame; `_part` does the same for `Part`."""
+_part = partial(tuple.__new__, Part)
+
+NO_ANSWER: Final[dict[str, Any]] = {}
 NOTHING: Final = Walk(b"", [], [], None)
 
 _last: tuple[Exchange | None, tuple[Moved, ...]] = (None, ())
@@ -65,13 +87,46 @@ def _moved(exchange: Exchange) -> list[Moved]:
     way = "replica" if replica_id(exchange.request_body) >= 0 else "fetch"
     found: list[Moved] = []
     for topic in response["responses"]:
-        named = topic_key(topic.get("topic"), topic.get("topic_id"))
+        named = _named(topic, "topic")
         for each in topic["partitions"]:
             blob = each["records"] or b""
             _, batches, counts, _ = walk_of(blob) if blob else NOTHING
             number, error = each["partition_index"], each["error_code"]
             found.append(_one((way, named, number, error, True, blob, None, batches, counts)))
     return found
+
+
+def parts_of(row: Row, exchange: Exchange) -> tuple[list[Part], dict[Place, int]]:
+    """Return what an exchange moved of each partition, and the offsets that a Fetch asked for where
+    no answer was about the partition."""
+    begin, latency, number, id_ = row.time_ns, row.latency_ns, row.number, row.id
+    end = None if latency is None else begin + latency
+    found, parts, index = moved(exchange), [], 0
+    if exchange.api_key != FETCH:
+        for each in found:
+            parts.append(_part((begin, end, number, id_, index, None, NO_ANSWER, each)))
+            index += 1
+        return parts, {}
+    asked, response = exchange.request_body, exchange.response_body
+    wanted: dict[Place, int] = {}
+    for topic in (asked["topics"] or ()) if asked is not None else ():
+        named = _named(topic, "topic")
+        for answer in topic["partitions"]:
+            wanted[named, answer["partition"]] = answer["fetch_offset"]
+    for topic in response["responses"] if response is not None else ():
+        for answer in topic["partitions"]:
+            each = found[index]
+            offset = wanted.pop(each[1:3], None) if wanted else None
+            parts.append(_part((begin, end, number, id_, index, offset, answer, each)))
+            index += 1
+    return parts, wanted
+
+
+def _named(topic: dict[str, Any], name: str) -> str | None:
+    """Return what stands for a topic of a message in keys."""
+    if "topic_id" not in topic:
+        return topic[name] or None
+    return topic_key(topic.get(name), topic["topic_id"])
 
 
 def replica_id(asked: dict[str, Any] | None) -> int:
@@ -85,31 +140,27 @@ def replica_id(asked: dict[str, Any] | None) -> int:
 
 
 def _produced(exchange: Exchange) -> list[Moved]:
-    asked = exchange.request_body
+    asked, response = exchange.request_body, exchange.response_body
     if asked is None:
         return []
-    response = exchange.response_body
-    results: dict[tuple[str | None, int], dict[str, Any]] = {}
+    results: dict[Place, dict[str, Any]] = {}
     for topic in response["responses"] if response is not None else ():
-        named = topic_key(topic.get("name"), topic.get("topic_id"))
+        named = _named(topic, "name")
         for each in topic["partition_responses"]:
             results[named, each["index"]] = each
     found: list[Moved] = []
     for topic in asked["topic_data"]:
-        named = topic_key(topic.get("name"), topic.get("topic_id"))
+        named = _named(topic, "name")
         for each in topic["partition_data"]:
-            number = each["index"]
-            result = results.get((named, number))
-            error, base = (0, None) if result is None else _result(result)
-            blob = each["records"] or b""
+            number, blob = each["index"], each["records"] or b""
+            result, error, base = results.get((named, number)), 0, None
+            if result is not None:
+                error, base = result["error_code"], result["base_offset"]
+                if base < 0:
+                    base = None
             _, batches, counts, _ = walk_of(blob) if blob else NOTHING
             answered = result is not None
             found.append(
                 _one(("produce", named, number, error, answered, blob, base, batches, counts))
             )
     return found
-
-
-def _result(result: dict[str, Any]) -> tuple[int, int | None]:
-    base = result["base_offset"]
-    return result["error_code"], base if base >= 0 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, Self
 
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Measures, measured, total
 from kafkascope.analyzer.statistics.model import (
     Column,
@@ -74,6 +75,25 @@ class Rates:
                 row.latency_beyond_wait_ns or 0,
             ),
         )
+
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges."""
+        slices: dict[int, Slice] = {}
+        columns = (alike.begins, alike.asked, alike.answered, alike.records)
+        times = alike.latencies, alike.waits
+        for begin, asked, answered, records, latency, wait in zip(*columns, *times, strict=True):
+            number = begin // self.every_ns
+            found = slices.get(number)
+            if found is None:
+                found = slices[number] = Slice()
+            found.count += 1
+            found.request_bytes += asked
+            found.response_bytes += answered
+            found.records += records or 0
+            found.latency_beyond_wait_ns += max(0, latency - wait)
+        for number, found in slices.items():
+            # The width may grow on the way.
+            self._take(number * self.every_ns // self.width_ns, found)
 
     def _take(self, number: int, found: Slice) -> None:
         slices = self._slices

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, whole
 from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row
@@ -58,6 +60,33 @@ class SizesOf(Breakdown[SizeCounts]):
                     ("batch", api, client_id, host, each.topic), batch.size, row.number
                 )
                 sizes.records.add(count)
+
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges."""
+        api, client_id, host = alike.row.api, alike.row.client_id, alike.who[1]
+        sides = ("request", alike.asked), ("response", alike.answered)
+        for what, sizes in sides:
+            self._count_all((what, api, client_id, host, None), sizes, alike.numbers)
+        for (topic, _), parts in alike.parts.items():
+            found = [(part.number, batch.size) for part in parts for batch in part.moved.batches]
+            if found:
+                key = "batch", api, client_id, host, topic
+                numbers, sizes = zip(*found, strict=True)
+                counted = self._count_all(key, sizes, numbers)
+                counted.records.add_all(each for part in parts for each in part.moved.counts)
+
+    def _count_all(
+        self, key: tuple[str | None, ...], sizes: Sequence[int], numbers: Sequence[int]
+    ) -> SizeCounts:
+        counted = self.values[key]
+        counted.bytes.add_all(sizes)
+        most_, largest = max(sizes), counted.largest
+        if largest is None or most_ >= largest[0]:
+            pairs = zip(sizes, numbers, strict=True)
+            here = most_, max(-number for size, number in pairs if size == most_)
+            if largest is None or here > largest:
+                counted.largest = here
+        return counted
 
     def _count(self, key: tuple[str | None, ...], size: int, number: int) -> SizeCounts:
         sizes = self.values[key]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
     Measures,
     least,
     measured,
     most,
+    stretch,
     table,
     total,
 )
@@ -101,11 +103,19 @@ class Throughput(Breakdown[Traffic]):
         if row.throttle_ms:
             traffic.throttled += 1
             traffic.throttle_ms += row.throttle_ms
-        time_ns = row.time_ns
-        if traffic.first_ns is None or time_ns < traffic.first_ns:
-            traffic.first_ns = time_ns
-        if traffic.last_ns is None or time_ns > traffic.last_ns:
-            traffic.last_ns = time_ns
+        stretch(traffic, row.time_ns)
+
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges."""
+        row, client = alike.row, alike.who[1]
+        traffic = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
+        traffic.count += len(alike.begins)
+        traffic.answered += len(alike.begins)
+        traffic.request_bytes += sum(alike.asked)
+        traffic.response_bytes += sum(alike.answered)
+        traffic.records += sum(filter(None, alike.records))
+        stretch(traffic, min(alike.begins))
+        stretch(traffic, max(alike.begins))
 
     def weight(self, traffic: Traffic) -> int:
         """Return how many there were."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.identity import ClientKey, host_of, labels
 from kafkascope.analyzer.payloads.model import Namespace, SchemaKey
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Keyed,
     Measures,
@@ -30,6 +31,8 @@ from kafkascope.analyzer.statistics.model import (
 )
 from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.dissectors.records.batches import CODEC_MASK
+from kafkascope.dissectors.records.compression import name_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -68,6 +71,7 @@ class Topics(ByKey[Flow]):
     """Records and bytes by topic and partition, with writers and readers."""
 
     NAME = "topics"
+    KEYS = MOVING
     KEY = ("topic", "partition")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("topic", "Topic"),
@@ -108,39 +112,61 @@ class Topics(ByKey[Flow]):
         """Count the records of an exchange."""
         if exchange.api_key not in MOVING:
             return
-        client = (row.client_id or "", host_of(row.client_address))
+        client, times = (row.client_id or "", host_of(row.client_address)), (row.time_ns,)
         if exchange.api_key in FETCHING:
             self._asked(client, exchange, row)
         for each in moved(exchange):
-            blob = each.records
-            flow = self.values[(each.topic, each.partition)]
-            flow.errors += each.error != 0
-            stretch(flow, row.time_ns)
-            if each.way == "produce":
-                flow.writers.add(client)
-            elif each.way == "fetch":
-                flow.readers.add(client)
-            if not blob:
-                continue
-            found = each.batches
-            count = sum(each.counts)
-            for batch in found:
-                flow.codecs.add(batch.codec_name)
-                if self.payloads is not None and not batch.control:
-                    _name_schemas(flow, self.payloads, each, batch)
-            if each.way == "replica":
-                flow.replicated_bytes += len(blob)
-            elif each.way == "fetch":
-                flow.fetched_records += count
-                flow.fetched_bytes += len(blob)
-                for batch in found:
-                    _offsets(flow, batch.base_offset, batch.last_offset)
-            elif each.error:
-                flow.refused_records += count
-            else:
-                flow.produced_records += count
-                flow.produced_bytes += len(blob)
-                flow.produced_batches += len(found)
+            self._take(client, times, (each,))
+
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges."""
+        for parts in alike.parts.values():
+            self._take(alike.who, [each.begin for each in parts], [each.moved for each in parts])
+        for place, asked in alike.unmoved.items() if alike.way == "fetch" else ():
+            flow = self.values[place]
+            flow.readers.add(alike.who)
+            stretch(flow, min(asked)[0])
+            stretch(flow, max(asked)[0])
+
+    def _take(self, client: ClientKey, times: Sequence[int], found: Sequence[Moved]) -> None:
+        """Take in what was moved of one partition in one way."""
+        way, topic, partition, *_ = found[0]
+        flow = self.values[(topic, partition)]
+        flow.errors += sum(each.error != 0 for each in found)
+        stretch(flow, min(times))
+        stretch(flow, max(times))
+        if way == "produce":
+            flow.writers.add(client)
+        elif way == "fetch":
+            flow.readers.add(client)
+        found = [each for each in found if each.records]
+        batches = [batch for each in found for batch in each.batches]
+        for codec in {batch.attributes & CODEC_MASK for batch in batches}:
+            flow.codecs.add(name_of(codec))
+        if self.payloads is not None:
+            for each in found:
+                for batch in each.batches:
+                    if not batch.control:
+                        _name_schemas(flow, self.payloads, each, batch)
+        if way == "produce":
+            flow.refused_records += sum(sum(each.counts) for each in found if each.error)
+            found = [each for each in found if not each.error]
+        records = sum(sum(each.counts) for each in found)
+        size = sum(len(each.records) for each in found)
+        if way == "replica":
+            flow.replicated_bytes += size
+        elif way == "fetch":
+            flow.fetched_records += records
+            flow.fetched_bytes += size
+            if batches:
+                first = min(batch.base_offset for batch in batches)
+                _offsets(flow, first, max(batch.last_offset for batch in batches))
+        else:
+            flow.produced_records += records
+            flow.produced_bytes += size
+            flow.produced_batches += sum(len(each.batches) for each in found)
+            for each in found:
+                count = sum(each.counts)
                 if each.base_offset is not None and count:
                     _offsets(flow, each.base_offset, each.base_offset + count - 1)
 

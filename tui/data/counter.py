@@ -20,6 +20,7 @@ from kafkascope.tui.data.indexer import send
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.statistics.feed import Feed
     from kafkascope.captures.inputs.growing import Pace
 
 FIRST: Final = 0.15
@@ -52,6 +53,7 @@ def count(options: dict[str, Any], results: int) -> None:
     from kafkascope.analyzer.exchanges.offline import open_capture
     from kafkascope.analyzer.filter.language import compile_filter
     from kafkascope.analyzer.findings import accumulators
+    from kafkascope.analyzer.statistics.feed import Feed
 
     wanted = compile_filter(options["filter"])
     capture = open_capture(
@@ -70,14 +72,13 @@ def count(options: dict[str, Any], results: int) -> None:
 
         capture.watch = watch
     capture.named = counted["cluster"].named
-    adds = [each.add for each in counted.values()]
+    feed = Feed(counted.values())
     names = capture.context.names
-    states = States(results, counted, capture, _followed(capture))
+    states = States(results, feed, counted, capture, _followed(capture))
     for seen, exchange in enumerate(capture.exchanges()):
         row = rows.row_of(exchange, names)
         if wanted(row, exchange):
-            for add in adds:
-                add(row, exchange)
+            feed.add(row, exchange)
         states.new = True
         if not seen % TICK:
             states.offer()
@@ -99,8 +100,10 @@ def _followed(capture: Capture) -> Pace:
 class States:
     """Hands the accumulators over, within limits."""
 
-    def __init__(self, results: int, counted: dict[str, Any], capture: Capture, pace: Pace) -> None:
-        self._results, self._counted = results, counted
+    def __init__(
+        self, results: int, feed: Feed, counted: dict[str, Any], capture: Capture, pace: Pace
+    ) -> None:
+        self._results, self._feed, self._counted = results, feed, counted
         self._source, self._pace = capture.source, pace
         self._due = time.monotonic() + FIRST
         self._followed = False
@@ -120,6 +123,7 @@ class States:
 
     def send(self, *, done: bool) -> None:
         """Hand states over, with how much of the input was counted."""
+        self._feed.settle()
         states = {
             name: pickle.dumps(each.dump(), protocol=5) for name, each in self._counted.items()
         }

@@ -148,11 +148,13 @@ class StoreNumbers(Numbers):
         """`view`: counts what it selects, in place of a filter's text."""
         from kafkascope.analyzer.filter.language import compile_filter
         from kafkascope.analyzer.findings import accumulators
+        from kafkascope.analyzer.statistics.feed import Feed
 
         self._store, self._view = store, view
         self._wanted = compile_filter(filter_text)
         self._revision = 0 if view is None else view.revision
         self._counted = accumulators()
+        self._feed = Feed(self._counted.values())
         self._next = 0
         """The next row, counted from the first one that ever came."""
         self._told = 0
@@ -182,8 +184,8 @@ class StoreNumbers(Numbers):
                 continue  # its bytes are gone
             row = row_of(exchange, session.context.names)
             if self._wanted(row, exchange):
-                for each in self._counted.values():
-                    each.add(row, exchange)
+                self._feed.add(row, exchange)
+        self._feed.settle()
         behind = self._next - session.dropped < len(session) or self._revised()
         # Tables are made anew now and then, and when all is counted.
         if self._next != before and (not behind or self._next - self._told > 500):
@@ -201,8 +203,10 @@ class StoreNumbers(Numbers):
         """Count anew when the view has come to select other rows."""
         if self._view is not None and self._revised():
             from kafkascope.analyzer.findings import accumulators
+            from kafkascope.analyzer.statistics.feed import Feed
 
             self._revision, self._counted = self._view.revision, accumulators()
+            self._feed = Feed(self._counted.values())
             self._next = self._told = 0
 
     def _share(self) -> int | None:

@@ -24,6 +24,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     UNWANTED,
 )
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
+from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
 from kafkascope.captures.model import Closed, Opened, Resolved
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
@@ -124,7 +125,7 @@ class TableCollector:
         self.facts = Facts(schemas=schemas)
         # Schemas that the user gave to topics are found by the names of these.
         self._names = context.names if schemas and schemas.assigned else values.UNNAMED
-        self._adds = [each.add for each in self.facts.statistics.values()]
+        self._feed = Feed(self.facts.statistics.values())
         self._saws = [each.saw for each in self.facts.statistics.values() if hasattr(each, "saw")]
         self._nameds = [
             each.named for each in self.facts.statistics.values() if hasattr(each, "named")
@@ -197,8 +198,7 @@ class TableCollector:
         if self._wanted is not None and not self._wants(row, exchange):
             rows[UNWANTED.name].append((exchange.number, *place))
             return
-        for add in self._adds:
-            add(row, exchange)
+        self._feed.add(row, exchange)
         bodies: tuple[bytes | None, bytes | None] = (None, None)
         if options.full:
             bodies = values.bodies_of(exchange, self.facts.payloads)
@@ -369,6 +369,7 @@ class TableCollector:
         if self._cells:
             yield self._measured()
         self.facts.take(self._context)
+        self._feed.settle()
         for fact in self.facts.told():
             yield "facts", record_batch([fact], FACTS.schema)
 

@@ -33,6 +33,7 @@ from kafkascope.analyzer.statistics.cluster.model import (
 )
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Keyed, single, stretch, table
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
@@ -139,6 +140,10 @@ class Cluster(Accumulator):
             self._led(response, row)
         for each in given(key, response):
             self._node(each, row)
+
+    def add_all(self, alike: Alike) -> None:
+        """Take in usual exchanges: these name no other brokers."""
+        self.reach.add_all(alike)
 
     def _node(self, address: Given, row: Row) -> None:
         node = self._nodes[(address.role, address.node, address.host, address.port)]

@@ -105,6 +105,16 @@ class Contact(Measures):
     first_ns: int | None = least()
     last_ns: int | None = most()
 
+    def opens(self, time_ns: int) -> None:
+        """Take note of when one of the connections began."""
+        if self.opened_ns is None or time_ns > self.opened_ns:
+            self.opened_ns = time_ns
+
+    def works(self, time_ns: int) -> None:
+        """Take note of an answer to work."""
+        if self.answered_work_ns is None or time_ns > self.answered_work_ns:
+            self.answered_work_ns = time_ns
+
 
 @measured
 class Attempts(Measures):

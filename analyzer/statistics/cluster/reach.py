@@ -17,10 +17,11 @@ from kafkascope.analyzer.statistics.cluster.model import (
     Served,
 )
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, stretch, table
 from kafkascope.analyzer.statistics.model import Exchange, Row
-from kafkascope.analyzer.statistics.moved import PRODUCE, moved
-from kafkascope.captures.model import Closed, Opened, Resolved
+from kafkascope.analyzer.statistics.moved import PRODUCE, Moved, moved
+from kafkascope.captures.model import Closed, Endpoint, Opened, Resolved
 
 LOOKS: Final = frozenset(
     {
@@ -103,22 +104,15 @@ class Reach(Compound):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange: who asked whom, and what only some node could answer."""
         broker, connection, time_ns = exchange.broker, exchange.connection, row.time_ns
-        contact = self._contacts[
-            (row.client_id or "", host_of(row.client_address), broker.host, broker.port)
-        ]
+        key = row.client_id or "", host_of(row.client_address), broker.host, broker.port
+        contact = self._contacts[key]
         answered = row.state == "answered"
-        # Comparisons rather than `min` and `max`: this is done for every exchange.
         contact.exchanges += 1
-        if contact.first_ns is None or time_ns < contact.first_ns:
-            contact.first_ns = time_ns
-        if contact.last_ns is None or time_ns > contact.last_ns:
-            contact.last_ns = time_ns
+        stretch(contact, time_ns)
         if not connection.handshake:
             contact.midstream += 1
         elif exchange.client == connection.a:
-            opened = connection.first_ns
-            if contact.opened_ns is None or opened > contact.opened_ns:
-                contact.opened_ns = opened
+            contact.opens(connection.first_ns)
         if answered:
             contact.answered += 1
         if row.api in LOOKS or row.api_key is None:
@@ -127,8 +121,7 @@ class Reach(Compound):
             return
         contact.work += 1
         if answered:
-            if contact.answered_work_ns is None or time_ns > contact.answered_work_ns:
-                contact.answered_work_ns = time_ns
+            contact.works(time_ns)
             if row.api_key in (PRODUCE, FETCH):
                 self._serves(exchange)
             elif row.api_key in GROUP_APIS and not row.errors:
@@ -144,15 +137,40 @@ class Reach(Compound):
         if asked is None or asked.get("rack_id"):
             return
         for each in moved(exchange)[:MOST_WITNESSES]:
-            way, topic, number, error, answered = each[:5]
-            if error or not answered or topic is None or way == "replica":
-                continue
-            served = self._served[(exchange.broker.host, exchange.broker.port)]
-            place = topic, number
-            if served.least_partition is None or place < served.least_partition:
-                served.least_partition = place
-            if served.most_partition is None or place > served.most_partition:
-                served.most_partition = place
+            self._witness(exchange.broker, each)
+
+    def _witness(self, broker: Endpoint, moved: Moved) -> None:
+        """Take note of who served records."""
+        way, topic, number, error, answered = moved[:5]
+        if error or not answered or topic is None or way == "replica":
+            return
+        served = self._served[(broker.host, broker.port)]
+        place = topic, number
+        if served.least_partition is None or place < served.least_partition:
+            served.least_partition = place
+        if served.most_partition is None or place > served.most_partition:
+            served.most_partition = place
+
+    def add_all(self, alike: Alike) -> None:
+        """Take in usual exchanges, which are work."""
+        broker, connection, count = alike.broker, alike.connection, len(alike.begins)
+        contact = self._contacts[(*alike.who, broker.host, broker.port)]
+        last = max(alike.begins)
+        contact.exchanges += count
+        contact.answered += count
+        contact.work += count
+        contact.works(last)
+        stretch(contact, min(alike.begins))
+        stretch(contact, last)
+        if not connection.handshake:
+            contact.midstream += count
+        elif alike.from_a:
+            contact.opens(connection.first_ns)
+        if not alike.kept.get("rack_id"):
+            for parts in alike.parts.values():
+                witness = next((each for each in parts if each.at < MOST_WITNESSES), None)
+                if witness is not None:
+                    self._witness(broker, witness.moved)
 
     # --- telling
 

@@ -6,7 +6,7 @@ and what leaders assigned. `delivery_audit` reads it together with groups and cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
@@ -19,9 +19,11 @@ from kafkascope.analyzer.statistics.delivery.parts import (
     plan_of,
     starts_of,
 )
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
     Events,
+    Key,
     Keyed,
     Measures,
     Names,
@@ -40,9 +42,8 @@ from kafkascope.analyzer.statistics.model import (
     Line,
     Row,
     TopicNames,
-    topic_key,
 )
-from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
+from kafkascope.analyzer.statistics.moved import Moved, Part, moved, parts_of, replica_id
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -179,6 +180,7 @@ class Delivery(Accumulator):
     """Fetches, commits, members and plans."""
 
     NAME = "delivery"
+    KEYS = KEYS
     VERSION = 5
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
@@ -216,7 +218,7 @@ class Delivery(Accumulator):
         who = row.client_id or "", host_of(row.client_address)
         if key == FETCH:
             if replica_id(asked) < 0:
-                self._fetched(who, asked, row, exchange)
+                self._fetch(who, asked, row, exchange)
             return
         if key in (PRODUCE, LIST_OFFSETS):
             time_ns = row.time_ns + (row.latency_ns or 0)
@@ -224,8 +226,8 @@ class Delivery(Accumulator):
                 for named, number, begin, end in listed(asked, response):
                     self.bounds[(named, number)].see(time_ns, begin, end)
             else:
-                for named, number, end in written(exchange):
-                    self.bounds[(named, number)].see(time_ns, -1, end)
+                for carried in moved(exchange):
+                    self._written(carried, time_ns)
             return
         group = asked.get("group_id") or ""
         if key == OFFSET_FETCH:
@@ -243,6 +245,28 @@ class Delivery(Accumulator):
                 self._event((group, topic, number), "commit", about, row, part)
         elif key in (JOIN_GROUP, SYNC_GROUP) and response is not None:
             self._plan(group, plan_of(key, asked, response), row)
+
+    def add_all(self, alike: Alike) -> None:
+        """Take in usual exchanges."""
+        if alike.way == "produce":
+            for parts in alike.parts.values():
+                for each in parts:
+                    self._written(each.moved, each.end or each.begin)
+        elif alike.way == "fetch":
+            self.polls[alike.who].periods.add_all(alike.begins, alike.ends)
+            committed = alike.kept["isolation_level"] == READ_COMMITTED
+            for place, parts in alike.parts.items():
+                self._fetched((*place, *alike.who), parts, committed=committed)
+            for place, asked in alike.unmoved.items():
+                reads = self.reads[(*place, *alike.who)]
+                for begin, end, offset in asked:
+                    reads.ask(offset)
+                    reads.stand(offset, begin, end)
+
+    def _written(self, each: Moved, time_ns: int) -> None:
+        end = written(each)
+        if end is not None:
+            self.bounds[(each.topic, each.partition)].see(time_ns, -1, end)
 
     def _event(
         self,
@@ -278,84 +302,64 @@ class Delivery(Accumulator):
             found["sync"] = (row.time_ns, row.number)
         plan.merge(Planned(**found))
 
-    def _fetched(
+    def _fetch(
         self, who: tuple[str, str], asked: dict[str, Any], row: Row, exchange: Exchange
     ) -> None:
         times = row.time_ns, row.time_ns + (row.latency_ns or 0)
         self.polls[who].periods.add(*times)
-        response = exchange.response_body
-        wanted = {
-            (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
-                "fetch_offset"
-            ]
-            for topic in asked["topics"] or ()
-            for each in topic["partitions"]
-        }
-        if response is None:
-            for key, offset in wanted.items():
-                self.reads[(*key, *who)].ask(offset)
-            return
         committed = asked.get("isolation_level") == READ_COMMITTED
-        part = 0
-        told = [each for topic in response["responses"] for each in topic["partitions"]]
-        for each, carried in zip(told, moved(exchange), strict=True):
-            key = carried.topic, carried.partition
-            asked_for = wanted.pop(key, None)
-            reads = self.reads[(*key, *who)]
-            if asked_for is not None:
-                reads.ask(asked_for)
-            if each["error_code"] or each.get("preferred_read_replica", -1) >= 0:
-                reads.leave(times[1])
-                if each["error_code"]:
-                    continue
-            self._read(carried, reads, asked_for, each, row, part, committed=committed)
-            part += 1
-        failed = bool(response.get("error_code"))
-        for key, offset in wanted.items():
-            reads = self.reads[(*key, *who)]
+        parts, unmoved = parts_of(row, exchange)
+        for each in parts:
+            key = each.moved.topic, each.moved.partition, *who
+            self._fetched(key, (each,), committed=committed)
+        response = exchange.response_body
+        for place, offset in unmoved.items():
+            reads = self.reads[(*place, *who)]
             reads.ask(offset)
-            if not failed:
+            if response is not None and not response.get("error_code"):
                 # Within a session, partitions without news are left out of the answer.
                 reads.stand(offset, *times)
 
-    def _read(
-        self,
-        carried: Moved,
-        reads: Reads,
-        asked_for: int | None,
-        each: dict[str, Any],
-        row: Row,
-        part: int,
-        *,
-        committed: bool,
-    ) -> None:
-        """Take note of a partition in a Fetch response. `committed`: the reader asked for
+    def _fetched(self, key: Key, parts: Iterable[Part], *, committed: bool) -> None:
+        """Take note of what Fetch responses say of a partition. `committed`: the reader asked for
         read_committed."""
-        time_ns = row.time_ns + (row.latency_ns or 0)
-        reads.answers += 1
-        reads.see(row.time_ns, time_ns)
-        high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
-        begin = each.get("log_start_offset", -1)
-        self.bounds[(carried.topic, carried.partition)].see(time_ns, begin, high)
-        here = (time_ns, high, stable, begin)
-        if reads.end is None or here > reads.end:
-            reads.end = here
-        found = carried.batches
-        position = found[-1].last_offset + 1 if found else asked_for
-        if committed and 0 <= stable < high and position == stable:
-            # Within a session nothing more is told of the partition until something changes.
-            reads.at_stable += not found
-            reads.take(stuck=(stable, -time_ns))
-        if not found:
-            if asked_for is not None and each.get("preferred_read_replica", -1) < 0:
-                reads.stand(asked_for, row.time_ns, time_ns)
-            return
-        first = found[0].base_offset if asked_for is None else asked_for
-        last = found[-1].last_offset + 1
-        reads.records += max(0, last - first)
-        about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
-        about |= encoding(carried.records, found)
-        reads.events.note(row, "fetch", about, part)
+        reads = self.reads[key]
+        bounds: Bounds | None = None
+        for begin_ns, end_ns, number, id_, index, asked, answer, carried in parts:
+            if asked is not None:
+                reads.ask(asked)
+            elsewhere = answer.get("preferred_read_replica", -1) >= 0
+            time_ns = begin_ns if end_ns is None else end_ns
+            if elsewhere or answer["error_code"]:
+                reads.leave(time_ns)
+                if answer["error_code"]:
+                    continue
+            reads.answers += 1
+            reads.see(begin_ns, time_ns)
+            high, stable = answer["high_watermark"], answer.get("last_stable_offset", -1)
+            begin = answer.get("log_start_offset", -1)
+            if bounds is None:
+                bounds = self.bounds[key[:2]]
+            bounds.see(time_ns, begin, high)
+            here = time_ns, high, stable, begin
+            if reads.end is None or here > reads.end:
+                reads.end = here
+            found = carried.batches
+            position = found[-1].last_offset + 1 if found else asked
+            if committed and 0 <= stable < high and position == stable:
+                # Within a session nothing more is told of the partition until something changes.
+                reads.at_stable += not found
+                reads.take(stuck=(stable, -time_ns))
+            if not found:
+                if asked is not None and not elsewhere:
+                    reads.stand(asked, begin_ns, time_ns)
+                continue
+            first = found[0].base_offset if asked is None else asked
+            last = found[-1].last_offset + 1
+            reads.records += max(0, last - first)
+            about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
+            about |= encoding(carried.records, found)
+            reads.events.add(Event(begin_ns, id_, index, number, "fetch", about))
 
     # --- telling
 

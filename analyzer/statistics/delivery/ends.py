@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Final, Self
 
 from kafkascope.analyzer.statistics.mergeable import Measures, measured, whole
-from kafkascope.analyzer.statistics.model import Exchange, topic_key
-from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.statistics.moved import Moved
 
 FINEST: Final = 28
 """The narrowest slot of time is 2^28 ns, about a quarter of a second."""
@@ -87,14 +87,12 @@ class Bounds(Measures):
             self.ends.add(time_ns, end)
 
 
-def written(exchange: Exchange) -> Iterator[tuple[str | None, int, int]]:
-    """Yield (topic, partition, end of the log) of the batches that a Produce appended."""
-    for each in moved(exchange):
-        if each.base_offset is None or each.error or not each.records:
-            continue
-        count = sum(batch.last_offset - batch.base_offset + 1 for batch in each.batches)
-        if count > 0:
-            yield each.topic, each.partition, each.base_offset + count
+def written(each: Moved) -> int | None:
+    """Return the end of the log behind the batches that a Produce appended."""
+    if each.base_offset is None or each.error or not each.records:
+        return None
+    count = sum(batch.last_offset - batch.base_offset + 1 for batch in each.batches)
+    return each.base_offset + count if count > 0 else None
 
 
 def listed(

@@ -52,6 +52,18 @@ class Periods:
         if len(begins) > MAX_PERIODS:
             del begins[0], ends[0]
 
+    def add_all(self, begins: Sequence[int], ends: Sequence[int]) -> None:
+        """Take in polls."""
+        pairs = iter(sorted(zip(begins, ends, strict=True)))
+        first, last = next(pairs)
+        for begin, end in pairs:
+            if begin > last + APART:
+                self.add(first, last)
+                first, last = begin, end
+            elif end > last:
+                last = end
+        self.add(first, last)
+
     def merge(self, other: Self) -> None:
         """Take in the polls of another one."""
         for begin, end in zip(other._begins, other._ends, strict=True):

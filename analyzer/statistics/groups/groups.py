@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.groups.events import (
+    KEYS,
     OFFSET_COMMIT,
     TXN_OFFSET_COMMIT,
     Alive,
@@ -67,6 +68,7 @@ class Groups(Accumulator):
     """All groups of the traffic."""
 
     NAME = "groups"
+    KEYS = KEYS
     VERSION = 2
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),

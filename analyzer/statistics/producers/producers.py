@@ -6,10 +6,12 @@ Batches are kept as events, the latest ones of each producer; totals count all o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     OTHERS,
     Event,
@@ -35,7 +37,7 @@ from kafkascope.analyzer.statistics.model import (
     topic_key,
     topic_label,
 )
-from kafkascope.analyzer.statistics.moved import PRODUCE, moved
+from kafkascope.analyzer.statistics.moved import PRODUCE, Part, parts_of
 from kafkascope.analyzer.statistics.producers.story import (
     SequenceLane,
     Transaction,
@@ -52,6 +54,8 @@ COMMIT_OFFSETS: Final = 28
 TRANSACTIONS: Final = frozenset({INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
 MAX_PRODUCERS: Final = 2_000
 MAX_LISTED: Final = 100
+BATCH_BITS: Final = 20
+"""Of an event's part, for the batches of one partition."""
 
 
 @measured
@@ -84,6 +88,7 @@ class Producers(Accumulator):
     """Producer ids and transactional ids."""
 
     NAME = "producers"
+    KEYS = TRANSACTIONS | {PRODUCE}
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("producer", "Producer id", "count"),
         Column("epochs", "epochs", "list"),
@@ -145,11 +150,20 @@ class Producers(Accumulator):
         """Take in an exchange."""
         key = row.api_key
         if key == PRODUCE:
-            self._produced(row, exchange)
+            named = (exchange.request_body or {}).get("transactional_id")
+            self._produced(row, parts_of(row, exchange)[0], named)
         elif key in TRANSACTIONS and exchange.request_body is not None:
             self._transaction(row, exchange.request_body, exchange.response_body)
 
-    def _seen(self, producer_id: int, epoch: int, row: Row, *, itself: bool = True) -> Producer:
+    def add_all(self, alike: Alike) -> None:
+        """Count usual exchanges."""
+        if alike.row.producer_ids:
+            parts = chain.from_iterable(alike.parts.values())
+            self._produced(alike.row, parts, alike.kept["transactional_id"])
+
+    def _seen(
+        self, producer_id: int, epoch: int, row: Row, time_ns: int, *, itself: bool = True
+    ) -> Producer:
         """Return the measures of a producer id that was seen. `itself`: the client has this id, and
         is no broker that speaks of it."""
         producer = self._producers[(producer_id,)]
@@ -157,17 +171,16 @@ class Producers(Accumulator):
             producer.clients.add((row.client_id or "", host_of(row.client_address)))
         if epoch >= 0:
             producer.epochs.add(epoch)
-        stretch(producer, row.time_ns)
+        stretch(producer, time_ns)
         return producer
 
-    def _produced(self, row: Row, exchange: Exchange) -> None:
-        named = (exchange.request_body or {}).get("transactional_id")
-        part = 0
-        for each in moved(exchange):
-            for batch, count in zip(each.batches, each.counts, strict=True):
+    def _produced(self, row: Row, parts: Iterable[Part], named: str | None) -> None:
+        """Take in what was produced; of the row only who did it."""
+        for begin, end, number, id_, index, _, _, each in parts:
+            for at, (batch, count) in enumerate(zip(each.batches, each.counts, strict=True)):
                 if batch.producer_id < 0:
                     continue
-                producer = self._seen(batch.producer_id, batch.producer_epoch, row)
+                producer = self._seen(batch.producer_id, batch.producer_epoch, row, begin)
                 producer.batches += 1
                 producer.records += count
                 producer.bytes += batch.size
@@ -185,13 +198,13 @@ class Producers(Accumulator):
                     "records": count,
                     "error": each.error,
                     "answered": each.answered,
-                    "end_ns": _end(row),
+                    "end_ns": end,
                 }
-                event = Event(row.time_ns, row.id, part, row.number, "batch", about)
+                part = (index << BATCH_BITS) + at
+                event = Event(begin, id_, part, number, "batch", about)
                 producer.events.add(event)
                 if named and batch.transactional:
                     self._transactional[(named,)].events.add(event)
-                part += 1
 
     def _transaction(
         self, row: Row, asked: dict[str, Any], response: dict[str, Any] | None
@@ -202,7 +215,9 @@ class Producers(Accumulator):
             named = about.pop("transactional_id")
             about["end_ns"] = _end(row)
             if about["producer"] >= 0:
-                producer = self._seen(about["producer"], about["epoch"], row, itself=itself)
+                producer = self._seen(
+                    about["producer"], about["epoch"], row, row.time_ns, itself=itself
+                )
                 if named:
                     producer.take(transactional_id=named)
                 if about["error"]:
