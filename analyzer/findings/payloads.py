@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -118,20 +116,26 @@ class LookBudget:
     """Decides which batches are looked at. It is of one process, and no part of a state."""
 
     def __init__(self) -> None:
-        self._seen: Counter[tuple[Any, str]] = Counter()
+        self._seen: dict[tuple[Any, str], int] = {}
         self._framed: set[tuple[Any, str]] = set()
         self._together = 0
 
-    def takes(self, topic: Any, way: str, records: int, place: Callable[[], str]) -> bool:
-        """Return whether to look at a batch, and take note of its records."""
-        about = topic, way
+    def takes(self, way: str, records: int, place: tuple[str, Any, int, int]) -> bool:
+        """Return whether to look at a batch, and take note of its records. `place`: the exchange's
+        id, the topic, the partition, the number of the batch there."""
+        about = place[1], way
         framed = about in self._framed
-        if about not in self._seen and len(self._seen) >= MOST_TOPICS:
-            return False
-        enough = MOST_FRAMED if framed else MOST_BARE
-        if self._seen[about] >= enough or self._together >= MOST_TOGETHER:
-            return not crc32(place().encode()) % (SOME_FRAMED if framed else SOME_BARE)
-        self._seen[about] += records
+        seen = self._seen.get(about)
+        if seen is None:
+            if len(self._seen) >= MOST_TOPICS:
+                return False
+            seen = 0
+        if seen >= (MOST_FRAMED if framed else MOST_BARE) or self._together >= MOST_TOGETHER:
+            id_, topic, partition, at = place
+            text = f"{id_} {topic} {partition} {at}"
+            number = crc32(text.encode("utf-8", "surrogatepass"))
+            return not number % (SOME_FRAMED if framed else SOME_BARE)
+        self._seen[about] = seen + records
         self._together += records
         return True
 

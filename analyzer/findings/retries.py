@@ -30,6 +30,7 @@ from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
+    Key,
     Keyed,
     Names,
     measured,
@@ -38,7 +39,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.moved import Part, parts_of
+from kafkascope.analyzer.statistics.moved import Movement, parts_of
 from kafkascope.dissectors.reference.codes import error_name
 
 PRODUCE: Final = 0
@@ -49,6 +50,17 @@ MAX_BATCHES: Final = 5_000
 """A sample by key: copies of a batch are in it together, or none is."""
 MAX_PARTITIONS: Final = 300
 """Whose answered offsets are kept."""
+
+
+_SPREAD: Final = 0x9E3779B97F4A7C15
+"""Odd, with bits all over: multiplied by it, numbers that are near come to lie far apart."""
+
+
+def by_checksum(key: Key) -> int:
+    """Return the rank of a batch in the sample, from its checksum and size."""
+    *_, crc, size = key
+    mixed: int = ((crc << 24) ^ size) * _SPREAD
+    return mixed & 0xFFFF_FFFF_FFFF_FFFF
 
 
 @measured
@@ -82,7 +94,7 @@ class Retries(Detector):
     )
     KEYS = frozenset({PRODUCE})
 
-    batches: Keyed[Tries] = table(Tries, MAX_BATCHES)
+    batches: Keyed[Tries] = table(Tries, MAX_BATCHES, sample=by_checksum)
     """By batch."""
     logs: Keyed[ShortLog] = table(ShortLog, MAX_PARTITIONS)
     """By partition."""
@@ -97,16 +109,17 @@ class Retries(Detector):
         for parts in alike.parts.values():
             self._produced(alike.row, parts)
 
-    def _produced(self, row: Row, parts: Iterable[Part]) -> None:
+    def _produced(self, row: Row, parts: Iterable[Movement]) -> None:
         """Take in what was produced; of the row only who did it how, and why there is no answer."""
-        who, plain = client_of(row), not row.producer_ids
-        for begin_ns, end_ns, exchange, id_, part, _, _, each in parts:
+        who, plain, kept = client_of(row), not row.producer_ids, self.batches
+        for begin_ns, end_ns, exchange, id_, part, *_, each in parts:
             _, topic, number, error, answered, _, base, batches, counts = each
             count = 0
             for batch, records in zip(batches, counts, strict=True):
-                if plain:
-                    # Codec, size and checksum: a retry sends the same bytes.
-                    tries = self.batches[(*who, topic, number, batch.crc, batch.size)]
+                # Codec, size and checksum: a retry sends the same bytes.
+                key = *who, topic, number, batch.crc, batch.size
+                if plain and kept.keeps(key):
+                    tries = kept[key]
                     tries.see_at(begin_ns, exchange)
                     held = batch.record_count or 0
                     if tries.records is None or held > tries.records:

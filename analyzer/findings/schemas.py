@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
@@ -135,8 +134,8 @@ class Schemas(Detector):
             for at, batch in enumerate(each.batches):
                 if batch.control:
                     continue
-                place = partial("{} {} {} {}".format, row.id, each.topic, each.partition, at)
-                if not self._budget.takes(each.topic, each.way, each.counts[at], place):
+                place = row.id, each.topic, each.partition, at
+                if not self._budget.takes(each.way, each.counts[at], place):
                     self.left[(each.topic,)].count += each.counts[at]
                     continue
                 for look, count in looks(payloads, each, at, name):

@@ -16,7 +16,7 @@ from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.analyzer.statistics.moved import (
     FETCH,
     PRODUCE,
-    Part,
+    Movement,
     Place,
     parts_of,
     replica_id,
@@ -80,7 +80,7 @@ class Alike:
         self.way = "produce" if row.api_key == PRODUCE else "fetch"
         if kept.get("replica_id", -1) >= 0:
             self.way = "replica"
-        self.parts: dict[Place, list[Part]] = {}
+        self.parts: dict[Place, list[Movement]] = {}
         """By topic and partition."""
         self.unmoved: dict[Place, list[tuple[int, int, int]]] = {}
         """What a Fetch asked for and no answer was about: time, time of the answer, offset."""

@@ -10,7 +10,7 @@ on events the latest ones; whatever a part has dropped, the whole would have dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
@@ -237,14 +237,22 @@ class Keyed(dict[Key, M]):
     A dict, because each exchange asks some twenty tables for keys that are nearly always there.
     """
 
-    __slots__ = ("_dropping", "_unranked", "kind", "limit", "others")
+    __slots__ = ("_dropping", "_sample", "_unranked", "kind", "limit", "others")
 
-    def __init__(self, kind: type[M], limit: int = MAX_KEYS, unranked: int = 0) -> None:
-        """`unranked`: so many parts at the front of a key have no say in which keys are kept."""
+    def __init__(
+        self,
+        kind: type[M],
+        limit: int = MAX_KEYS,
+        unranked: int = 0,
+        sample: Callable[[Key], int] | None = None,
+    ) -> None:
+        """`unranked`: so many parts at the front of a key have no say in which keys are kept.
+        `sample`: gives ranks in place of `rank`, of a table without `others`."""
         self.kind = kind
         self.limit = limit
         self._unranked = unranked
-        self._dropping: list[tuple[int, Key]] = []
+        self._sample = sample
+        self._dropping: list[tuple[int, str, Key]] = []
         """A heap, the largest rank first; made when the limit is reached."""
         self.others: M | None = None
 
@@ -252,18 +260,33 @@ class Keyed(dict[Key, M]):
         dropping = self._dropping
         if len(self) >= self.limit:
             if not dropping:
-                dropping += [(-rank(each[self._unranked :]), each) for each in self]
+                dropping += [(self._place(each), repr(each), each) for each in self]
                 heapify(dropping)
-            number = -rank(key[self._unranked :])
+            number = self._place(key)
             if number < dropping[0][0]:
                 return self._rest()
-            _, dropped = heappop(dropping)
+            place = number, repr(key), key
+            if place < dropping[0]:
+                return self._rest()
+            *_, dropped = heappop(dropping)
             self._rest().merge(self.pop(dropped))
-            heappush(dropping, (number, key))
+            heappush(dropping, place)
         made = self[key] = self.kind()
         return made
 
+    def keeps(self, key: Key) -> bool:
+        """Return whether what is added to a key is kept, of a sample."""
+        if key in self or not self._dropping:
+            return True
+        return self._place(key) >= self._dropping[0][0]
+
+    def _place(self, key: Key) -> int:
+        """Return the place of a key in the heap."""
+        return -rank(key[self._unranked :]) if self._sample is None else -self._sample(key)
+
     def _rest(self) -> M:
+        if self._sample is not None:
+            return self.kind()
         if self.others is None:
             self.others = self.kind()
         return self.others
@@ -320,6 +343,8 @@ class Event(NamedTuple):
 
 _in_order: Final = itemgetter(0, 1, 2)
 """What events are sorted by."""
+_time: Final = itemgetter(0)
+"""Enough for nearly all of them, in a sixth of the time."""
 
 
 class Events:
@@ -335,7 +360,7 @@ class Events:
         self._events: list[Event] = []
         """Time, id and part make each unlike all others."""
         self._ordered = True
-        """Each is later than the one before it."""
+        """None is earlier than the one before it."""
         self._dropped = 0
 
     @property
@@ -346,10 +371,17 @@ class Events:
     def add(self, event: Event) -> None:
         """Take an event in."""
         events = self._events
-        if events and event[0] <= events[-1][0]:
+        if events and event[0] < events[-1][0]:
             self._ordered = False
         events.append(event)
         if len(events) >= self._room:
+            self._drop()
+
+    def add_all(self, events: Iterable[Event]) -> None:
+        """Take in events."""
+        self._events += events
+        self._ordered = False
+        if len(self._events) >= self._room:
             self._drop()
 
     def note(self, row: Row, kind: str, about: dict[str, Any], part: int = 0) -> None:
@@ -362,6 +394,9 @@ class Events:
         surplus = len(events) - self._limit
         if surplus > 0:
             if not self._ordered:
+                events.sort(key=_time)
+                self._ordered = True
+            if events[surplus - 1][0] == events[-self._limit][0]:
                 events.sort(key=_in_order)
             del events[:surplus]
             self._dropped += surplus
@@ -409,11 +444,21 @@ class _Part(NamedTuple):
     """Makes the part of an instance; gets the limit of that instance."""
 
 
-def table(kind: type[Measures], limit: int = MAX_KEYS, unranked: int = 0) -> Any:
+def table(
+    kind: type[Measures],
+    limit: int = MAX_KEYS,
+    unranked: int = 0,
+    sample: Callable[[Key], int] | None = None,
+) -> Any:
     """Declare a part of a `Compound`: measures by key, for at most `limit` keys. `unranked`: so
     many parts at the front of a key are not the same in every way of reading a capture (the number
-    of a connection), and have no say in which keys are kept."""
-    return _Part(lambda most: Keyed(kind, limit if most is None else min(limit, most), unranked))
+    of a connection), and have no say in which keys are kept. `sample`: gives the rank of a key,
+    where keys are many, and nobody asks for the sum of those that are left out."""
+
+    def made(most: int | None) -> Keyed[Any]:
+        return Keyed(kind, limit if most is None else min(limit, most), unranked, sample)
+
+    return _Part(made)
 
 
 def single(kind: type[Any]) -> Any:

@@ -35,7 +35,7 @@ class Moved(NamedTuple):
     """Records of each batch."""
 
 
-class Part(NamedTuple):
+class Movement(NamedTuple):
     """What an exchange moved of one partition, with what is asked of the exchange beside it."""
 
     begin: int
@@ -48,8 +48,13 @@ class Part(NamedTuple):
     """Place among the partitions of the exchange."""
     asked: int | None
     """Offset that a Fetch asked for; None where it did not name the partition."""
-    answer: dict[str, Any]
-    """What a Fetch response says of it; empty for others."""
+    high: int
+    """High watermark that a Fetch response tells, last stable offset, and where the log begins; -1
+    where it does not."""
+    stable: int
+    start: int
+    elsewhere: bool
+    """A Fetch response names another broker to read from."""
     moved: Moved
 
 
@@ -57,10 +62,9 @@ Place: TypeAlias = tuple[str | None, int]
 """A topic, as a key, and a partition."""
 
 _one = partial(tuple.__new__, Moved)
-"""`Moved` from a tuple without a Python frame; `_part` does the same for `Part`."""
-_part = partial(tuple.__new__, Part)
+"""`Moved` from a tuple without a Python frame; `_movement` does the same for `Movement`."""
+_movement = partial(tuple.__new__, Movement)
 
-NO_ANSWER: Final[dict[str, Any]] = {}
 NOTHING: Final = Walk(b"", [], [], None)
 
 _last: tuple[Exchange | None, tuple[Moved, ...]] = (None, ())
@@ -96,7 +100,7 @@ def _moved(exchange: Exchange) -> list[Moved]:
     return found
 
 
-def parts_of(row: Row, exchange: Exchange) -> tuple[list[Part], dict[Place, int]]:
+def parts_of(row: Row, exchange: Exchange) -> tuple[list[Movement], dict[Place, int]]:
     """Return what an exchange moved of each partition, and the offsets that a Fetch asked for where
     no answer was about the partition."""
     begin, latency, number, id_ = row.time_ns, row.latency_ns, row.number, row.id
@@ -104,7 +108,7 @@ def parts_of(row: Row, exchange: Exchange) -> tuple[list[Part], dict[Place, int]
     found, parts, index = moved(exchange), [], 0
     if exchange.api_key != FETCH:
         for each in found:
-            parts.append(_part((begin, end, number, id_, index, None, NO_ANSWER, each)))
+            parts.append(_movement((begin, end, number, id_, index, None, -1, -1, -1, False, each)))
             index += 1
         return parts, {}
     asked, response = exchange.request_body, exchange.response_body
@@ -117,7 +121,11 @@ def parts_of(row: Row, exchange: Exchange) -> tuple[list[Part], dict[Place, int]
         for answer in topic["partitions"]:
             each = found[index]
             offset = wanted.pop(each[1:3], None) if wanted else None
-            parts.append(_part((begin, end, number, id_, index, offset, answer, each)))
+            high, told = answer["high_watermark"], answer.get
+            stable, start = told("last_stable_offset", -1), told("log_start_offset", -1)
+            elsewhere = told("preferred_read_replica", -1) >= 0
+            head = begin, end, number, id_, index, offset
+            parts.append(_movement((*head, high, stable, start, elsewhere, each)))
             index += 1
     return parts, wanted
 

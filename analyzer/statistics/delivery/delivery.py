@@ -43,7 +43,7 @@ from kafkascope.analyzer.statistics.model import (
     Row,
     TopicNames,
 )
-from kafkascope.analyzer.statistics.moved import Moved, Part, moved, parts_of, replica_id
+from kafkascope.analyzer.statistics.moved import Moved, Movement, moved, parts_of, replica_id
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -320,28 +320,37 @@ class Delivery(Accumulator):
                 # Within a session, partitions without news are left out of the answer.
                 reads.stand(offset, *times)
 
-    def _fetched(self, key: Key, parts: Iterable[Part], *, committed: bool) -> None:
+    def _fetched(self, key: Key, parts: Iterable[Movement], *, committed: bool) -> None:
         """Take note of what Fetch responses say of a partition. `committed`: the reader asked for
         read_committed."""
         reads = self.reads[key]
         bounds: Bounds | None = None
-        for begin_ns, end_ns, number, id_, index, asked, answer, carried in parts:
+        for (
+            begin_ns,
+            end_ns,
+            number,
+            id_,
+            at,
+            asked,
+            high,
+            stable,
+            start,
+            elsewhere,
+            carried,
+        ) in parts:
             if asked is not None:
                 reads.ask(asked)
-            elsewhere = answer.get("preferred_read_replica", -1) >= 0
             time_ns = begin_ns if end_ns is None else end_ns
-            if elsewhere or answer["error_code"]:
+            if elsewhere or carried.error:
                 reads.leave(time_ns)
-                if answer["error_code"]:
+                if carried.error:
                     continue
             reads.answers += 1
             reads.see(begin_ns, time_ns)
-            high, stable = answer["high_watermark"], answer.get("last_stable_offset", -1)
-            begin = answer.get("log_start_offset", -1)
             if bounds is None:
                 bounds = self.bounds[key[:2]]
-            bounds.see(time_ns, begin, high)
-            here = time_ns, high, stable, begin
+            bounds.see(time_ns, start, high)
+            here = time_ns, high, stable, start
             if reads.end is None or here > reads.end:
                 reads.end = here
             found = carried.batches
@@ -359,7 +368,7 @@ class Delivery(Accumulator):
             reads.records += max(0, last - first)
             about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
             about |= encoding(carried.records, found)
-            reads.events.add(Event(begin_ns, id_, index, number, "fetch", about))
+            reads.events.add(Event(begin_ns, id_, at, number, "fetch", about))
 
     # --- telling
 

@@ -248,19 +248,24 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
     older format."""
     if batch.magic < 2 or batch.codec:
         return None
+    at = batch.at + HEADER_SIZE
     try:
-        _, at = read_uvarint(blob, batch.at + HEADER_SIZE)  # the size of the record
-        _, at = read_uvarint(blob, at + 1)  # behind its attributes: the timestamp
-        _, at = read_uvarint(blob, at)
-        key, at = read_uvarint(blob, at)
-        size, at = read_uvarint(blob, at + _signed(key))
+        for field in range(4):  # the size of the record, its timestamp, its offset, its key
+            value = blob[at]
+            at += 1
+            if value >= 128:
+                value, at = read_uvarint(blob, at - 1)
+            if not field:
+                at += 1  # its attributes
+        at += _signed(value)
+        size, at = read_uvarint(blob, at)
     except (DissectError, IndexError):
         return None
-    value = blob[at : at + PREFIX]
-    if _signed(size) <= PREFIX or len(value) < PREFIX or value[0]:
+    found = blob[at : at + PREFIX]
+    if _signed(size) <= PREFIX or len(found) < PREFIX or found[0]:
         return None
-    found = int.from_bytes(value[1:])
-    return found if 0 < found < MAX_ID else None
+    number = int.from_bytes(found[1:])
+    return number if 0 < number < MAX_ID else None
 
 
 def _signed(value: int) -> int:

@@ -37,7 +37,7 @@ from kafkascope.analyzer.statistics.model import (
     topic_key,
     topic_label,
 )
-from kafkascope.analyzer.statistics.moved import PRODUCE, Part, parts_of
+from kafkascope.analyzer.statistics.moved import PRODUCE, Movement, parts_of
 from kafkascope.analyzer.statistics.producers.story import (
     SequenceLane,
     Transaction,
@@ -174,9 +174,9 @@ class Producers(Accumulator):
         stretch(producer, time_ns)
         return producer
 
-    def _produced(self, row: Row, parts: Iterable[Part], named: str | None) -> None:
+    def _produced(self, row: Row, parts: Iterable[Movement], named: str | None) -> None:
         """Take in what was produced; of the row only who did it."""
-        for begin, end, number, id_, index, _, _, each in parts:
+        for begin, end, number, id_, index, *_, each in parts:
             for at, (batch, count) in enumerate(zip(each.batches, each.counts, strict=True)):
                 if batch.producer_id < 0:
                     continue

@@ -30,6 +30,7 @@ NO_LIMITS = {
     "findings.outages.DEFAULT_IDLE": "Kafka's default; idle.default says how near to it",
     "findings.pauses.LONGEST": "bounds the search for the end of a pause",
     "findings.pauses.SLOT": "how exactly times of responses are kept",
+    "findings.retries._SPREAD": "mixes bits",
     "findings.shares.REJECT": "a type of acknowledgement (KIP-932)",
     "findings.shares.RELEASE": "as REJECT",
     "findings.slow.IN_FLIGHT": "bounds the search for a long poll",
