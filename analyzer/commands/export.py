@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -117,38 +117,31 @@ def write_all(
         return _write(reading, options, open_writer(form, out, names, how), out)
 
 
-def _written_together(reading: Reading, writer: Shaping, jobs: int) -> int:
-    """Let several processes make what is written; return of how many exchanges that is. Where one
-    process has to read, `reading.pooled` stays None."""
-    from kafkascope.analyzer.pool.messages import Alone, Work
-
-    shown = 0
-
-    def shape(row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]) -> bytes:
-        return writer.shaped(row, exchange, names, problems, reading.chosen)
-
-    work = Work(reading.filter, shape)
-    with suppress(Alone):
-        for each in reading.together(jobs, work):
-            writer.put(each.data, each.nameless, each.problems)
-            shown += each.exchanges
-    return shown
-
-
 def _write(reading: Reading, options: ReadOptions, writer: Writer, out: BinaryIO) -> int:
     shown = 0
     try:
-        jobs = reading.jobs() if isinstance(writer, Shaping) and out.seekable() else 0
-        again = shown = _written_together(reading, cast("Shaping", writer), jobs) if jobs else 0
-        if reading.pooled is None:
-            for row, exchange in reading.rows():
-                if again:
-                    again -= 1  # Others have written it, before they found that one has to read.
-                    continue
-                writer.add(exchange, row, reading.chosen)
-                shown += 1
+        if isinstance(writer, Shaping) and out.seekable():
+            for each in reading.divided(partial(_shaped, reading, writer), writer.again):
+                writer.put(each.data, each.nameless, each.problems)
+                shown += each.exchanges
+        for row, exchange in reading.rest():
+            writer.add(exchange, row, reading.chosen)
+            shown += 1
     except KeyboardInterrupt:
         reading.code = INTERRUPTED
     writer.finish()
     problems_said(writer.problems, options)
     return shown
+
+
+def _shaped(
+    reading: Reading,
+    writer: Shaping,
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem],
+) -> bytes:
+    from kafkascope.analyzer.pool.messages import joined
+
+    return joined(writer.shaped(row, exchange, names, problems, reading.chosen))

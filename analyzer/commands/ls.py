@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkascope.analyzer.commands import ls_lines
 from kafkascope.analyzer.commands.atrest import kafka_files, list_files
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
@@ -16,15 +18,10 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.listing import (
     ListColumn,
     columns_of,
-    fitted,
-    json_value,
-    line,
-    raw_cell,
     sort_key,
 )
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import between_tabs
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
@@ -63,8 +60,8 @@ def ls(options: ReadOptions, connects: bool) -> int:
     fields = _fields(options)
     # Files get names that came late; csv has the columns of `export`.
     saved = options.form == "jsonl" and options.output not in (None, "-")
-    plain = not options.columns and not fields and sorting is None and options.top is None
-    if plain and not connects and (saved or options.form == "csv"):
+    whole = sorting is None and options.top is None and not connects
+    if whole and not options.columns and not fields and (saved or options.form == "csv"):
         from kafkascope.analyzer.commands.export import write_all
         from kafkascope.analyzer.export import ExportOptions
 
@@ -78,30 +75,32 @@ def ls(options: ReadOptions, connects: bool) -> int:
                 raise click.UsageError("tables list connects by `kafkascope stats connections`")
             _of_tables((*options.columns, *options.fields, (options.sort or "").strip("+-")))
         reading.rows_suffice = True
-        found: Iterable[Pair] = reading.rows()
-        if connects:
-            from kafkascope.analyzer.reading.connects import Connects
-
-            watcher = Connects(reading.wanted)
-            reading.capture.watch = watcher.saw
-            found = watcher.merged(reading.rows())
-        pairs = _ordered(found, sorting, options)
         if fields is not None:
-            fields.print(pairs, output)
-        elif options.form in ("json", "jsonl") and not options.columns:
-            from kafkascope.analyzer.exchanges.row_json import json_of_row
-
-            if plain and not connects:
-                for lines in reading.shaped(lambda row: output.element_of(json_of_row(row))):
-                    output.elements(lines)
-            else:
-                for row, _ in pairs:
-                    output.element(json_of_row(row) if row.number else _connect(row))
-            output.end()
+            printing = fields.lines(output)
         elif options.form == "table":
-            _print_table(pairs, columns, times, output, reading)
+            printing = ls_lines.table(columns, times, output, reading)
+        elif options.form in ("json", "jsonl") and not options.columns:
+            printing = ls_lines.objects(output, _connect)
         else:
-            _print_plain(pairs, columns, options.form, output)
+            printing = ls_lines.plain(columns, options.form, output)
+        if whole:
+            lines = reading.shaped(printing.of, printing.asked)
+        else:
+            found: Iterable[Pair] = reading.rows()
+            if connects:
+                from kafkascope.analyzer.reading.connects import Connects
+
+                watcher = Connects(reading.wanted)
+                reading.capture.watch = watcher.saw
+                found = watcher.merged(reading.rows())
+            lines = starmap(printing.of, _ordered(found, sorting, options))
+        if printing.always:
+            output.octets(printing.head)
+        for index, each in enumerate(lines):
+            if not index and not printing.always:
+                output.octets(printing.head)
+            output.elements(each)
+        output.end()
         code = reading.finish()
         if connects:
             _left_out(watcher, quiet=options.quiet)
@@ -187,44 +186,3 @@ def _connect(row: Row) -> dict[str, Any]:
     from kafkascope.analyzer.reading.connects import to_json
 
     return to_json(row)
-
-
-def _print_table(
-    pairs: Iterator[Pair], columns: list[ListColumn], times: Times, output: Output, reading: Reading
-) -> None:
-    width = output.width
-    if width is not None:
-        columns = fitted(columns, width)
-    titles = [column.title for column in columns]
-    makers = [column.cell for column in columns]
-    started = False
-    for row, exchange in pairs:
-        if not started:
-            started = True
-            times.saw(reading.first_ns)
-            output.line(line(columns, titles, width) if width else "\t".join(titles), "header")
-        cells = [cell(row, exchange) for cell in makers]
-        text = line(columns, cells, width) if width else between_tabs(cells)
-        output.line(text, _style(row.state, bool(row.errors)))
-
-
-def _style(state: str, failed: bool) -> str:
-    if failed:
-        return "!"
-    return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
-
-
-def _print_plain(
-    pairs: Iterator[Pair], columns: list[ListColumn], form: str, output: Output
-) -> None:
-    """tsv, csv, and JSON of chosen columns: values without units."""
-    names = [column.name for column in columns]
-    if form in ("csv", "tsv"):
-        output.cells(names)
-        for row, exchange in pairs:
-            output.cells([raw_cell(column, row, exchange) for column in columns])
-        return
-    for row, exchange in pairs:
-        shown = [json_value(column, row, exchange) for column in columns]
-        output.element(dict(zip(names, shown, strict=True)))
-    output.end()

@@ -52,11 +52,6 @@ def reporting_options(function: Callable[..., int]) -> Callable[..., int]:
     return click.option("--format", "form", type=choice, help="Output format.")(given)
 
 
-def printing_options(function: Callable[..., int]) -> Callable[..., int]:
-    """The same without `--jobs`, for what one process does."""
-    return _with(function, frozenset(_OPTIONS) - {"jobs"})
-
-
 def reading_options(
     *more: str, without: Collection[str] = ()
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:

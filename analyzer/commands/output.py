@@ -56,14 +56,22 @@ class Output:
         elif error is None:
             self._binary.flush()
 
+    def octets(self, data: bytes) -> None:
+        """Write bytes, as one of the others made them."""
+        self._write(data)
+
     def line(self, text: str, style: str = "") -> None:
         """Write a line; `style` is a key of `STYLES`. Tabs in it are ours."""
+        self._write(self.lined(text, style))
+
+    def lined(self, text: str, style: str = "") -> bytes:
+        """Return what `line` writes."""
         text = tabbed(text)
         if self._ascii:
             text = ascii_only(text)
         if self._color and style in STYLES:
             text = f"{STYLES[style]}{text}{RESET}"
-        self._write(text.encode() + b"\n")
+        return text.encode() + b"\n"
 
     def json_lines(self, lines: bytes) -> None:
         """Write lines of JSON, line feeds included."""
@@ -104,10 +112,13 @@ class Output:
 
     def cells(self, cells: Sequence[str], style: str = "") -> None:
         """Write a line of csv, or cells between tabs."""
+        self._write(self.celled(cells, style))
+
+    def celled(self, cells: Sequence[str], style: str = "") -> bytes:
+        """Return what `cells` writes."""
         if self._options.form == "csv":
-            self.line(csv_line(cells, raw=self._options.raw)[:-1])
-        else:
-            self.line(between_tabs(cells), style)
+            return self.lined(csv_line(cells, raw=self._options.raw)[:-1])
+        return self.lined(between_tabs(cells), style)
 
     def _write_through(self, data: bytes) -> None:
         self._binary.write(data)

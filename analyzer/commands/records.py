@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, print_records
-from kafkascope.analyzer.commands.options import printing_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import fitted, line
 from kafkascope.dissectors.codec.jsonform import dumps
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.reading.reading import Reading
+    from kafkascope.analyzer.topics import TopicNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ SIDES: Final = ("key", "value")
 
 
 @click.command()
-@printing_options
+@input_options
 @click.option("--key", "parts", flag_value="key", multiple=True, help="Show keys.")
 @click.option("--value", "parts", flag_value="value", multiple=True, help="Show values.")
 @click.option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers.")
@@ -65,18 +71,15 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
             code = print_records(files, options, printer)
             output.end()
             return code
-    from kafkascope.analyzer.exchanges.records import Problem, record_lines
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 
     problems: list[Problem] = []
     shown = 0
     with Reading(options, records=True) as reading, Output(options, live=reading.live) as output:
-        names = reading.capture.context.names
-        payloads = reading.payloads
         printer = _printer(options, parts or ("key", "value"), output)
         try:
-            for _, exchange in reading.rows():
-                for piece in record_lines(exchange, names, problems, payloads, reading.chosen):
+            for pieces in _read(reading, problems, whole=options.top is None):
+                for piece in pieces:
                     if options.top is None:
                         printer(piece)
                         continue
@@ -90,6 +93,27 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
         output.end()
         problems_said(problems, options)
         return reading.finish()
+
+
+def _read(reading: Reading, problems: list[Problem], *, whole: bool) -> Iterator[Iterable[bytes]]:
+    """Yield the records as lines of JSON, those of one exchange or of many. `whole`: all of them
+    are wanted, which several processes may read."""
+    from kafkascope.analyzer.exchanges.records import record_lines
+
+    payloads = reading.payloads
+
+    def lines(exchange: Exchange, names: TopicNames, found: list[Problem]) -> Iterator[bytes]:
+        return record_lines(exchange, names, found, payloads, reading.chosen)
+
+    if whole:
+        from kafkascope.analyzer.pool.messages import joined
+
+        blocks = reading.divided(lambda _, *how: joined(lines(*how)), None)
+        for block in blocks:
+            problems += block.problems
+            yield [block.data] if block.data else []
+    for _, exchange in reading.rest():
+        yield lines(exchange, reading.capture.context.names, problems)
 
 
 def _print_elements(output: Output, lines: bytes) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.ls_lines import Lines
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.analyzer.reading.connects import Pair
 from kafkascope.analyzer.render.cells import plain
 from kafkascope.analyzer.render.listing import raw_values
 from kafkascope.analyzer.text import safe
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.commands.output import Output
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
 _QUOTES: Final = {"n": "", "d": '"', "s": "'"}
@@ -49,12 +53,15 @@ class FieldsPrinter:
             raise click.BadParameter("quote is d, s or n; occurrence f, l or a", param_hint="-E")
         self.quote = quote
 
-    def print(self, pairs: Iterable[Pair], output: Output) -> None:
+    def lines(self, output: Output) -> Lines:
         """One line for each exchange."""
-        if self.header:
-            output.line(self.separator.join(self.names))
-        for row, exchange in pairs:
-            output.line(self.separator.join(self._cells(row, exchange)))
+
+        def of(row: Row, exchange: Exchange | None) -> bytes:
+            return output.lined(self.separator.join(self._cells(row, exchange)))
+
+        if not self.header:
+            return Lines(of, self.names)
+        return Lines(of, self.names, output.lined(self.separator.join(self.names)), always=True)
 
     def _cells(self, row: Any, exchange: Any) -> Iterable[str]:
         for kind, values in self.getters:

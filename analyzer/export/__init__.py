@@ -4,7 +4,7 @@ and a line in it."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import (
     TYPE_CHECKING,
     BinaryIO,
@@ -61,6 +61,9 @@ class Writer(Protocol):
 class Shaping(Protocol):
     """A writer whose output other processes can make."""
 
+    again: Callable[[Row], bytes] | None
+    """Returns the same of a row alone; None: it takes more, and is JSON."""
+
     def shaped(
         self,
         row: Row,
@@ -68,11 +71,11 @@ class Shaping(Protocol):
         names: TopicNames,
         problems: list[Problem],
         chosen: Chosen | None = None,
-    ) -> bytes:
-        """Return what is written of an exchange."""
+    ) -> Iterator[bytes]:
+        """Yield what is written of an exchange, in pieces."""
 
     def put(self, shaped: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
-        """Write it; `nameless`: what stands in it for topics whose names may come late."""
+        """Write pieces; `nameless`: what stands in them for topics whose names may come late."""
 
 
 FORMATS: Final = {

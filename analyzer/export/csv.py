@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any, BinaryIO, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
 
+from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
 from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, result, to_json
@@ -15,8 +17,6 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
-
-LEFT_OUT: Final = frozenset({"schema"})
 
 
 class CsvExport:
@@ -30,29 +30,55 @@ class CsvExport:
         self._payloads = options.payloads
         self._late = Late(names)
         self._at = 0
-        self._columns: list[str] = []
+        self._columns = list(options.columns or RECORD_COLUMNS) if self._records else _columns()
         self.problems: list[Problem] = []
+        self.again = None if self._records else self._line
+        self._begun = self._records
+        """Whether the names of columns are written, which those of exchanges are with the first."""
         if self._records:
-            self._columns = list(options.columns or RECORD_COLUMNS)
-            self._write([self._columns])
+            self._write(self._text(self._columns))
 
-    def _write(self, lines: list[list[Any]]) -> None:
-        text = "".join(csv_line(cells, raw=self._raw) for cells in lines)
-        self._at += self._out.write(text.encode())
+    def _text(self, cells: Iterable[Any]) -> bytes:
+        return csv_line(cells, raw=self._raw).encode()
+
+    def _write(self, data: bytes) -> None:
+        self._at += self._out.write(data)
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Write the exchange, or its chosen records, as lines."""
-        self._late.saw(nameless_topics(row), self._at)
+        for data in self.shaped(row, exchange, self._names, self.problems, chosen):
+            self.put(data, nameless_topics(row), ())
+
+    def put(self, lines: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
+        """Write what `shaped` gave."""
+        if not self._begun:
+            self._begun = True
+            self._write(self._text(self._columns))
+        self._late.saw(nameless, self._at)
         if self._records:
-            for lines in record_lines(exchange, self._names, self.problems, self._payloads, chosen):
-                values = [loads(line) for line in lines.splitlines()]
-                self._write([[_record_cell(v, name) for name in self._columns] for v in values])
-            return
+            for each in map(loads, lines.splitlines()):
+                self._write(self._text([_record_cell(each, name) for name in self._columns]))
+        else:
+            self._write(lines)
+        self.problems += problems
+
+    def shaped(
+        self,
+        row: Row,
+        exchange: Exchange,
+        names: TopicNames,
+        problems: list[Problem],
+        chosen: Chosen | None = None,
+    ) -> Iterator[bytes]:
+        """Yield the line of the exchange, or its records as JSON."""
+        if self._records:
+            yield from record_lines(exchange, names, problems, self._payloads, chosen)
+        else:
+            yield self._line(row)
+
+    def _line(self, row: Row) -> bytes:
         value = to_json(row) | {"result": result(row)}
-        if not self._columns:
-            self._columns = [name for name in value if name not in LEFT_OUT]
-            self._write([self._columns])
-        self._write([[_cell(value[name]) for name in self._columns]])
+        return self._text([_cell(value[name]) for name in self._columns])
 
     def finish(self) -> None:
         """Replace ids by names that came late."""
@@ -82,6 +108,11 @@ class CsvExport:
         for old in found:
             cell = cell.replace(old, one_line(known[old]))
         return as_text(cell, raw=self._raw)
+
+
+def _columns() -> list[str]:
+    """Return the columns of exchanges."""
+    return [*(name for each in columns_of(Row) for name in each.json), "result"]
 
 
 def _record_cell(record: dict[str, Any], name: str) -> Any:

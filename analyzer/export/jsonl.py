@@ -36,12 +36,19 @@ class JsonLinesExport:
         self._late = Late(names)
         self._at = 0
         self.problems: list[Problem] = []
+        self.again = None if options.full or self._records else _line
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Write the exchange, or its chosen records, as lines."""
         self._late.saw(nameless_topics(row), self._at)
-        for lines in self._lines(exchange, row, self._names, self.problems, chosen):
+        for lines in self.shaped(row, exchange, self._names, self.problems, chosen):
             self._at += self._out.write(lines)
+
+    def put(self, lines: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
+        """Write what `shaped` gave in another process."""
+        self._late.saw(nameless, self._at)
+        self._at += self._out.write(lines)
+        self.problems += problems
 
     def shaped(
         self,
@@ -50,31 +57,15 @@ class JsonLinesExport:
         names: TopicNames,
         problems: list[Problem],
         chosen: Chosen | None = None,
-    ) -> bytes:
-        """Return what `add` would write, with the names that another process knows."""
-        return b"".join(self._lines(exchange, row, names, problems, chosen))
-
-    def put(self, shaped: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
-        """Write what `shaped` returned in another process."""
-        self._late.saw(nameless, self._at)
-        self._at += self._out.write(shaped)
-        self.problems += problems
-
-    def _lines(
-        self,
-        exchange: Exchange,
-        row: Row,
-        names: TopicNames,
-        problems: list[Problem],
-        chosen: Chosen | None,
     ) -> Iterator[bytes]:
+        """Yield what `add` writes, with the names that another process knows."""
         if self._records:
             for lines in record_lines(exchange, names, problems, self._payloads, chosen):
                 yield json_safe(self._narrowed(lines))
         elif self._full:
             yield json_safe(full_line(row, exchange, names, problems, self._payloads))
         else:
-            yield json_safe(json_of_row(row) + b"\n")
+            yield _line(row)
 
     def _narrowed(self, lines: bytes) -> bytes:
         """Return records with the chosen columns only."""
@@ -102,3 +93,7 @@ class JsonLinesExport:
             self._out,
             lambda line: _TOPICS.sub(topics, _TOPIC.sub(topic, line)) if b'?"' in line else line,
         )
+
+
+def _line(row: Row) -> bytes:
+    return json_safe(json_of_row(row) + b"\n")

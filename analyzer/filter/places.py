@@ -15,7 +15,8 @@ LATE: Final = frozenset({"topic", "summary"}) | DECODED
 
 _BODIES: Final = frozenset({"request.", "response.", "body."})
 """What `fields_of` returns for any field of a body."""
-_OF_ALL: Final = frozenset({"number", "conn"}) | told_by("order")
+NUMBERS: Final = frozenset({"number", "conn"})
+_OF_ALL: Final = NUMBERS | told_by("order")
 """Ranks, and fields that need the exchange before: known when all of a capture has been read."""
 
 IN_TASKS: Final = (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkascope.analyzer.exchanges.heard import Heard
-from kafkascope.analyzer.exchanges.rows import renamed
+from kafkascope.analyzer.exchanges.rows import nameless_topics, renamed
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
 from kafkascope.analyzer.pool.messages import (
     USUAL,
@@ -169,6 +169,7 @@ class Gathering:
                 made[at] = self._reshape(
                     replace(row, number=int(number[at]), connection=connection)
                 )
+                nameless += nameless_topics(row)
         for _, topic_id, name in named[done:]:
             self._learn(topic_id, name)
         return nameless

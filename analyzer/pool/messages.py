@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.captures.model import Closed, Connection, Endpoint, Opened, Resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kafkascope.analyzer.exchanges.heard import Heard
     from kafkascope.analyzer.exchanges.records import Problem
@@ -25,6 +25,8 @@ NUMBER: Final = 1
 CONNECTION: Final = 2
 END: Final = 3
 """What marks stand for: the digit behind `Marks.stem`."""
+MOST_BYTES: Final = 64 << 20
+"""Limit for what is made of one exchange; one process writes more piece by piece."""
 USUAL: Final = b"123"
 """These digits in what is usually made of an exchange."""
 
@@ -47,6 +49,9 @@ class Twice(NamedTuple):
     problems: list[Problem]
     """Of `nameless`; `said` are those of `named`."""
     said: list[Problem]
+
+
+Shape: TypeAlias = "Callable[[Row, Exchange, TopicNames, list[Problem]], bytes]"
 
 
 class Marks(NamedTuple):
@@ -72,6 +77,18 @@ class Marks(NamedTuple):
         return 10 * self.stem + END
 
 
+def joined(pieces: Iterable[bytes]) -> bytes:
+    """Return what is made of one exchange in one piece; raise `Alone` where that takes too much
+    memory."""
+    found, size = [], 0
+    for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise Alone
+    return b"".join(found)
+
+
 @dataclass(slots=True)
 class Work:
     """What each worker does with the exchanges of its connections. Rows have provisional numbers,
@@ -79,12 +96,12 @@ class Work:
 
     wanted: Callable[[Row, Exchange], bool] | None = None
     """The filter; None: all."""
-    shape: Callable[[Row, Exchange, TopicNames, list[Problem]], bytes] | None = None
+    shape: Shape | None = None
     """Makes what is told of each exchange that is wanted, and adds to its problems; None: nothing
     is told."""
     reshape: Callable[[Row], bytes] | None = None
-    """Makes the same of a row alone, for those whose topics have names elsewhere; None: these names
-    come late."""
+    """Makes the same of a row alone, for those whose topics have names elsewhere; None: `shape`
+    makes JSON, in which their names are put."""
     adds: Sequence[Callable[[Row, Exchange], None]] = ()
     """Called with what is wanted."""
     alls: Sequence[Callable[[Row, Exchange], None]] = ()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
 
 SIZE_BYTES: Final = 8
+PIPE_BYTES: Final = 1 << 20
+"""About what a worker tells of a block; Linux allows no more to everybody."""
 AHEAD: Final = 2
 """Blocks that a worker may begin while it is told to stop."""
 _LOW: Final = 10**16
@@ -86,6 +88,11 @@ class Pool:
 
     def _start(self, made: Callable[[Share], Worker], number: int, count: int) -> None:
         reader, writer = os.pipe()
+        with suppress(ImportError, OSError, AttributeError):
+            import fcntl
+
+            # A worker that is ahead goes on while its parent reads from another.
+            fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         child = os.fork()
         if child:
             os.close(writer)

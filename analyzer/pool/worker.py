@@ -13,7 +13,16 @@ from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
 from kafkascope.analyzer.pool.keys import WorkerKeys
-from kafkascope.analyzer.pool.messages import USUAL, Alone, BlockReport, Marks, Sums, Twice, Work
+from kafkascope.analyzer.pool.messages import (
+    USUAL,
+    Alone,
+    BlockReport,
+    Marks,
+    Shape,
+    Sums,
+    Twice,
+    Work,
+)
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved, StreamEvent
@@ -31,8 +40,6 @@ if TYPE_CHECKING:
 
 
 _FIRST = itemgetter(0)
-
-Shape = Callable[["Row", "Exchange", TopicNames, "list[Problem]"], bytes]
 
 
 class _Now:

@@ -6,7 +6,9 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
+from itertools import islice, starmap
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
-    from kafkascope.analyzer.pool.messages import ShapedBlock, Work
+    from kafkascope.analyzer.pool.messages import Shape, ShapedBlock, Work
     from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.topics import TopicNames
 
@@ -126,6 +128,9 @@ class Reading:
         """Time of the last exchange, when a range is relative to it."""
         self._heard = Heard()
         self.pooled: Pool | None = None
+        """The processes that have read all."""
+        self._divided = 0
+        """Number of exchanges that several processes told of."""
         self._progress = Progress(options, self)
 
     def __enter__(self) -> Self:
@@ -167,32 +172,42 @@ class Reading:
                 if self._filter is None or self._filter(row, exchange):
                     yield row, exchange
 
-    def shaped(self, shape: Callable[[Row], bytes]) -> Iterator[bytes]:
-        """Yield what `shape` makes of the matching rows, which several processes may do: of one or
-        of many at once."""
-        done = 0
-        if jobs := self.jobs():
-            from kafkascope.analyzer.pool.messages import Alone, Work
+    def shaped(
+        self, shape: Callable[[Row, Exchange | None], bytes], asked: Iterable[str] | None = ()
+    ) -> Iterator[bytes]:
+        """Yield what `shape` makes of the matching exchanges: of one or of many at once. `asked`:
+        the fields that it takes, other than usual columns; None: one process has to print."""
+        apart = None if asked is None or not self.jobs() else _apart(asked)
+        if apart is not None:
+            from kafkascope.analyzer.pool.messages import Alone
 
-            work = Work(
-                self._filter,
-                lambda row, *_: shape(row),
-                shape,
-                whole=not self.rows_suffice,
-            )
-            try:
-                for each in self.together(jobs, work):
-                    done += each.exchanges
-                    yield each.data
-                return
-            except Alone:
-                # Whatever was yielded is what one process yields first.
-                pass
-        for row, _ in self.rows():
-            if done:
-                done -= 1
-            else:
-                yield shape(row)
+            def again(row: Row) -> bytes:
+                if not apart:
+                    raise Alone
+                return shape(row, None)
+
+            blocks = self.divided(lambda row, exchange, *_: shape(row, exchange), again)
+            yield from (each.data for each in blocks)
+        yield from starmap(shape, self.rest())
+
+    def divided(self, shape: Shape, again: Callable[[Row], bytes] | None) -> Iterator[ShapedBlock]:
+        """Yield what several processes make of the matching exchanges, as far as they can; `rest`
+        has the others. `shape` and `again`: as those of `Work`."""
+        if not (jobs := self.jobs()):
+            return
+        from kafkascope.analyzer.pool.messages import Alone, Work
+
+        work = Work(self._filter, shape, again, whole=not self.rows_suffice)
+        with suppress(Alone):
+            for each in self.together(jobs, work):
+                self._divided += each.exchanges
+                if each.exchanges:
+                    yield each
+
+    def rest(self) -> Iterator[RowAndExchange]:
+        """Yield what `divided` did not tell of. What it told is what one process yields first."""
+        if self.pooled is None:
+            yield from islice(self.rows(), self._divided, None)
 
     def together(self, jobs: int, work: Work) -> Iterator[ShapedBlock]:
         """Yield what several processes make of the exchanges; `pooled` has what they counted then.
@@ -443,6 +458,20 @@ def _in_tasks(asked: _Asked) -> bool:
     from kafkascope.analyzer.filter.places import IN_TASKS
 
     return not asked.late and asked.fields <= IN_TASKS
+
+
+def _apart(asked: Iterable[str]) -> bool | None:
+    """Return whether a process that has some of the connections can print fields of rows alone, or
+    of whole exchanges (False); None when it cannot."""
+    if not asked:
+        return True
+    from kafkascope.analyzer.filter.bind import resolve
+    from kafkascope.analyzer.filter.places import IN_TABLES, IN_TASKS, NUMBERS
+
+    found = [field for name in asked if (field := resolve(name)) is not None]
+    if any(not path and field.name not in IN_TASKS | NUMBERS for field, path in found):
+        return None
+    return all(not path and field.name in IN_TABLES for field, path in found)
 
 
 class _Asked(NamedTuple):

@@ -39,6 +39,11 @@ class Times:
         self._told: int | None = None
         self._shown: int | None = None
 
+    @property
+    def relative(self) -> bool:
+        """Whether a time is told by that of another exchange."""
+        return self.how in ("r", "d", "dd")
+
     def saw(self, time_ns: int) -> None:
         """Take note of an exchange that is not shown."""
         if self._first is None:
@@ -49,7 +54,7 @@ class Times:
         """The time of an exchange that is shown."""
         if self._first is None:
             self._first = time_ns
-        if self.how in ("r", "d", "dd"):
+        if self.relative:
             base = {"r": self._first, "d": self._told, "dd": self._shown}[self.how]
             self._told = self._shown = time_ns
             return _seconds(0 if base is None else time_ns - base)

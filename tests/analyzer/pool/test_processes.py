@@ -11,9 +11,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from click.testing import CliRunner
 
 from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.tui.cli import main
 from tests.analyzer import wire
 from tests.captures.wires import START_NS, Tape
 
@@ -66,30 +68,77 @@ def run(*words: str | Path) -> tuple[int, bytes, bytes]:
     return done.returncode, done.stdout, done.stderr
 
 
+def here(*words: str | Path) -> tuple[int, bytes, bytes]:
+    """Run a command in this process, which takes a tenth of the time."""
+    done = CliRunner().invoke(main, list(map(str, words)))
+    return done.exit_code, done.stdout_bytes, done.stderr_bytes
+
+
 @needs_fork
 @pytest.mark.parametrize("command", ["ls", *COUNTING])
 def test_the_output_is_that_of_one_process(command: str, tmp_path: Path) -> None:
     path = busy(tmp_path / "busy.pcap", 600)
     words = [*command.split(), "--json"]
-    expected = run(*words, "--jobs", "1", path)
-    assert run(*words, "--jobs", "3", path) == expected
+    expected = here(*words, "--jobs", "1", path)
+    assert here(*words, "--jobs", "3", path) == expected
     sample = SAMPLES / "transactions.pcap"
-    assert run(*words, "--jobs", "2", sample) == run(*words, "--jobs", "1", sample)
+    assert here(*words, "--jobs", "2", sample) == here(*words, "--jobs", "1", sample)
 
 
 @needs_fork
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 @pytest.mark.parametrize("words", ["--full", "", "--table records", "-Y 'api == Fetch'"])
-def test_exports_are_those_of_one_process(words: str, tmp_path: Path) -> None:
+def test_exports_are_those_of_one_process(words: str, suffix: str, tmp_path: Path) -> None:
+    if words == "--full" and suffix == "csv":
+        words = "--table records --columns topic,exchange,key,value"
     paths = [busy(tmp_path / "busy.pcap", 300)]
     paths += [SAMPLES / "transactions.pcap"] if words else sorted(SAMPLES.glob("*.pcap"))
     paths += sorted(CAPTURES.glob("*.pcap"))[:9] if words == "--full" else []
     for path in paths:
         told = []
         for jobs in ("1", "3"):
-            out = tmp_path / f"{jobs}.jsonl"
-            done = run("export", *shlex.split(words), "--jobs", jobs, "-o", out, path)
+            out = tmp_path / f"{jobs}.{suffix}"
+            done = here("export", *shlex.split(words), "--jobs", jobs, "-o", out, path)
             told.append((done[0], done[2].replace(str(out).encode(), b"OUT"), out.read_bytes()))
         assert told[0] == told[1]
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    "words", ["", "--json", "--format csv --headers", "--columns topic,offset", "-n 5 --json"]
+)
+def test_records_are_those_of_one_process(words: str, tmp_path: Path) -> None:
+    paths = [SAMPLES / "transactions.pcap", *sorted(CAPTURES.glob("*.pcap"))[:9]]
+    paths += [busy(tmp_path / "busy.pcap", 300)]
+    for path in paths:
+        given = ("records", *words.split(), path, "--jobs")
+        assert here(*given, "3") == here(*given, "1")
+
+
+LISTED = (
+    "",
+    "-t r",
+    "--columns number,conn,client,time,topic,result,summary",
+    "--format tsv",
+    "--format csv",
+    "--json --columns number,conn,latency,topic",
+    "--format json",
+    "--format json -Y latency<0",
+    "--format csv --columns api,request.bytes,request.client_id -Y api==Fetch",
+    "-T fields -e frame.number -e kafka.api_key -e kafka.topic_name -e kafka.error -E header=y",
+    "-T fields -e number -e request.topics.partitions.partition -E separator=% -E quote=d",
+    "--color always -n 7",
+)
+
+
+@needs_fork
+@pytest.mark.parametrize("words", LISTED)
+def test_every_form_of_ls_is_that_of_one_process(words: str, tmp_path: Path) -> None:
+    paths = [busy(tmp_path / "busy.pcap", 300)]
+    paths += sorted(SAMPLES.glob("*.pcap*"))[:: 1 if "topic" in words else 9]
+    for path in paths:
+        given = ("ls", *words.split(), path, "--jobs")
+        assert here(*given, "3") == here(*given, "1")
 
 
 @needs_fork
@@ -97,8 +146,8 @@ def test_filters_are_judged_by_workers(tmp_path: Path) -> None:
     path = busy(tmp_path / "busy.pcap", 600)
     for text in ("api == Heartbeat", "latency > 1ms or request.bytes > 50", "number < 100"):
         words = ("ls", "--json", "-Y", text, "-v")
-        assert run(*words, "--jobs", "2", path) == run(*words, "--jobs", "1", path)
-    assert run("check", "-Y", "api == Fetch", "--jobs", "2", path) == run(
+        assert here(*words, "--jobs", "2", path) == here(*words, "--jobs", "1", path)
+    assert here("check", "-Y", "api == Fetch", "--jobs", "2", path) == here(
         "check", "-Y", "api == Fetch", "--jobs", "1", path
     )
 
