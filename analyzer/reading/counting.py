@@ -68,7 +68,7 @@ def count(
     if through is None and "bodies" not in needs:
         reading.rows_suffice = True
         reading.heads_suffice = needs == {"heads"}
-    jobs = 0 if through is not None or reading.capture.watch is not None else reading.jobs()
+    jobs = 0 if through is not None or reading.capture.watch is not None else reading.jobs
     if jobs and _together(reading, jobs, (feed, statistics), (every, others), saws, nameds):
         for host in hosts:
             named(host)

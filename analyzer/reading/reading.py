@@ -177,7 +177,7 @@ class Reading:
     ) -> Iterator[bytes]:
         """Yield what `shape` makes of the matching exchanges: of one or of many at once. `asked`:
         the fields that it takes, other than usual columns; None: one process has to print."""
-        apart = None if asked is None or not self.jobs() else _apart(asked)
+        apart = None if asked is None or not self.jobs else _apart(asked)
         if apart is not None:
             from kafkascope.analyzer.pool.messages import Alone
 
@@ -193,7 +193,7 @@ class Reading:
     def divided(self, shape: Shape, again: Callable[[Row], bytes] | None) -> Iterator[ShapedBlock]:
         """Yield what several processes make of the matching exchanges, as far as they can; `rest`
         has the others. `shape` and `again`: as those of `Work`."""
-        if not (jobs := self.jobs()):
+        if not (jobs := self.jobs):
             return
         from kafkascope.analyzer.pool.messages import Alone, Work
 
@@ -251,8 +251,9 @@ class Reading:
         if pool.interrupted:
             self.code = INTERRUPTED
 
+    @cached_property
     def jobs(self) -> int:
-        """Return how many processes may read the input together; 0 for one alone."""
+        """How many processes may read the input together; 0 for one alone."""
         options, source = self.options, self.capture.source
         if options.jobs == 1 or self.stored is not None or self.live or self._evidence is not None:
             return 0
