@@ -20,8 +20,8 @@ COUNT: Final = 100_000 if PROFILE == "soak" else 3_000
 """Of mutations, over all kinds of connections."""
 HELD: Final = 1 << 18
 """Bytes that may wait of a connection that has no more than 30 KB in all."""
-SECONDS: Final = 20.0
-"""A connection without a handshake tries 65 536 numbers for each secret, on a busy machine."""
+SECONDS: Final = 10.0
+"""Of CPU: a connection without a handshake tries 65 536 numbers for each secret."""
 Mutation = Callable[[random.Random, bytearray], None]
 
 
@@ -134,7 +134,7 @@ def test_mutations_make_no_exception_and_no_wrong_byte(number: int) -> None:
         if source.random() < 0.3:
             wire = cut(wire, [source.randint(1, 200) for _ in range(5)])
         read = Read(_keys(source, talk), midstream=midstream)
-        begun = time.perf_counter()
+        begun = time.process_time()
         for direction, data in wire:
             if source.random() < 0.02:
                 read.lose(direction, len(data))
@@ -142,6 +142,6 @@ def test_mutations_make_no_exception_and_no_wrong_byte(number: int) -> None:
                 read.take([(direction, data)])
             assert read.stream.held < HELD, seed
         read.close()
-        assert time.perf_counter() - begun < SECONDS, seed
+        assert time.process_time() - begun < SECONDS, seed
         for side in (CLIENT, SERVER):
             assert_part(bytes(read.plain[side]), talk, side)
