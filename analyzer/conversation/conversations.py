@@ -87,7 +87,7 @@ class Conversations(Resumable):
                 exchanges += self._relieved()
             return exchanges
         sealed = self._sealed
-        if sealed is not None and type(event) is Chunk and isinstance(current, sealed):
+        if sealed is not None and type(current) is sealed and type(event) is Chunk:
             inside = current.straight(event)
             if inside is not None:
                 self.context.waiting += len(event.data)

@@ -53,7 +53,7 @@ class TlsRecord(NamedTuple):
 class RecordBuffer(Resumable):
     """Cuts the bytes of one direction into records. State without I/O."""
 
-    STATE = ("_blocks", "_kept", "_passed", "_pieces", "_total", "lost", "whole")
+    STATE = ("_blocks", "_kept", "_pieces", "_total", "lost", "passed", "whole")
     __slots__ = STATE
 
     def __init__(self) -> None:
@@ -62,8 +62,9 @@ class RecordBuffer(Resumable):
         """Bytes in `_blocks`."""
         self._pieces: list[Piece] = []
         """Of `_blocks`."""
-        self._passed = 0
-        """Bytes of the current record that went by, kept or not, the header included."""
+        self.passed = 0
+        """Bytes of the current record that went by, kept or not, the header included; 0 where the
+        next byte begins one."""
         self._total = 0
         """The same when the record is complete; 0 while its header is not."""
         self.lost = False
@@ -75,11 +76,6 @@ class RecordBuffer(Resumable):
     def held(self) -> int:
         """Memory that the record takes which is not complete."""
         return self._kept + len(self._pieces) * PIECE_BYTES
-
-    @property
-    def empty(self) -> bool:
-        """Whether the next byte begins a record."""
-        return not (self._kept or self._passed or self.lost)
 
     @property
     def head(self) -> bytes:
@@ -101,16 +97,16 @@ class RecordBuffer(Resumable):
         it is not complete. They have to be `cut`."""
         if self.lost:
             return None
-        if self._passed and not self._kept:
+        if self.passed and not self._kept:
             # The rest of a record that nobody wants, or of which bytes are missing.
-            skipped = min(self._total - self._passed, len(data))
-            self._passed += skipped
-            if self._passed < self._total:
+            skipped = min(self._total - self.passed, len(data))
+            self.passed += skipped
+            if self.passed < self._total:
                 return None
-            self._passed = self._total = 0
+            self.passed = self._total = 0
             data, pieces = data[skipped:], beginning(pieces, skipped)
         if self._kept:
-            if self._total and self._passed + len(data) < self._total:
+            if self._total and self.passed + len(data) < self._total:
                 self._keep(data, pieces)
                 return None
             pieces = [*self._pieces, *shifted(pieces, self._kept)]
@@ -138,7 +134,7 @@ class RecordBuffer(Resumable):
             if not wanted and size - at >= HEADER + 2:
                 body = data[at + HEADER : at + HEADER + 2]
                 found.append(TlsRecord(kind, version, length, body, pieces, at))
-                self._passed, self._total = size - at, HEADER + length
+                self.passed, self._total = size - at, HEADER + length
                 return found
             self._total = HEADER + length
             break
@@ -149,12 +145,12 @@ class RecordBuffer(Resumable):
     def skip(self, size: int) -> bool:
         """Pass over missing bytes; return whether it is known where the next record begins. The
         record that they belong to is left out."""
-        if not self._total or self._passed + size > self._total:
+        if not self._total or self.passed + size > self._total:
             return False
-        passed, total = self._passed + size, self._total
+        passed, total = self.passed + size, self._total
         self._forget()
         if passed < total:
-            self._passed, self._total = passed, total
+            self.passed, self._total = passed, total
         return True
 
     def restart(self) -> None:
@@ -166,11 +162,11 @@ class RecordBuffer(Resumable):
         self._pieces += shifted(pieces, self._kept)
         self._blocks.append(data)
         self._kept += len(data)
-        self._passed += len(data)
+        self.passed += len(data)
 
     def _forget(self) -> None:
         self._blocks, self._pieces = [], []
-        self._kept = self._passed = self._total = 0
+        self._kept = self.passed = self._total = 0
 
 
 def data_records(data: bytes) -> list[tuple[int, int]]:

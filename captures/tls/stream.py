@@ -174,7 +174,7 @@ class TlsStream(Resumable):
         direction, data, pieces = chunk.direction, chunk.data, chunk.pieces
         side = self._sides[direction]
         protection = side.steady
-        if protection is None or not side.buffer.empty:
+        if protection is None or side.buffer.passed:
             return None
         size, offset, start = len(data), side.offset, protection.start
         if len(pieces) > 1:
@@ -225,7 +225,7 @@ class TlsStream(Resumable):
                 and side.stage is Stage.TRAFFIC
                 and side.readable
                 and side.search is None
-                and not side.bad
+                and not (side.bad or side.buffer.lost)
             )
             side.steady = opener.protection if opener is not None and steady else None
 

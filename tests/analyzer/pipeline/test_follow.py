@@ -164,7 +164,7 @@ FIELDS = {
     "Handshake": "_answered _changed _client _finished _modern _sizes_tell _spoke result",
     "Negotiation": "_certificate _epoch _ticket _transcript client_hello first",
     "Messages": "_data lost",
-    "RecordBuffer": "_blocks _kept _passed _pieces _total lost whole",
+    "RecordBuffer": "_blocks _kept _pieces _total lost passed whole",
     "Sessions": "_origins",
     "Search": "_at _blocks _first _left _pieces _span tried_all",
     "Watched": "_enough _over connections",
