@@ -95,7 +95,7 @@ def _tail(entries: dict[Any, Any], count: int) -> list[tuple[Any, Any]]:
 def apply(delta: Delta, session: Session) -> None:
     """Grow a session by the delta of another one."""
     session.drop(delta.get("drop", 0))
-    begun, filled = len(session), session.filled
+    begun = len(session)
     for topic_id, topic in delta["names"]:
         session.context.names.learn(topic_id, topic)
     # First, for threads that read new rows meanwhile.
@@ -114,5 +114,4 @@ def apply(delta: Delta, session: Session) -> None:
             else:
                 part += new
     session.rows_told += len(session) - begun
-    session.rows_filled += session.filled - filled
     session.index_rows()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kafkascope.analyzer.exchanges.column import Named
 from kafkascope.analyzer.exchanges.rows import RowError, is_flexible, row_of
 from kafkascope.analyzer.model import STATES, State, Undecoded
-from kafkascope.analyzer.session.packing import stored
+from kafkascope.analyzer.session.packing import STORED
 from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ class ColumnRow:
     def __init__(self, session: Session, index: int) -> None:
         self._session = session
         self._index = index
-        self._early = index >= session.filled
-        """Whether its bodies were not yet read for the columns."""
 
     @cached_property
     def exchange(self) -> Exchange:
@@ -86,8 +84,6 @@ class ColumnRow:
     @property
     def errors(self) -> tuple[RowError, ...]:
         """Codes and names; the rest of an error is in the message."""
-        if self._early:
-            return self._row.errors
         codes = self._session.value("errors", self._index)
         top = self._session.value("error_tops", self._index)
         if not top:
@@ -105,9 +101,6 @@ class ColumnRow:
         return self._late_names("implied_topics")
 
     def _late_names(self, name: str) -> tuple[str, ...]:
-        if self._early:
-            found: tuple[str, ...] = getattr(self._row, name)
-            return found
         return self._session.context.names.late_all(self._session.value(name, self._index))
 
     @property
@@ -120,12 +113,9 @@ class ColumnRow:
 def _column(named: Named) -> property:
     """Return the property of a stored column."""
     name, column = named
-    early = column.told_by == "body"
     numbered = column.kind.numbered
 
     def read(self: ColumnRow) -> Any:
-        if early and self._early:
-            return getattr(self._row, name)
         if not numbered:
             return self._session.value(name, self._index)
         value = self._session.columns[name][self._index]
@@ -134,6 +124,6 @@ def _column(named: Named) -> property:
     return property(read, doc=column.text)
 
 
-for _each in (*stored("head"), *stored("body")):
+for _each in STORED:
     if _each.name not in vars(ColumnRow):
         setattr(ColumnRow, _each.name, _column(_each))

@@ -12,7 +12,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.bodies.dissection import (
-    cut_of,
     dissect_request,
     dissect_response,
     header_of_cut,
@@ -21,7 +20,7 @@ from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, ValueList
 from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
 from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Response, Undecoded
-from kafkascope.analyzer.session.packing import COLUMNS, TABLES, pack_bodies, pack_heads
+from kafkascope.analyzer.session.packing import COLUMNS, TABLES, pack
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import RequestHeader, read_request_header
 
@@ -38,7 +37,7 @@ _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
 
 GROWING: Final = (
     *("connections", "id_bytes", "stored_frames"),
-    *("remarks_by_row", "hints_by_row", "fetch_sessions", "ended_by_row"),
+    *("remarks_by_row", "fetch_sessions", "ended_by_row"),
 )
 """Attributes of a session that grow with its rows, besides columns and tables."""
 
@@ -66,12 +65,8 @@ class Session:
         self.stored_frames = Frames(places, plaintext=plaintext)
         self.remarks_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """Undecoded bytes and notes by row, dropped rows counted; most exchanges have none."""
-        self.hints_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
-        """The same from headers alone, for rows whose bodies were not read yet."""
         self.rows_told = 0
         """Number of rows added, dropped ones included."""
-        self.rows_filled = 0
-        """Number of rows whose bodies were read, dropped ones included."""
         self.fetch_sessions: dict[int, FetchSession] = {}
         """By row, dropped rows counted: the bytes of an incremental Fetch alone do not tell what it
         implies."""
@@ -93,39 +88,24 @@ class Session:
     def __len__(self) -> int:
         return len(self.columns["number"])
 
-    @property
-    def filled(self) -> int:
-        """Number of rows, from the first on, whose bodies were read; the length of the body
-        columns."""
-        return len(self.columns["errors"])
-
     def add(self, exchange: Exchange, row: Row | None = None) -> int:
         """Add an exchange and return its index. `row` avoids making the row again."""
         if row is None:
             row = row_of(exchange, self.context.names)
         self.extend([exchange], [row])
-        self.fill([exchange], [row])
         return len(self.columns["number"]) - 1
 
-    def extend(self, exchanges: Sequence[Exchange], rows: Sequence[Row] = ()) -> None:
-        """Add exchanges with the values of their headers; `fill` has to follow."""
-        pack_heads(self, exchanges, rows)
+    def extend(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
+        """Add exchanges with their rows."""
+        pack(self, exchanges, rows)
         for key, exchange in enumerate(exchanges, self.rows_told):
-            if exchange.undecoded or exchange.notes:
-                self.hints_by_row[key] = (exchange.undecoded, exchange.notes)
-            if exchange.ended_ns is not None:
-                self.ended_by_row[key] = exchange.ended_ns
-        self.rows_told += len(exchanges)
-
-    def fill(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
-        """Add the values of the bodies of the next exchanges that were added without them."""
-        pack_bodies(self, rows)
-        for key, exchange in enumerate(exchanges, self.rows_filled):
             if exchange.undecoded or exchange.notes:
                 self.remarks_by_row[key] = (exchange.undecoded, exchange.notes)
             if exchange.fetch_session is not None:
                 self.fetch_sessions[key] = exchange.fetch_session
-        self.rows_filled += len(exchanges)
+            if exchange.ended_ns is not None:
+                self.ended_by_row[key] = exchange.ended_ns
+        self.rows_told += len(exchanges)
 
     def index_rows(self) -> None:
         """Index the new rows by the numbers of their exchanges."""
@@ -156,7 +136,6 @@ class Session:
         self.dropped += count
         for remarks in (
             self.remarks_by_row,
-            self.hints_by_row,
             self.fetch_sessions,
             self.ended_by_row,
         ):
@@ -178,7 +157,6 @@ class Session:
         self.id_bytes.clear()
         for remarks in (
             self.remarks_by_row,
-            self.hints_by_row,
             self.fetch_sessions,
             self.ended_by_row,
         ):
@@ -242,12 +220,10 @@ class Session:
         ends = (connection.a, connection.b)
         key, version = columns["api_key"][index], columns["api_version"][index]
         id_ = columns["correlation_id"][index]
-        undecoded, notes = self._remarked(index)
+        undecoded, notes = self.remarks_by_row.get(self.dropped + index, _NOTHING)
         asking, answering = self._frames_of(index)
-        header, request, left = self._request_of(index, asking)
-        response, more = self._response_of(index, answering, header)
-        if index >= self.filled:
-            undecoded = undecoded or left + more
+        header, request = self._request_of(index, asking)
+        response = self._response_of(index, answering, header)
         return Exchange(
             number=columns["number"][index],
             id=self.id_bytes[8 * index : 8 * index + 8].hex(),
@@ -270,7 +246,7 @@ class Session:
             notes=notes,
             fetch_session=self.fetch_sessions.get(self.dropped + index),
             ended_ns=self.ended_by_row.get(self.dropped + index),
-            wait_ns=columns["wait_ns"][index] if index < self.filled else 0,
+            wait_ns=columns["wait_ns"][index],
             tls=value("tls", index),
         )
 
@@ -281,12 +257,7 @@ class Session:
 
     def undecoded(self, index: int) -> tuple[Undecoded, ...]:
         """Return the bytes of an exchange that could not be decoded."""
-        return self._remarked(index)[0]
-
-    def _remarked(self, index: int) -> tuple[tuple[Undecoded, ...], tuple[Note, ...]]:
-        key = self.dropped + index
-        known = self.remarks_by_row if index < self.filled else self.hints_by_row
-        return known.get(key, _NOTHING)
+        return self.remarks_by_row.get(self.dropped + index, _NOTHING)[0]
 
     def remarked(self) -> Iterable[int]:
         """Return the indexes of exchanges with undecoded bytes or notes."""
@@ -305,30 +276,28 @@ class Session:
 
     def _request_of(
         self, index: int, frame: Frame | None
-    ) -> tuple[RequestHeader | None, Request | None, tuple[Undecoded, ...]]:
+    ) -> tuple[RequestHeader | None, Request | None]:
         if frame is None:
-            return None, None, ()
+            return None, None
         if self.columns["api_key"][index] == NONE:
-            return None, Request(frame, None, None), ()
+            return None, Request(frame, None, None)
         try:
             header = read_request_header(frame.payload)
         except DissectError:
             # If not cut, the header was readable when the exchange was added: the file has changed.
             head = header_of_cut(frame.payload, None) if frame.cut else None
-            return head, Request(frame, head, None), cut_of(frame, "request")
-        decoded, left = dissect_request(frame, header)
-        return header, Request(frame, header, decoded), left
+            return head, Request(frame, head, None)
+        return header, Request(frame, header, dissect_request(frame, header)[0])
 
     def _response_of(
         self, index: int, frame: Frame | None, header: RequestHeader | None
-    ) -> tuple[Response | None, tuple[Undecoded, ...]]:
+    ) -> Response | None:
         if frame is None:
-            return None, ()
+            return None
         id_ = self.columns["correlation_id"][index]
         if header is None:
-            return Response(frame, None if id_ == NO_ID else id_, None), ()
-        decoded, left = dissect_response(frame, header)
-        return Response(frame, header.correlation_id, decoded), left
+            return Response(frame, None if id_ == NO_ID else id_, None)
+        return Response(frame, header.correlation_id, dissect_response(frame, header)[0])
 
 
 TOGETHER: Final = 64
@@ -343,5 +312,4 @@ def session_of(capture: Capture) -> Session:
     while some := list(islice(exchanges, TOGETHER)):
         rows = [row_of(exchange, names) for exchange in some]
         session.extend(some, rows)
-        session.fill(some, rows)
     return session

@@ -27,7 +27,7 @@ class StillFeed:
     def __init__(self, store: Store, payloads: Payloads | None = None) -> None:
         self.store = store
         self.payloads = lambda: payloads
-        store.progress.done = store.progress.indexed = True
+        store.progress.done = True
 
     def poll(self, seconds: float) -> bool:
         return False

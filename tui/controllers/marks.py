@@ -156,7 +156,6 @@ class MarksController(Controller):
             def answer(text: str) -> None:
                 if text.strip():
                     self.notes.name_topic(topic_id, text.strip(), session)
-                    self.workspace.store.forget()
                     self.noted()
                     self.shell.look(anew=True)
 

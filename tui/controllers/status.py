@@ -90,21 +90,15 @@ class StatusController(Controller):
         return f"{padded(self.shell.glyphs.text(title), room)} {right}"
 
     def _reading(self) -> str:
-        store, view = self.workspace.store, self.workspace.view
-        progress = store.progress
+        progress = self.workspace.store.progress
         if progress.failure:
             return "! incomplete"
         if progress.stopped and progress.done:
             return "stopped"
         if progress.done:
             return ""
-        if progress.following or progress.indexed:
-            words = "following" if progress.following else ""
-            if store.whole < len(store):
-                words += f"  bodies {store.share()} %"
-                if view.partial and view.order is not None:
-                    words += ": order partial"
-            return f"{words.strip()}  ctrl+c stops"
+        if progress.following:
+            return "following  ctrl+c stops"
         if 0 < progress.read < progress.size:
             share = 100 * progress.read // progress.size
             return f"reading {share} %{progress.left()}  ctrl+c stops"
@@ -129,8 +123,6 @@ class StatusController(Controller):
         if not view.text:
             return "", NORMAL
         if view.behind:
-            if view.partial:
-                return f"bodies {self.workspace.store.share()} %: partial", STYLES["dim"]
             return f"scanning {int(100 * view.scanned)} %", STYLES["dim"]
         if "finding" in view.text and (pending := self.findings.pending()):
             return f"{pending}: partial", STYLES["dim"]

@@ -210,12 +210,12 @@ class Feed:
                 self.store.ends.extend(message["ends"])
                 progress.read = message["read"]
                 progress.size = max(progress.size, progress.read) if progress.size else 0
-                progress.indexed, progress.following = message["indexed"], message["following"]
+                progress.following = message["following"]
                 progress.took(message["told"])
                 if message["schemas"] is not None:
                     self.schemas.take(message["schemas"])
             case "done":
-                progress.done = progress.indexed = True
+                progress.done = True
                 progress.following = False
                 progress.stopped = message["stopped"]
                 progress.said, progress.remarks = message["damage"], message["remarks"]

@@ -89,8 +89,6 @@ class Indexer:
         """Held from taking a batch until it is written: batches go out whole and in order."""
         self._ended = False
         self.stopped = False
-        self._indexed = False
-        """Whether all headers were read."""
         self._damage = -1
         """How much damage there was when reading was stopped, which adds some; -1: it was not."""
 
@@ -129,7 +127,6 @@ class Indexer:
         for target in (self._hand_over, self._listen):
             threading.Thread(target=target, daemon=True).start()
         self._read()
-        self._indexed = True
         self.end(rest=self.stopped and self.pace is None)
 
     # --- reading ----------------------------------------------------------------------------
@@ -162,7 +159,6 @@ class Indexer:
                 return
             made = self._made(some)
             self.session.extend(some, made)
-            self.session.fill(some, made)
 
     def _made(self, exchanges: list[Exchange]) -> list[Row]:
         from kafkascope.analyzer.exchanges.rows import result, row_of
@@ -229,7 +225,6 @@ class Indexer:
             "plaintext": self._plaintext.state(),
             "kept": source.kept(),
             "following": self.pace is not None and self.pace.following,
-            "indexed": self._indexed,
             "schemas": schemas,
         }
 
@@ -264,10 +259,11 @@ class Indexer:
             if command != STOP:
                 continue
             first, self.stopped = not self.stopped, True
+            if not first:
+                continue
             if self.pace is not None:
-                if first and not self._indexed:
-                    self._stop_reading()
-            elif first:
+                self._stop_reading()
+            else:
                 before = -1
                 while before != self.session.rows_told:
                     before = self.session.rows_told

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMBERS, RowRange, Told
+from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS, RowRange, Told
 from kafkascope.analyzer.filter.bind import resolve
 from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.render.listing import LARGEST_FIRST, SORTED_DOWN
@@ -55,7 +55,7 @@ def ordered(
 ) -> NDArray[np.int64]:
     """Return the indexes of `wanted` (None: of the first rows), sorted; equal ones stay in order of
     the capture."""
-    keys = _known_keys(session, order.name, rows if wanted is None else len(session))
+    keys = _keys(session, order.name, rows if wanted is None else len(session))
     if order.downwards:
         keys = np.where(keys == LAST, LAST, -keys)
     if wanted is None:
@@ -63,19 +63,6 @@ def ordered(
     indexes = np.array(wanted[:rows], dtype=np.int64)
     found: NDArray[np.int64] = indexes[np.argsort(keys[indexes], kind="stable")]
     return found
-
-
-def needs_bodies(name: str) -> bool:
-    """Return whether a column is filled from bodies."""
-    found = resolve(name)
-    return name == "result" or (found is not None and found[0].name not in HEAD_FIELDS)
-
-
-def _known_keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
-    """Return the keys of rows; those whose bodies were not read yet come last."""
-    known = min(rows, session.filled) if needs_bodies(name) else rows
-    keys = _keys(session, name, known)
-    return keys if known == rows else np.concatenate((keys, np.full(rows - known, LAST)))
 
 
 def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:

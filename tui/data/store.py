@@ -27,13 +27,9 @@ T = TypeVar("T")
 BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
 
-LATER: Final = "..."
-"""Stands for a text that is not known yet."""
 PERIOD: Final = 0.1
 SPENT: Final = 0.03
 """Seconds of each `PERIOD` that may go into rows before their turn."""
-LOOKED: Final = 5_000
-"""Texts of rows before their turn that are kept."""
 MOVE_S: Final = 0.005
 """Seconds until a row is read again that was being moved."""
 MOST_ENDS: Final = 1_000_000
@@ -89,8 +85,6 @@ class Progress:
 
     read: int = 0
     size: int = 0
-    indexed: bool = False
-    """Whether all rows are there; bodies may still come."""
     done: bool = False
     following: bool = False
     """Whether the reader waits for more of an input that is still being written."""
@@ -172,9 +166,7 @@ class Store:
         `plaintext` are as in `Session`."""
         self.session = Session(context or Context(), read or _nothing, places, plaintext)
         self.texts = Texts()
-        """The last column of rows whose bodies were read."""
-        self._looked: dict[int, str] = {}
-        """The last column of rows that were looked at before their turn, by index."""
+        """The last column of rows."""
         self.budget = Budget()
         self.waiting = False
         """Whether a row was asked for that takes too long now: ask again soon."""
@@ -189,20 +181,11 @@ class Store:
     def __len__(self) -> int:
         return len(self.session)
 
-    @property
-    def whole(self) -> int:
-        """How many rows have bodies, from the first on; of the others only headers were read."""
-        return min(len(self.texts), self.session.filled)
-
     def add(self, exchange: Exchange) -> None:
         """Add an exchange that this process has read."""
         row = rows.row_of(exchange, self.session.context.names)
         self.session.add(exchange, row)
         self.texts.extend([rows.result(row)])
-
-    def share(self) -> int:
-        """Return how many percent of the rows have bodies."""
-        return 100 * self.whole // max(1, len(self))
 
     @contextmanager
     def dropping(self, count: int) -> Iterator[None]:
@@ -213,7 +196,6 @@ class Store:
         self._moves += 1
         try:
             self.texts.drop(count)
-            self._looked.clear()
             yield
         finally:
             self._moves += 1
@@ -245,11 +227,8 @@ class Store:
             time.sleep(MOVE_S)
 
     def result(self, index: int) -> str:
-        """Return the last column, with names of topics that came later. Rows whose bodies were not
-        read yet are read now, a few at a time."""
+        """Return the last column, with names of topics that came later."""
         session = self.session
-        if index >= self.whole:
-            return self._early(index)
         names = session.tables["topics"].values[session.columns["topics"][index]]
         if any(map(nameless, names)):
             try:
@@ -258,42 +237,15 @@ class Store:
                 pass  # its bytes are gone
         return self.texts[index]
 
-    def _early(self, index: int) -> str:
-        found = self._looked.get(index)
-        if found is not None:
-            return found
-        if not self.budget.left():
-            self.waiting = True
-            return LATER
-
-        begun = time.monotonic()
-        try:
-            found = rows.result(self.session.row(index))
-        except CaptureError:
-            return LATER
-        finally:
-            self.budget.took(time.monotonic() - begun)
-        if len(self._looked) >= LOOKED:
-            self._looked.clear()
-        self._looked[index] = found
-        return found
-
-    def forget(self) -> None:
-        """Forget texts of rows before their turn, which may be others now."""
-        self._looked.clear()
-
     def wait(self, index: int) -> int:
-        """Return the nanoseconds that the client asked to wait, 0 while that is unknown."""
-        return self.session.columns["wait_ns"][index] if index < self.session.filled else 0
+        """Return the nanoseconds that the client asked to wait."""
+        return self.session.columns["wait_ns"][index]
 
     def is_bad(self, index: int) -> bool:
-        """Return whether an exchange has an error, or lacks the response that was due; as far as
-        bodies were read."""
+        """Return whether an exchange has an error, or lacks the response that was due."""
         session = self.session
         if session.columns["state"][index] in BAD_STATES:
             return True
-        if index >= session.filled:
-            return False
         return bool(session.tables["errors"].values[session.columns["errors"][index]])
 
 

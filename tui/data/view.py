@@ -65,9 +65,6 @@ class View:
         self._sorted: NDArray[np.int64] | None = None
         self._sorted_rows = 0
         self._sorted_at = 0.0
-        self._by_bodies = False
-        """Whether the order is by a column from bodies."""
-        self._sorted_whole = 0
         self.revision = 0
         """Changes when rows that came before are selected anew, or are not any more."""
         self._anew = False
@@ -145,24 +142,8 @@ class View:
 
     @property
     def behind(self) -> bool:
-        """Whether rows are left for `advance`, now or when their bodies are read."""
+        """Whether rows are left for `advance`."""
         return self._query is not None and self._seen < len(self.store)
-
-    @property
-    def partial(self) -> bool:
-        """Whether it covers only rows whose bodies were read, and others follow."""
-        store = self.store
-        if store.progress.done or store.whole >= len(store):
-            return False
-        sorted_by = self.order is not None and self._by_bodies
-        return sorted_by or (self._query is not None and self._query.bodies)
-
-    def _ready(self) -> int:
-        """Return how many rows can be filtered now; when nothing more comes, messages are read."""
-        query, store = self._query, self.store
-        if query is None or not query.bodies or store.progress.done:
-            return len(store)
-        return store.whole
 
     def array(self) -> NDArray[np.int64]:
         """Return a copy of the indexes that are shown, in their order."""
@@ -186,7 +167,7 @@ class View:
         changed = self._follow_ring()
         if self._query is not None:
             changed |= self._late_names()
-            if self._seen < self._ready():
+            if self._seen < len(self.store):
                 before = self._seen
                 self._filter(time.monotonic() + seconds)
                 changed |= self._decisions is None or self._seen != before
@@ -196,9 +177,9 @@ class View:
     def _filter(self, until: float) -> None:
         assert self._query is not None
         query, session = self._query, self.store.session
-        while self._seen < self._ready():
+        while self._seen < len(self.store):
             if self._piece is None:
-                size = self._ready()
+                size = len(self.store)
                 end = size if self.fast else min(size, self._seen + PIECE)
                 yes, maybe = query.settle(session, self._seen, end)
                 self._piece = self._seen, yes
@@ -344,10 +325,7 @@ class View:
 
     def sort(self, order: Order | None) -> None:
         """Sort; None: the order of the capture."""
-        from kafkascope.tui.data.sorting import needs_bodies
-
         self.order, self._sorted, self._sorted_rows = order, None, 0
-        self._by_bodies = order is not None and needs_bodies(order.name)
         self._sorted_at = 0.0
         self._sort()
 
@@ -356,8 +334,7 @@ class View:
             return False
         rows = len(self.store) if self._query is None else len(self._shown)
         settled = self.store.progress.done and not self.behind
-        whole = self.store.whole if self._by_bodies else 0
-        if (rows, whole) == (self._sorted_rows, self._sorted_whole) and self._sorted is not None:
+        if rows == self._sorted_rows and self._sorted is not None:
             return False
         if not settled and time.monotonic() - self._sorted_at < AGAIN:
             return False
@@ -366,5 +343,4 @@ class View:
         wanted = None if self._query is None else self._shown
         self._sorted = ordered(self.store.session, self.order, wanted, rows)
         self._sorted_rows, self._sorted_at = rows, time.monotonic()
-        self._sorted_whole = whole
         return True

@@ -58,8 +58,6 @@ class Activity:
         before = self._taken
         for place in range(before, view.arrived):
             index = view.arrival(place)
-            if index >= self.store.whole and not self.store.progress.done:
-                break  # what its bodies tell comes soon
             self.times.append(session.columns["time_ns"][index])
             self.latencies.append(session.columns["latency_ns"][index])
             self.waits.append(self.store.wait(index))

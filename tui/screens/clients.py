@@ -14,7 +14,6 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.verdict import breaks_at
 from kafkascope.analyzer.text import safe, wrapped
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
-from kafkascope.tui.data.store import LATER
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens import evidence
@@ -23,6 +22,8 @@ from kafkascope.tui.screens.matrix import ROLES, everybody, matrix, summary
 from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
+LATER = "..."
+"""Stands for a verdict that is not known yet."""
 ENDS = {"kept out": "!", "stuck": "!", "gone": "?", "open": "dim"}
 
 

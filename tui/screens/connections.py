@@ -127,7 +127,7 @@ class ConnectionsBoard(ChartedBoard):
             return text_lines(network(line, self.host.times().text, so_far=bool(self.so_far)))
         times, store = self.host.times(), self.host.store
         so_far = bool(self.so_far) or not store.progress.done
-        rows = (so_far, len(store), store.whole)
+        rows = (so_far, len(store))
         key = (line["connection"], line["requests"], line["end"], times.how, line["idle"], *rows)
         if key != self._drawn:
             self._drawn = key

@@ -140,11 +140,9 @@ class Colours:
 
         session, budget = self.store.session, self.store.budget
         row = ColumnRow(session, index)
-        early = index >= session.filled
         before = session.columns["time_ns"][index - 1] if index else None
         for place, rule in enumerate(self.rules):
-            dear = rule.reads or early
-            if dear and not budget.left():
+            if rule.reads and not budget.left():
                 return None
             begun = time.monotonic()
             rule.wanted.before_ns = before
@@ -154,7 +152,7 @@ class Colours:
             except CaptureError:
                 continue  # its bytes are gone
             finally:
-                if dear:
+                if rule.reads:
                     budget.took(time.monotonic() - begun)
         return NO_RULE
 

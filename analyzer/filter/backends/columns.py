@@ -19,7 +19,6 @@ import numpy as np
 
 from kafkascope.analyzer.filter.backends.exchange import Filter, scoped
 from kafkascope.analyzer.filter.backends.sources import (
-    HEAD_FIELDS,
     LISTS,
     NUMBERS,
     TEXTS,
@@ -60,8 +59,6 @@ class Query:
         self.known = known
         self.cost = "fast" if bound is None else COST_WORDS[cost(bound)]
         """`fast`: columns suffice. `decodes`: messages may have to be read."""
-        self.bodies = bound is not None and _asks_bodies(bound)
-        """Whether the filter uses bodies, or columns that are filled from bodies."""
         self._single = Filter(bound, known)
         self._lookups: dict[int, list[Lookup]] = {}
 
@@ -81,14 +78,8 @@ class Query:
         end = max(begin, end)
         if self.bound is None:
             return np.ones(end - begin, dtype=np.bool_), np.zeros(end - begin, dtype=np.bool_)
-        # Bodies of later rows are not read yet: these rows are undecided.
-        known = max(begin, min(end, session.filled)) if self.bodies else end
-        yes, no = self._part(self.bound, RowRange(session, begin, known))
-        maybe = ~(yes | no)
-        if known < end:
-            later = np.ones(end - known, dtype=np.bool_)
-            yes, maybe = np.concatenate((yes, ~later)), np.concatenate((maybe, later))
-        return yes, maybe
+        yes, no = self._part(self.bound, RowRange(session, begin, end))
+        return yes, ~(yes | no)
 
     def decide(self, session: Session, index: int) -> bool:
         """Return whether one row matches; reads its message when necessary."""
@@ -183,19 +174,6 @@ def _framed(test: Test, rows: RowRange) -> Bools:
         return there & (one | ~asked) & (other | ~answered)
     found = (one & asked) | (other & answered)
     return there & ~found if test.scope == "none" else found
-
-
-def _asks_bodies(bound: Bound) -> bool:
-    match bound:
-        case Every(terms) | Some(terms):
-            return any(map(_asks_bodies, terms))
-        case Unless(term):
-            return _asks_bodies(term)
-        case Find():
-            return True
-        case Test():
-            name = bound.field.name
-            return bool(bound.path) or (name not in HEAD_FIELDS and name not in NOTED)
 
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:

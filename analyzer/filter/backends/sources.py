@@ -390,11 +390,6 @@ def _addresses(rows: RowRange) -> Told:
     )
 
 
-HEAD_FIELDS: Final = told_by("order", "connection", "tls", "login", "head", "ending") | {
-    *("request.bytes", "response.bytes", "bytes", "latency"),
-}
-"""Fields known from headers: their columns are complete before bodies are read."""
-
 TEXTS: Final[tuple[Source, ...]] = (
     _addresses,
     _topics,
@@ -403,7 +398,6 @@ TEXTS: Final[tuple[Source, ...]] = (
 )
 
 __all__ = [
-    "HEAD_FIELDS",
     "LISTS",
     "NUMBERS",
     "TEXTS",

@@ -11,10 +11,8 @@ from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.columns import ValueList
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
-from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES
-from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.captures import Spool
 from tests.analyzer.conversation.test_conversation import CONVERSATION
@@ -64,15 +62,6 @@ def test_exchanges_come_back_as_they_were(path: Path) -> None:
             assert to_json(row_of(again, names)) == to_json(row_of(exchange, names))
 
 
-def _by_headers(path: Path) -> tuple[Session, list[Exchange]]:
-    """A session that knows headers only, and the exchanges with their bodies."""
-    with open_capture([path]) as heads, open_capture([path], spool=Spool()) as whole:
-        heads.context.bodies = False
-        session = Session(whole.context, whole.source.read)
-        session.extend(list(heads.exchanges()))
-        return session, list(whole.exchanges())
-
-
 def _values(session: Session) -> list[tuple[object, ...]]:
     """Columns, with what their numbers stand for."""
     found = []
@@ -87,57 +76,21 @@ def _values(session: Session) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_headers_first_and_bodies_later_make_the_same_columns(path: Path) -> None:
-    session, exchanges = _by_headers(path)
-    assert len(session) == len(exchanges)
-    assert session.filled == 0
-    half = len(exchanges) // 2
-    names = session.context.names
-    for part in (exchanges[:half], exchanges[half:]):
-        session.fill(part, [row_of(exchange, names) for exchange in part])
-    at_once = Session(session.context, lambda file, at, size: bytes(size))
+def test_who_forgets_what_was_taken_gives_the_same_deltas(path: Path) -> None:
+    with open_capture([path], spool=Spool()) as capture:
+        context, exchanges = capture.context, list(capture.exchanges())
+    at_once = Session(context, lambda file, at, size: bytes(size))
     for exchange in exchanges:
         at_once.add(exchange)
-    assert _values(session) == _values(at_once)
-    for index in range(len(session)):
-        assert session.undecoded(index) == at_once.undecoded(index)
-        assert session.frames(index) == at_once.frames(index)
-
-
-def test_a_row_without_bodies_reads_them() -> None:
-    with open_capture([SAMPLES[0]]) as heads, open_capture([SAMPLES[0]], spool=Spool()) as whole:
-        heads.context.bodies = False
-        session = Session(whole.context, whole.source.read)
-        told = list(heads.exchanges())
-        exchanges = list(whole.exchanges())
-        session.extend(told)
-        row = next(index for index, each in enumerate(exchanges) if each.api == "Metadata")
-        early = ColumnRow(session, row)
-        wanted = row_of(exchanges[row], session.context.names)
-        assert (early.api, early.topics, early.errors) == (wanted.api, wanted.topics, wanted.errors)
-
-
-def test_who_forgets_what_was_taken_gives_the_same_deltas() -> None:
-    session, exchanges = _by_headers(SAMPLES[0])
-    at_once = Session(session.context, lambda file, at, size: bytes(size))
-    for exchange in exchanges:
-        at_once.add(exchange)
-    with open_capture([SAMPLES[0]]) as heads:
-        heads.context.bodies = False
-        child = Session(session.context, lambda file, at, size: bytes(size))
-        growth, shown = Growth(child, forget=True), Session(Context(), child._read)
-        told = list(heads.exchanges())
-    names = session.context.names
-    for begin in range(0, len(told), 50):
-        child.extend(told[begin : begin + 50])
+    child = Session(context, lambda file, at, size: bytes(size))
+    growth, shown = Growth(child, forget=True), Session(Context(), child._read)
+    for begin in range(0, len(exchanges), 50):
+        part = exchanges[begin : begin + 50]
+        child.extend(part, [row_of(exchange, context.names) for exchange in part])
         apply(growth.take(), shown)
         assert not len(child)
-    for begin in range(0, len(told), 70):
-        part = exchanges[begin : begin + 70]
-        child.fill(part, [row_of(exchange, names) for exchange in part])
-        apply(growth.take(), shown)
     assert _values(shown) == _values(at_once)
-    assert shown.filled == len(shown) == shown.rows_told == len(told)
+    assert len(shown) == shown.rows_told == len(exchanges)
     for index in range(len(shown)):
         assert shown.frames(index) == at_once.frames(index)
         assert shown.undecoded(index) == at_once.undecoded(index)
@@ -162,7 +115,7 @@ def test_headers_alone_tell_the_same_exchanges_of_damaged_captures(
         )
         assert found == wanted
         session = Session(whole.context, whole.source.read)
-        session.extend(told)
+        session.extend(exchanges, [row_of(each, whole.context.names) for each in exchanges])
         for index, exchange in enumerate(exchanges):
             assert session.exchange(index).undecoded == exchange.undecoded
         # Where a record's own size was hit, not much is left.

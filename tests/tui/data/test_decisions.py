@@ -44,7 +44,7 @@ def store() -> Store:
     found = Store(read.source.read, read.context)
     for exchange in read.exchanges():
         found.add(exchange)
-    found.progress.done = found.progress.indexed = True
+    found.progress.done = True
     return found
 
 

@@ -164,7 +164,6 @@ class Live:
                 )
             rows = [row_of(each, self.child.context.names) for each in some]
             self.child.extend(some, rows)
-            self.child.fill(some, rows)
             delta = pickle.loads(pickle.dumps(self.growth.take(self.limit), protocol=5))
             with self.store.dropping(delta.get("drop", 0)):
                 apply(delta, self.store.session)
