@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.exchanges.records import FETCH, PRODUCE, fields_of, topic_text
 from kafkascope.analyzer.payloads import journal, rest
-from kafkascope.analyzer.payloads.gathered import Gathered
+from kafkascope.analyzer.payloads.gathered import Gathered, Hears
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
@@ -34,11 +34,13 @@ class SeenSchemas:
     """Collects the schemas of one capture: a listener to its exchanges, and the consumer of its
     HTTP."""
 
-    def __init__(self, names: TopicNames) -> None:
-        """`names`: of topics, as the capture tells them."""
+    def __init__(self, names: TopicNames, hears: Hears | None = None) -> None:
+        """`names`: of topics, as the capture tells them. `hears`: who puts together what is said,
+        in place of this."""
         self._names: Final = names
         self._gathered: Final = Gathered("capture")
-        self._journals: dict[str | bytes, bool] = {}
+        self._hears: Hears = self._gathered if hears is None else hears
+        self.journals: dict[str | bytes, bool] = {}
         """Whether the keys of a topic are those of a registry's journal, by its first record."""
 
     # --- a listener, as `offline.Listener`
@@ -58,7 +60,7 @@ class SeenSchemas:
 
     def _dull(self, facts: BodyFacts) -> bool:
         """Return whether no topic of an exchange is worth looking at."""
-        journals, names = self._journals, self._names
+        journals, names = self.journals, self._names
         return all(journals.get(topic) is False for topic in facts.topics) and all(
             journals.get(names.get(topic_id) or topic_id) is False for topic_id in facts.topic_ids
         )
@@ -66,7 +68,7 @@ class SeenSchemas:
     def field(self, field: RecordField) -> bool:
         """Look for schemas in a records field; return whether its topic is worth looking at."""
         topic = field.topic or field.topic_id or ""
-        if self._journals.get(topic) is False:
+        if self.journals.get(topic) is False:
             return False
         return all(
             batch.control or self._take(field, opened.records, topic)
@@ -75,18 +77,18 @@ class SeenSchemas:
 
     def _take(self, field: RecordField, records: list[Record], topic: str | bytes) -> bool:
         """Take the records of a batch; return whether its topic is worth looking at."""
-        known = self._journals.get(topic)
+        known = self.journals.get(topic)
         if known is None and records:
             known = journal.is_key(records[0].key)
-            if len(self._journals) < MOST_TOPICS or known:
-                self._journals[topic] = known
+            if len(self.journals) < MOST_TOPICS or known:
+                self.journals[topic] = known
         if not known:
             return not records
         name = topic_text(field)
         for record in records:
             found = journal.said_by(record.key, record.value)
             if found is not None:
-                self._gathered.add(f"topic {name} {found.context}", f"topic {name}", found.said)
+                self._hears.add(f"topic {name} {found.context}", f"topic {name}", found.said)
         return True
 
     # --- a consumer of HTTP, as `model.HttpConsumer`
@@ -101,9 +103,9 @@ class SeenSchemas:
             exchange.request, exchange.request_body, exchange.response, exchange.response_body
         )
         server = str(exchange.server)
-        self._gathered.leave_out(server, exchange.response_body)
+        self._hears.leave_out(server, exchange.response_body)
         for context, said in found:
-            self._gathered.add(f"{server} {context}", server, said)
+            self._hears.add(f"{server} {context}", server, said)
 
     # --- what was found
 

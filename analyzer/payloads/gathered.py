@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import orjson
 
@@ -106,6 +106,16 @@ Token: TypeAlias = SchemaKey | tuple[str, int]
 
 def _versions(subjects: Iterable[tuple[str, int]]) -> list[Token]:
     return [each for each in subjects if each[1] > 0]
+
+
+class Hears(Protocol):
+    """Is told what is said about schemas."""
+
+    def add(self, place: str, origin: str, said: Said) -> None:
+        """Take what is said of a schema, as `Gathered`."""
+
+    def leave_out(self, origin: str, data: bytes) -> None:
+        """Take note of what may be too much to be read."""
 
 
 class Gathered:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from heapq import merge
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,17 @@ _MOMENT = itemgetter(0)
 _NONE: Final = np.empty(0, np.int64)
 
 
+class Placed(NamedTuple):
+    """The places of a block's exchanges; each has an index, counted from one worker to the next."""
+
+    order: Longs
+    """Their indexes, in order."""
+    number: Longs
+    """Their numbers, by index."""
+    moment: Longs
+    """When each was complete, by index."""
+
+
 class Gathering:
     """Takes what all workers tell of each block; gives what was made of exchanges, in order."""
 
@@ -65,18 +76,43 @@ class Gathering:
 
     def take(self, told: Sequence[BlockReport]) -> ShapedBlock:
         """Return what was made of the exchanges of a block; raise `Alone`."""
+        return self._block(told, self._place(told))
+
+    def place(self, told: Sequence[BlockReport]) -> Placed:
+        """Return the places of a block's exchanges, of which workers told something else; raise
+        `Alone`."""
+        placed = self._place(told)
+        for _, topic_id, name in merge(*(each.named for each in told), key=_MOMENT):
+            self._learn(topic_id, name)
+        return placed
+
+    def _place(self, told: Sequence[BlockReport]) -> Placed:
         self._settle(told)
         for packet in sorted(packet for each in told for packet in each.opened):
             self._connections[packet] = len(self._connections)
         self._number([np.array(each.taken) for each in told])
-        block = self._block(told)
+        moments = [np.array(each.moments) for each in told]
+        _apart([each[each != LEFT] for each in moments])
         self.exchanges += sum(each.exchanges for each in told)
         self.wanted += sum(each.wanted for each in told)
         self.read = max(each.read for each in told)
         firsts = [each.first for each in told if each.first is not None]
         self._first = min([*firsts, *([self._first] if self._first else [])], default=None)
         self.first_ns = 0 if self._first is None else self._first[1]
-        return block
+        moment = np.concatenate(moments)
+        numbers = [
+            np.frombuffer(given, np.int64)[np.array(each.numbers)] if each.numbers else _NONE
+            for given, each in zip(self._given, told, strict=True)
+        ]
+        number = np.concatenate(numbers)
+        # Of those that nothing completed, the numbers order them.
+        order = np.lexsort((np.where(moment == LEFT, number, 0), moment))
+        return Placed(order, number, moment)
+
+    @property
+    def workers(self) -> int:
+        """Number of the workers."""
+        return len(self._given)
 
     def _number(self, taken: list[Longs]) -> None:
         """Number exchanges by the moments at which workers wanted numbers."""
@@ -90,32 +126,24 @@ class Gathering:
             given.frombytes(ranks[begin : begin + len(each)].tobytes())
             begin += len(each)
 
-    def _block(self, told: Sequence[BlockReport]) -> ShapedBlock:
+    def _block(self, told: Sequence[BlockReport], placed: Placed) -> ShapedBlock:
         """Put what workers made of exchanges in order."""
-        moments = [np.array(each.moments) for each in told]
-        _apart([each[each != LEFT] for each in moments])
-        moment = np.concatenate(moments)
-        numbers = [
-            np.frombuffer(given, np.int64)[np.array(each.numbers)] if each.numbers else _NONE
-            for given, each in zip(self._given, told, strict=True)
-        ]
-        number = np.concatenate(numbers)
-        # Of those that nothing completed, the numbers order them.
-        order = np.lexsort((np.where(moment == LEFT, number, 0), moment)).tolist()
+        order, number = placed.order.tolist(), placed.number.tolist()
         made: list[bytes] = []
         unusual: dict[int, tuple[Row | Twice, int]] = {}
         problems: dict[int, Sequence[Problem]] = {}
-        for each, ranks in zip(told, numbers, strict=True):
+        for each in told:
             ends = list(map(self._connections.__getitem__, each.connections))
             at = len(made)
+            ranks = number[at : at + len(ends)]
             unusual |= {at + index: (one, ends[index]) for index, one in each.unusual.items()}
             problems |= {at + index: found for index, found in each.problems.items()}
-            made += self._filled(each, ranks.tolist(), ends)
-        nameless = self._name(told, moment, number, order, made, unusual, problems)
+            made += self._filled(each, ranks, ends)
+        nameless = self._name(told, placed, made, unusual, problems)
         if len(order) > 1:
             made = list(itemgetter(*order)(made))
         said = [
-            one._replace(exchange=int(number[at]))
+            one._replace(exchange=number[at])
             for at in (order if problems else ())
             for one in problems.get(at, ())
         ]
@@ -141,9 +169,7 @@ class Gathering:
     def _name(
         self,
         told: Sequence[BlockReport],
-        moment: Longs,
-        number: Longs,
-        order: list[int],
+        placed: Placed,
         made: list[bytes],
         unusual: dict[int, tuple[Row | Twice, int]],
         problems: dict[int, Sequence[Problem]],
@@ -153,7 +179,8 @@ class Gathering:
         named = list(merge(*(each.named for each in told), key=_MOMENT))
         nameless: list[str] = []
         done = 0
-        for at in order if unusual else ():
+        order, number, moment = placed
+        for at in order.tolist() if unusual else ():
             if at not in unusual:
                 continue
             one, connection = unusual[at]

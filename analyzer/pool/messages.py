@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kafkascope.analyzer.exchanges.heard import Heard
+    from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
@@ -112,6 +113,10 @@ class Work:
     """Called with names of hosts."""
     result: Callable[[], Any] | None = None
     """Returns what was counted, at the end."""
+    begins: Callable[[Capture, Callable[[], int]], None] | None = None
+    """Called before a capture is read, with it and with what tells the moment of what is read."""
+    block: Callable[[], Any] | None = None
+    """Called behind each block; what it returns is told."""
     whole: bool = True
     """Whether bodies are asked for, not only what rows need of them."""
 
@@ -151,7 +156,7 @@ class BlockReport:
     unsealed: list[tuple[int, bytes]] = field(default_factory=list)
     """The same that were asked for."""
     moments: array[int] = field(default_factory=longs)
-    """Of the exchanges that something was made of: when each was complete, see
+    """Of the exchanges that something is told of: when each was complete, see
     `captures.streams.shares`."""
     numbers: array[int] = field(default_factory=longs)
     """Which of the worker's numbers each has, from 0."""
@@ -165,6 +170,8 @@ class BlockReport:
     """By index: where a topic's name may be known elsewhere; a row, if `Work.reshape` wants it."""
     problems: dict[int, list[Problem]] = field(default_factory=dict)
     """By the same index."""
+    block: Any = None
+    """What `Work.block` returned."""
     read: int = 0
     """Bytes of packets that were read so far."""
     exchanges: int = 0

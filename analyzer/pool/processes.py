@@ -8,7 +8,6 @@ import os
 import pickle
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from mmap import mmap
@@ -29,18 +28,6 @@ PIPE_BYTES: Final = 1 << 20
 AHEAD: Final = 2
 """Blocks that a worker may begin while it is told to stop."""
 _LOW: Final = 10**16
-
-
-def can_fork() -> bool:
-    """Return whether workers can be forked here: on macOS the system's libraries do not like it,
-    and only the main thread hears ctrl+c."""
-    main = threading.current_thread() is threading.main_thread()
-    return hasattr(os, "fork") and sys.platform != "darwin" and main
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Stop:
@@ -78,7 +65,9 @@ class Pool:
         import kafkascope.captures.packets.columns  # noqa: F401
 
         gc.freeze()
-        self._before: Any = signal.signal(signal.SIGINT, self._interrupt)
+        self._before: Any = signal.getsignal(signal.SIGINT)
+        if self._before is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._interrupt)
         try:
             for number in range(count):
                 self._start(lambda share: Worker(open_(), share, marks, work), number, count)
@@ -140,24 +129,50 @@ class Pool:
     def _interrupt(self, *_: object) -> None:
         if self.interrupted:
             raise KeyboardInterrupt
+        self.stop()
+
+    def stop(self) -> None:
+        """Let all workers end the input where they are."""
         self.interrupted = True
         self._stop.now()
 
     def run(self, tick: Callable[[], None]) -> Iterator[ShapedBlock]:
         """Yield what was made of all exchanges, block by block, in order; raise `Alone`. `tick`:
         called behind each block."""
+        for told in self.reports():
+            yield self.gathering.take(told)
+            tick()
+
+    def reports(self) -> Iterator[list[BlockReport]]:
+        """Yield what all workers tell of each block; raise `Alone`."""
         while True:
             found = [_received(pipe) for pipe in self._pipes]
             told = [each for each in found if isinstance(each, BlockReport)]
             sums = [each for each in found if isinstance(each, Sums)]
             if len(told) == len(found):
-                yield self.gathering.take(told)
-                tick()
+                yield told
             elif len(sums) == len(found):
                 self.sums = sums_of(sums)
                 return
             else:
                 raise Alone
+
+    def conclude(self, capture: Capture) -> Sums:
+        """Let an open capture tell what all workers counted, as if it had been read; return it."""
+        gathered, sums, context = self.gathering, self.sums, capture.context
+        assert sums is not None
+        capture.source.statistics, capture.damage = sums.statistics, sums.damage
+        context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
+        context.opaque, context.brokers = sums.opaque, sums.brokers
+        context.encrypted.extend(sums.encrypted)
+        if sums.key_log and context.keys.log is None:
+            # What is inside the input, the workers have read.
+            from kafkascope.captures.tls.keys.keylog import KeyLog
+            from kafkascope.captures.tls.sources import KeySources
+
+            context.keys = KeySources(KeyLog())
+        context.names.learn_all(gathered.names.all())
+        return sums
 
 
 def _received(pipe: BinaryIO) -> object:

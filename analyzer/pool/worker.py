@@ -171,6 +171,8 @@ class Worker:
         self._number, self._connection = marks.number, marks.connection
         self._made: list[bytes] = []
         """What was made of the exchanges of a block."""
+        if work.begins is not None:
+            work.begins(capture, lambda: now.moment)
         self._heard = Heard()
         self._fresh = True
         self.stop: Callable[[], bool] = bool
@@ -245,6 +247,8 @@ class Worker:
             text = text.replace(b"%", b"%%").replace(b"%d" % self._number, b"%d")
             told.text = text.replace(b"%d" % self._connection, b"%d")
             made.clear()
+        if self._work.block is not None:
+            told.block = self._work.block()
         return told
 
     def _opened(self, packet: int) -> int:
@@ -279,10 +283,11 @@ class Worker:
         told.wanted += 1
         for add in work.adds:
             add(row, exchange)
-        if work.shape is not None:
+        if work.shape is not None or work.block is not None:
             told.moments.append(self._now.moment)
             told.numbers.append(row.number - EXCHANGE)
             told.connections.append(row.connection - CONNECTION)
+        if work.shape is not None:
             self._shape(work.shape, row, exchange)
 
     def _shape(self, shape: Shape, row: Row, exchange: Exchange) -> None:

@@ -27,7 +27,7 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.inputs.files import Source
-from kafkascope.captures.inputs.opening import is_live, is_once, is_regular
+from kafkascope.captures.inputs.opening import is_live, is_once
 from kafkascope.captures.inputs.spool import Spool
 
 if TYPE_CHECKING:
@@ -51,10 +51,6 @@ SHOWN_PROBLEMS: Final = 5
 MOST_WAITING: Final = 20_000
 MOST_BYTES: Final = 128 * 1024 * 1024
 """Limit for the exchanges that wait for the names of their topics."""
-LARGE: Final = 8 << 20
-"""Bytes of input from which on several processes are worth their start."""
-MOST_JOBS: Final = 8
-"""Processes that are started unasked: each walks all packets."""
 TICK: Final = 256
 """Exchanges between two reads of the clock."""
 
@@ -228,20 +224,7 @@ class Reading:
         except BaseException:
             source.statistics.captured_bytes = self.exchanges_read = 0
             raise
-        sums = pool.sums
-        assert sums is not None
-        capture, context = self.capture, self.capture.context
-        source.statistics, capture.damage = sums.statistics, sums.damage
-        context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
-        context.opaque, context.brokers = sums.opaque, sums.brokers
-        context.encrypted.extend(sums.encrypted)
-        if sums.key_log and context.keys.log is None:
-            # What is inside the input, the workers have read.
-            from kafkascope.captures.tls.keys.keylog import KeyLog
-            from kafkascope.captures.tls.sources import KeySources
-
-            context.keys = KeySources(KeyLog())
-        context.names.learn_all(gathered.names.all())
+        sums = pool.conclude(self.capture)
         self._heard = sums.heard
         self.exchanges_read, self.first_ns = gathered.exchanges, gathered.first_ns
         self._shown = gathered.wanted
@@ -259,19 +242,13 @@ class Reading:
             return 0
         if options.count or options.begin or options.end:
             return 0
-        if not all(map(is_regular, source.names)):
-            return 0
         if options.schemas.registry:
             return 0  # which is asked once, not by each
-        if not options.jobs and source.size < LARGE:
+        if not _in_tasks(self._asked):
             return 0
-        from kafkascope.analyzer.pool.processes import can_fork, cores
-        from kafkascope.captures.streams.shares import is_divided
+        from kafkascope.analyzer.pool.jobs import jobs_for
 
-        jobs = options.jobs or min(cores(), MOST_JOBS)
-        if jobs < 2 or not can_fork() or not _in_tasks(self._asked):
-            return 0
-        return jobs if options.jobs or is_divided(source.names) else 0
+        return jobs_for(source, options.jobs)
 
     def _opened(self) -> Capture:
         """Open the input once more, as it was opened."""

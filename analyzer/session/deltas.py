@@ -30,6 +30,10 @@ class Growth:
         self._names = len(session.context.names)
         self._dropped = 0
 
+    def name_again(self) -> None:
+        """Take all names of topics once more: the session got others."""
+        self._names = 0
+
     def take(self, limit: int = 0) -> Delta:
         """Return what is new since the last call. `limit`: the most rows to keep, for input without
         end; `apply` drops the same ones."""

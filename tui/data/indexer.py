@@ -3,6 +3,7 @@ its session has grown by. Knows nothing of screens.
 
 `tui.data.feed` starts it as a program of its own, so that parsing never shares an interpreter with
 the keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
+Large files are read by workers (`parts`), whose rows are put together here.
 
 Bodies are read short (`Context.whole`): what a screen shows of a message, it reads again.
 """
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.payloads.gathered import Gathered
     from kafkascope.analyzer.payloads.model import Schema
+    from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.captures.inputs.growing import Pace
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
@@ -44,13 +47,15 @@ STOP: Final = b"s"
 TOGETHER: Final = 256
 """Exchanges that go into the columns together, from how many bytes of the input at most."""
 HELD: Final = 1 << 22
+WORKERS_NICE: Final = 5
 GC_THRESHOLD: Final = 100_000
 """New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
 costs a fifth of the time."""
 
 
 class Indexer:
-    """Reads in the main thread; two others hand over and take commands."""
+    """Reads in the main thread, or has workers read; two other threads hand over and take
+    commands."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         from kafkascope.analyzer.session.deltas import Growth
@@ -70,7 +75,7 @@ class Indexer:
             self.capture.context, self.capture.source.read, plaintext=self.capture.plaintext
         )
         self._growth = Growth(self.session, forget=not self._limit)
-        self._seen: SeenSchemas | None = None
+        self._seen: SeenSchemas | Gathered | None = None
         if options.get("schemas"):
             from kafkascope.analyzer.exchanges.seen_schemas import listen
 
@@ -81,6 +86,10 @@ class Indexer:
         self._texts: list[str] = []
         self._waiting: deque[Exchange] = deque()
         """Exchanges on the way to the columns."""
+        self._told = 0
+        """How many of the next exchanges were told already."""
+        self._pool: Pool | None = None
+        """Workers, while these read."""
         self._ends: deque[tuple[int, int | None, str, int]] = deque()
         """(connection, side, how, when) of ends of connections: for captures that are exported."""
         self.capture.watch = self._watch
@@ -89,6 +98,7 @@ class Indexer:
         """Held from taking a batch until it is written: batches go out whole and in order."""
         self._ended = False
         self.stopped = False
+        self._options = options
         self._damage = -1
         """How much damage there was when reading was stopped, which adds some; -1: it was not."""
 
@@ -124,14 +134,81 @@ class Indexer:
                 "plaintext": self._plaintext.capacity,
             }
         )
+        self._pool = self._workers()  # forked before there are threads
         for target in (self._hand_over, self._listen):
             threading.Thread(target=target, daemon=True).start()
-        self._read()
+        if self._pool is None or not self._gather(self._pool):
+            self._read()
         self.end(rest=self.stopped and self.pace is None)
 
     # --- reading ----------------------------------------------------------------------------
 
+    def _workers(self) -> Pool | None:
+        """Start workers where they may read the input, and are worth it."""
+        from kafkascope.captures.inputs.growing import being_written
+
+        options, source = self._options, self.capture.source
+        if self.pace is None or options["keylog"] or being_written(source.names[-1]):
+            return None
+        from kafkascope.analyzer.pool.jobs import jobs_for
+
+        jobs = jobs_for(source)
+        if not jobs or any(map(_is_compressed, source.names)):
+            return None  # bytes of compressed files are kept by who reads them
+        from kafkascope.analyzer.exchanges.offline import Capture
+        from kafkascope.analyzer.pool.messages import Alone
+        from kafkascope.analyzer.pool.processes import Pool
+        from kafkascope.captures import Source
+        from kafkascope.tui.data.parts import work_of
+
+        def opened() -> Capture:
+            os.nice(WORKERS_NICE)  # keys come first
+            for descriptor in (self._results, self._commands):
+                os.close(descriptor)
+            again = Source(source.names)
+            again.size = source.size
+            return Capture(again, decode_as=within(options["ports"]), legs=options["legs"])
+
+        try:
+            return Pool(jobs, opened, work_of(schemas=self._seen is not None))
+        except Alone:
+            return None
+
+    def _gather(self, pool: Pool) -> bool:
+        """Put together what workers read; return whether they could."""
+        from kafkascope.analyzer.payloads.gathered import Gathered
+        from kafkascope.analyzer.pool.messages import Alone
+        from kafkascope.tui.data.parts import Parts
+
+        names, seen = self.session.context.names, self._seen
+        gathered = None if seen is None else Gathered("capture")
+        self._seen = gathered
+        parts = Parts(self.session, pool.gathering, gathered)
+        try:
+            with pool:
+                for told in pool.reports():
+                    with self._lock:
+                        self._texts += parts.take(told)
+                        self._look_for_schemas()
+                        self.capture.source.statistics.captured_bytes = pool.gathering.read
+                pool.conclude(self.capture)
+        except Alone:
+            # What was told so far is what one process tells first.
+            with self._lock:
+                self.session.context.names, self._seen = names, seen
+                self._growth.name_again()
+                self._schemas_seen, self._told = 0, self.session.rows_told
+                self.capture.source.statistics.captured_bytes = 0
+            if self.stopped:
+                self._damage = 0
+            return False
+        finally:
+            self._pool = None
+        self._ends.extend(parts.ends)
+        return True
+
     def _read(self) -> None:
+        """Read alone."""
         waiting, statistics, held = self._waiting, self.capture.source.statistics, 0
         for exchange in self.capture.exchanges():
             waiting.append(exchange)
@@ -155,6 +232,9 @@ class Indexer:
         """Put waiting exchanges into the columns."""
         with self._lock:
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            told = min(self._told, len(some))
+            self._told -= told
+            del some[:told]
             if not some or self._ended:
                 return
             made = self._made(some)
@@ -171,7 +251,10 @@ class Indexer:
     def _stop_reading(self) -> None:
         """Let the reader end at the next block."""
         assert self.pace is not None
-        self._damage = len(self.capture.source.statistics.damage)
+        if self._pool is not None:
+            self._pool.stop()
+        else:
+            self._damage = len(self.capture.source.statistics.damage)
         self.pace.stopped = True
         self.capture.source.upto = self.pace.begun
 
@@ -310,6 +393,14 @@ def _spool(options: dict[str, Any]) -> Spool:
 
     copy = PrivateFile(options["output"], buffering=0).published()
     return Tee(copy, descriptor=options["spool"])
+
+
+def _is_compressed(name: str) -> bool:
+    from kafkascope.captures.inputs.opening import open_stream
+
+    stream, _, compressed = open_stream(name)
+    stream.close()
+    return compressed
 
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:

@@ -1,0 +1,45 @@
+"""How many processes may read an input together, and are worth their start."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.captures.inputs.opening import is_regular
+
+if TYPE_CHECKING:
+    from kafkascope.captures.inputs.files import Source
+
+LARGE: Final = 8 << 20
+"""Bytes of input from which on several processes are worth their start."""
+MOST_JOBS: Final = 8
+"""Processes that are started unasked: each walks all packets."""
+
+
+def jobs_for(source: Source, wanted: int = 0) -> int:
+    """Return how many processes may read an input; 0 for one alone. `wanted`: as many as the user
+    says; else as many as are worth it."""
+    if not all(map(is_regular, source.names)):
+        return 0
+    if not wanted and source.size < LARGE:
+        return 0
+    jobs = wanted or min(cores(), MOST_JOBS)
+    if jobs < 2 or not can_fork():
+        return 0
+    from kafkascope.captures.streams.shares import is_divided
+
+    return jobs if wanted or is_divided(source.names) else 0
+
+
+def can_fork() -> bool:
+    """Return whether workers can be forked here: on macOS the system's libraries do not like it,
+    and only the main thread hears ctrl+c."""
+    main = threading.current_thread() is threading.main_thread()
+    return hasattr(os, "fork") and sys.platform != "darwin" and main
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

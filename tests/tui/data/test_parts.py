@@ -1,0 +1,132 @@
+"""Rows that workers read are those of one process, for any number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.columns import Read
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.seen_schemas import listen
+from kafkascope.analyzer.payloads.gathered import Gathered
+from kafkascope.analyzer.pool.gathering import Gathering
+from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums
+from kafkascope.analyzer.pool.worker import Worker
+from kafkascope.analyzer.session.deltas import Growth, apply
+from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.session.session import Session
+from kafkascope.captures import Spool
+from kafkascope.captures.model import Closed, Opened
+from kafkascope.captures.streams.shares import Share
+from kafkascope.tui.data.parts import Parts, work_of
+from kafkascope.tui.data.store import Store
+from tests.analyzer.pipeline.traffic import files
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "captures" / "samples"
+CAUSES = ROOT / "tests" / "analyzer" / "captures"
+SCHEMAS = CAUSES / "schemas"
+MARKS = Marks(12_345_678_901_234_567)
+
+Shown = tuple[Store, list[Any], list[Any]]
+"""A store, ends of connections, schemas."""
+
+
+def alone(capture: Capture) -> Shown:
+    """What one process shows."""
+    ends: list[Any] = []
+
+    def watch(event: Opened | Closed) -> None:
+        if isinstance(event, Closed) and event.how in ("fin", "rst"):
+            ends.append((event.connection.number, event.direction, event.how, event.time_ns))
+
+    seen = listen(capture)
+    capture.watch = watch
+    store = Store(capture.source.read, capture.context)
+    for exchange in capture.exchanges():
+        store.add(exchange)
+    return store, ends, seen.schemas()
+
+
+def together(names: list[str], count: int, read: Read) -> Shown:
+    """What workers show, in this process; raises `Alone`."""
+    gathering = Gathering(count, MARKS, None)
+    captures = [open_capture(names) for _ in range(count)]
+    workers: list[Iterator[BlockReport | Sums]] = [
+        Worker(capture, Share(number, count), MARKS, work_of(schemas=True)).run()
+        for number, capture in enumerate(captures)
+    ]
+    child = Session(Context(), read)
+    growth, schemas = Growth(child, forget=True), Gathered("capture")
+    parts = Parts(child, gathering, schemas)
+    store = Store(read)
+    try:
+        while True:
+            found = [next(worker) for worker in workers]
+            if any(isinstance(each, Sums) for each in found):
+                return store, parts.ends, schemas.schemas()
+            store.texts.extend(
+                parts.take([each for each in found if isinstance(each, BlockReport)])
+            )
+            apply(growth.take(), store.session)
+    finally:
+        for capture in captures:
+            capture.close()
+
+
+def check(names: list[str], count: int) -> bool:
+    """Compare; return whether workers could do it."""
+    with open_capture(names, spool=Spool()) as capture:
+        return compare(names, count, *alone(capture))
+
+
+def compare(
+    names: list[str], count: int, wanted: Store, ends: list[Any], schemas: list[Any]
+) -> bool:
+    try:
+        found, other_ends, other_schemas = together(names, count, wanted.read)
+    except Alone:
+        return False
+    ours, theirs = found.session, wanted.session
+    assert len(found) == len(wanted)
+    columns = [name for name in dir(ColumnRow) if not name.startswith("_") and name != "exchange"]
+    for index in range(len(wanted)):
+        for name in columns:
+            mine, other = (getattr(ColumnRow(each, index), name) for each in (ours, theirs))
+            assert mine == other, (index, name)
+        assert found.result(index) == wanted.result(index)
+        mine, other = ours.exchange(index), theirs.exchange(index)
+        assert row_of(mine, ours.context.names) == row_of(other, theirs.context.names)
+        assert (mine.fetch_session, mine.ended_ns) == (other.fetch_session, other.ended_ns)
+        assert ours.ids(index, index + 1) == theirs.ids(index, index + 1)
+        assert ours.index_of(mine.number) == index
+    assert other_ends == ends
+    assert other_schemas == schemas
+    return True
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.pcap*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("count", [1, 3])
+def test_samples(path: Path, count: int) -> None:
+    check([str(path)], count)
+
+
+def test_most_captures_need_no_single_process() -> None:
+    paths = [*sorted(CAUSES.glob("*.pcap*"))[::4], *sorted(SCHEMAS.glob("*.pcap*"))]
+    done = sum(check([str(path)], 2) for path in paths)
+    assert done > 0.8 * len(paths)
+
+
+@given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4))
+@settings(max_examples=settings().max_examples // 4)
+def test_whatever_happens_on_the_network(seed: int, count: int) -> None:
+    with TemporaryDirectory() as folder:
+        check(files(seed, Path(folder)), count)
