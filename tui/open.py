@@ -64,7 +64,7 @@ def _input_or_interface(function: Any) -> Any:
 @click.option("--tour", is_flag=True, hidden=True)
 @click.option("--hello", default="", hidden=True)
 @_input_or_interface
-@reading_options("time_format", without=["count", "begin", "end"])
+@reading_options("time_format", "jobs", without=["count", "begin", "end"])
 def open_(
     options: ReadOptions,
     attach: str | None,
@@ -186,6 +186,8 @@ def tab_words(told: dict[str, Any]) -> list[str]:
         words += ["-d", text]
     for path in told["keylog"]:
         words += ["--keylog", path]
+    if told["jobs"]:
+        words += ["--jobs", str(told["jobs"])]
     words += SchemaOptions(
         told["schema_folders"],
         told["assigned"],
@@ -220,6 +222,7 @@ def _feed(
         keylog=options.keylog,
         payloads=payloads,
         schema_words=options.schemas.words(),
+        jobs=options.jobs,
     )
 
 

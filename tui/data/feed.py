@@ -54,12 +54,14 @@ class Feed:
         limit: int = LIVE_ROWS,
         payloads: Callable[[], Payloads | None] = lambda: None,
         schema_words: Sequence[str] = (),
+        jobs: int = 0,
     ) -> None:
         """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
         capture there, with a BPF filter; `output`: a file for what is read without end.
         `keylog`: paths of key logs. `limit`: rows that are kept of input without end.
         `payloads`: gives what decodes keys and values, asked in threads. `schema_words`: options
-        that say the same on a command line."""
+        that say the same on a command line. `jobs`: processes that read files together; 0: as many
+        as are worth it."""
         from tempfile import TemporaryFile
 
         self.keylog = tuple(keylog)
@@ -89,6 +91,7 @@ class Feed:
             "keylog": list(keylog),
             "limit": limit if interface or "-" in inputs else 0,
             "schemas": self.decodes,
+            "jobs": jobs,
         }
         self._ring = bool(options["limit"])
         self._process = subprocess.Popen(

@@ -152,7 +152,7 @@ class Indexer:
             return None
         from kafkascope.analyzer.pool.jobs import jobs_for
 
-        jobs = jobs_for(source)
+        jobs = 0 if options.get("jobs") == 1 else jobs_for(source, options.get("jobs", 0))
         if not jobs or any(map(_is_compressed, source.names)):
             return None  # bytes of compressed files are kept by who reads them
         from kafkascope.analyzer.exchanges.offline import Capture

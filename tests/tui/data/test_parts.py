@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,9 +29,12 @@ from kafkascope.analyzer.session.session import Session
 from kafkascope.captures import Spool
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.captures.streams.shares import Share
+from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.parts import Parts, work_of
 from kafkascope.tui.data.store import Store
 from tests.analyzer.pipeline.traffic import files
+from tests.analyzer.pool.test_processes import busy, needs_fork, on_linux
+from tests.tui.data.test_feed import LONG, read_all
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "captures" / "samples"
@@ -130,3 +136,98 @@ def test_most_captures_need_no_single_process() -> None:
 def test_whatever_happens_on_the_network(seed: int, count: int) -> None:
     with TemporaryDirectory() as folder:
         check(files(seed, Path(folder)), count)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return busy(tmp_path_factory.mktemp("large") / "busy.pcap", 6_000)
+
+
+def _children(process: int) -> list[int]:
+    try:
+        text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    except OSError:
+        return []
+    return list(map(int, text.split()))
+
+
+def _workers(feed: Feed) -> list[int]:
+    until = time.monotonic() + LONG
+    while len(found := _children(feed._process.pid)) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    return found
+
+
+def _same(found: Store, path: Path) -> None:
+    with open_capture([path]) as capture:
+        wanted, ends, _ = alone(capture)
+        assert len(found) == len(wanted)
+        assert found.session.columns.keys() == wanted.session.columns.keys()
+        for index in range(0, len(wanted), 50):
+            assert found.session.row(index) == wanted.session.row(index)
+        texts = [[each.texts[index] for index in range(len(wanted))] for each in (found, wanted)]
+        assert texts[0] == texts[1]
+        assert list(found.ends) == ends
+
+
+@needs_fork
+@on_linux
+def test_workers_as_processes(large: Path) -> None:
+    feed = Feed([str(large)], jobs=2)
+    try:
+        assert len(_workers(feed)) == 2
+        found = read_all(feed)
+        assert (found.progress.failure, found.progress.code) == ("", 0)
+        assert found.progress.read > 0
+        _same(found, large)
+    finally:
+        feed.close()
+
+
+@needs_fork
+@on_linux
+def test_a_killed_worker_costs_nothing(large: Path) -> None:
+    feed = Feed([str(large)], jobs=2)
+    try:
+        os.kill(_workers(feed)[0], signal.SIGKILL)
+        found = read_all(feed)
+        assert found.progress.code == 0
+        _same(found, large)
+    finally:
+        feed.close()
+
+
+@needs_fork
+@on_linux
+def test_workers_stop_when_told_and_end_with_the_reader(large: Path) -> None:
+    feed = Feed([str(large)], jobs=2)
+    try:
+        workers = _workers(feed)
+        feed.stop()
+        found = read_all(feed)
+        assert (found.progress.stopped, found.progress.code) == (True, 0)
+        assert len(found) == len(found.texts) <= 6_000
+    finally:
+        feed.close()
+    other = Feed([str(large)], jobs=2)
+    workers = _workers(other)
+    other.close()
+    until = time.monotonic() + LONG
+    while any(Path(f"/proc/{each}").exists() for each in workers):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@needs_fork
+def test_damage_is_told_once(large: Path, tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(large.read_bytes()[:-7])
+    feed = Feed([str(path)], jobs=2)
+    try:
+        progress = read_all(feed).progress
+        assert progress.code == 4
+        assert len(progress.said) == 1
+        assert "cut short" in progress.said[0]
+    finally:
+        feed.close()
