@@ -27,7 +27,6 @@ from kafkascope.analyzer.spans import within
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
-    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.payloads.gathered import Gathered
@@ -47,7 +46,6 @@ STOP: Final = b"s"
 TOGETHER: Final = 256
 """Exchanges that go into the columns together, from how many bytes of the input at most."""
 HELD: Final = 1 << 22
-WORKERS_NICE: Final = 5
 GC_THRESHOLD: Final = 100_000
 """New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
 costs a fifth of the time."""
@@ -145,34 +143,12 @@ class Indexer:
 
     def _workers(self) -> Pool | None:
         """Start workers where they may read the input, and are worth it."""
-        from kafkascope.captures.inputs.growing import being_written
-
-        options, source = self._options, self.capture.source
-        if self.pace is None or options["keylog"] or being_written(source.names[-1]):
+        if self.pace is None or self._options["keylog"]:
             return None
-        from kafkascope.analyzer.pool.jobs import jobs_for
+        from kafkascope.tui.data.parts import started
 
-        jobs = 0 if options.get("jobs") == 1 else jobs_for(source, options.get("jobs", 0))
-        if not jobs or any(map(_is_compressed, source.names)):
-            return None  # bytes of compressed files are kept by who reads them
-        from kafkascope.analyzer.exchanges.offline import Capture
-        from kafkascope.analyzer.pool.messages import Alone
-        from kafkascope.analyzer.pool.processes import Pool
-        from kafkascope.captures import Source
-        from kafkascope.tui.data.parts import work_of
-
-        def opened() -> Capture:
-            os.nice(WORKERS_NICE)  # keys come first
-            for descriptor in (self._results, self._commands):
-                os.close(descriptor)
-            again = Source(source.names)
-            again.size = source.size
-            return Capture(again, decode_as=within(options["ports"]), legs=options["legs"])
-
-        try:
-            return Pool(jobs, opened, work_of(schemas=self._seen is not None))
-        except Alone:
-            return None
+        descriptors = self._results, self._commands
+        return started(self._options, self.capture, descriptors, schemas=self._seen is not None)
 
     def _gather(self, pool: Pool) -> bool:
         """Put together what workers read; return whether they could."""
@@ -237,16 +213,12 @@ class Indexer:
             del some[:told]
             if not some or self._ended:
                 return
-            made = self._made(some)
+            from kafkascope.analyzer.exchanges.rows import result, row_of
+
+            names = self.session.context.names
+            made = [row_of(exchange, names) for exchange in some]
+            self._texts += [result(row) for row in made]
             self.session.extend(some, made)
-
-    def _made(self, exchanges: list[Exchange]) -> list[Row]:
-        from kafkascope.analyzer.exchanges.rows import result, row_of
-
-        names = self.session.context.names
-        made = [row_of(exchange, names) for exchange in exchanges]
-        self._texts += [result(row) for row in made]
-        return made
 
     def _stop_reading(self) -> None:
         """Let the reader end at the next block."""
@@ -393,14 +365,6 @@ def _spool(options: dict[str, Any]) -> Spool:
 
     copy = PrivateFile(options["output"], buffering=0).published()
     return Tee(copy, descriptor=options["spool"])
-
-
-def _is_compressed(name: str) -> bool:
-    from kafkascope.captures.inputs.opening import open_stream
-
-    stream, _, compressed = open_stream(name)
-    stream.close()
-    return compressed
 
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:

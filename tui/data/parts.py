@@ -1,20 +1,26 @@
-"""Rows that several processes read, put together: what a worker of a pool tells of a block besides
-what each does, and how the reading process takes it. No processes, no screens."""
+"""Rows that several processes read, put together: what a worker of a pool does for the reading
+process, what it tells of a block, and how that is taken."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import renamed, result
 from kafkascope.analyzer.payloads.model import is_too_much
+from kafkascope.analyzer.pool.jobs import jobs_for
 from kafkascope.analyzer.pool.messages import Alone, Work
 from kafkascope.analyzer.session.deltas import Growth
 from kafkascope.analyzer.session.session import Session
+from kafkascope.analyzer.spans import within
 from kafkascope.analyzer.topics import nameless as is_nameless
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.growing import being_written
+from kafkascope.captures.inputs.opening import open_stream
 from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Closed
 
@@ -26,8 +32,12 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.gathered import Gathered, Said
     from kafkascope.analyzer.pool.gathering import Gathering
     from kafkascope.analyzer.pool.messages import BlockReport
+    from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.session.deltas import Delta
     from kafkascope.captures.model import Opened
+
+NICE: Final = 5
+"""Workers have less of a core than the keys."""
 
 End = tuple[int, int | None, str, int]
 """Connection, side, how, when."""
@@ -78,7 +88,9 @@ class Part:
         capture.context.http = self._seen
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Take an exchange."""
+        """Take an exchange. Raises `Alone`."""
+        if exchange.connection.decrypted:
+            raise Alone  # bytes that no file has are kept by who reads them
         self._rows.append(row)
         self._exchanges.append(exchange)
         if self._seen is not None:
@@ -136,6 +148,38 @@ def work_of(*, schemas: bool) -> Work:
     part = Part()
     begins = part.listen if schemas else part.begin
     return Work(adds=[part.add], saws=[part.saw], begins=begins, block=part.told, whole=False)
+
+
+def started(
+    options: dict[str, Any], capture: Capture, inherited: Sequence[int], *, schemas: bool
+) -> Pool | None:
+    """Start workers on an open capture where they may read it, and are worth it. `inherited`: what
+    they must not keep open."""
+    source, wanted = capture.source, options.get("jobs", 0)
+    jobs = 0 if wanted == 1 or being_written(source.names[-1]) else jobs_for(source, wanted)
+    if not jobs or any(map(_is_compressed, source.names)):
+        return None  # bytes of compressed files are kept by who reads them
+    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.pool.processes import Pool
+
+    def opened() -> Capture:
+        os.nice(NICE)
+        for descriptor in inherited:
+            os.close(descriptor)
+        again = Source(source.names)
+        again.size = source.size
+        return Capture(again, decode_as=within(options["ports"]), legs=options["legs"])
+
+    try:
+        return Pool(jobs, opened, work_of(schemas=schemas))
+    except Alone:
+        return None
+
+
+def _is_compressed(name: str) -> bool:
+    stream, _, compressed = open_stream(name)
+    stream.close()
+    return compressed
 
 
 class Parts:
