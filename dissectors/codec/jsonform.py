@@ -88,6 +88,11 @@ def body_from_json(layout: Layout, value: Any) -> Body:
     return body
 
 
+def json_value(wire: Wire, value: Any) -> Any:
+    """Return a value of JSON as bodies have it in a field of that kind; `Malformed`."""
+    return _convert(wire)(value)
+
+
 Converter: TypeAlias = Callable[[Any], Any]
 """Converts a JSON value to a value of a body; the path of a `Malformed` is completed on its way
 out."""

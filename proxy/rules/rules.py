@@ -34,7 +34,7 @@ class Chain:
     """The rules of a proxy, asked in order. Changes apply to frames that begin afterwards."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules: tuple[Rule, ...] = tuple(rules)
+        self._rules = tuple(each for rule in rules for each in _with_companions(rule))
         self._hub: Hub | None = None
         self.edition = 1
         """Another number after each change."""
@@ -59,11 +59,12 @@ class Chain:
 
     def add(self, rule: Rule) -> None:
         """Add a rule behind the others."""
-        self._set((*self._rules, rule))
+        self._set((*self._rules, *_with_companions(rule)))
 
     def remove(self, rule: Rule) -> None:
-        """Remove a rule."""
-        self._set(tuple(each for each in self._rules if each is not rule))
+        """Remove a rule, and those that came with it."""
+        gone = _with_companions(rule)
+        self._set(tuple(each for each in self._rules if each not in gone))
 
     def clear(self) -> None:
         """Remove all rules."""
@@ -97,6 +98,10 @@ class Chain:
         whether one may keep the response from the client."""
         wanted = ("whole", "head") if recorded else ("whole",)
         return any(rule.side == BROKER and rule.look(frame) in wanted for rule in self._rules)
+
+
+def _with_companions(rule: Rule) -> tuple[Rule, ...]:
+    return (rule, *getattr(rule, "companions", ()))
 
 
 __all__ = ["BROKER", "CLIENT", "Chain", "Look", "Rule"]

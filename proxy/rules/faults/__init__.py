@@ -5,6 +5,7 @@ FILTER -> ACTION ARGUMENTS [on request|response] [once | nth N | first N | every
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from kafkascope.analyzer.filter.language import FilterError
@@ -12,7 +13,9 @@ from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults.corrupt import CorruptAction
 from kafkascope.proxy.rules.faults.error_code import ErrorAction, StampAction
 from kafkascope.proxy.rules.faults.fault import SIDES, Action, Fault, FaultError
+from kafkascope.proxy.rules.faults.fields import SetAction
 from kafkascope.proxy.rules.faults.latency import DelayAction
+from kafkascope.proxy.rules.faults.member import MemberAction
 from kafkascope.proxy.rules.faults.plain import (
     BlackHoleAction,
     CloseAction,
@@ -21,9 +24,11 @@ from kafkascope.proxy.rules.faults.plain import (
     HoldAction,
     ResetAction,
 )
+from kafkascope.proxy.rules.faults.records import RecordsAction
 from kafkascope.proxy.rules.faults.stale import StaleAction
 from kafkascope.proxy.rules.faults.throttle import ThrottleAction
 from kafkascope.proxy.rules.faults.truncate import TruncateAction
+from kafkascope.proxy.rules.faults.versions import VersionsAction
 from kafkascope.proxy.rules.matching import Matcher
 from kafkascope.proxy.rules.triggers import take_trigger
 
@@ -40,6 +45,10 @@ FAULTS: Final[dict[str, type[Action]]] = {
         HalfCloseAction,
         TruncateAction,
         CorruptAction,
+        SetAction,
+        RecordsAction,
+        VersionsAction,
+        MemberAction,
         StaleAction,
         BlackHoleAction,
         HoldAction,
@@ -47,12 +56,16 @@ FAULTS: Final[dict[str, type[Action]]] = {
 }
 
 
+_WORD: Final = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^\s"'\[]|["'\[])+""")
+"""Blanks inside of quotes and brackets are parts of a word."""
+
+
 def parse_fault(text: str, name: str = "") -> Fault:
     """Parse a fault; `FaultError` with a sentence."""
     filter_text, arrow, rest = text.rpartition("->")
     if not arrow:
         raise FaultError(f"FILTER -> ACTION is wanted; there is no -> in {text!r}")
-    words = rest.split()
+    words = _WORD.findall(rest)
     if not words:
         raise FaultError(f"an action is wanted behind the ->: {', '.join(FAULTS)}")
     word = words.pop(0)
@@ -69,8 +82,12 @@ def parse_fault(text: str, name: str = "") -> Fault:
         if len(words) >= 2 and words[-2] == "on" and words[-1] in SIDES:
             side = SIDES[words.pop()]
             words.pop()
-        matcher = Matcher(filter_text)
-        return Fault(matcher, action.parse(words), trigger, side, name)
+        made = Fault(Matcher(filter_text), action.parse(words), trigger, side, name)
+        if isinstance(made.action, VersionsAction) and made.side == BROKER:
+            # What is not offered is refused, too.
+            enforced = Matcher(made.action.followers)
+            made.companions = (Fault(enforced, made.action, None, CLIENT, made.name),)
+        return made
     except FilterError as error:
         raise FaultError(f"the filter {filter_text.strip()!r}: {error}") from error
     except FaultError:

@@ -29,7 +29,7 @@ class Action:
     word: ClassVar[str]
     usage: ClassVar[str]
     doc: ClassVar[str]
-    sides: ClassVar[tuple[int, ...]] = (CLIENT, BROKER)
+    sides: tuple[int, ...] = (CLIENT, BROKER)
     """On which frames it can act; the first is the default."""
     picky: ClassVar[bool] = False
     """There are APIs whose frames it cannot harm: `can_harm` says which it can."""
@@ -83,6 +83,8 @@ class Fault:
             raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")
         self.side = able[0]
         self.name = name or str(self)
+        self.companions: tuple[Fault, ...] = ()
+        """Rules that come and go with it, under its name."""
 
     def __str__(self) -> str:
         side = ""

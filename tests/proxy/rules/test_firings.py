@@ -17,13 +17,18 @@ ARGUMENTS = {
     "error": "27",
     "stamp": "27",
     "truncate": "6",
+    "member": "expire",
+    "set on request": "request.group_id = other",
+    "set on response": "response.throttle_time_ms = 7",
 }
+APART = ("corrupt-crc", "stale-metadata", "records", "versions")
+"""See `faults`."""
 SIDES = ("request", "response")
 CASES = [
     (word, SIDES[side])
     for word, action in sorted(FAULTS.items())
     for side in action.sides
-    if word not in ("corrupt-crc", "stale-metadata")  # see test_faults
+    if word not in APART
 ]
 
 
@@ -61,7 +66,8 @@ def tapped(*rules: str) -> tuple[Bench, Notes]:
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 @pytest.mark.parametrize(("word", "on"), CASES)
 def test_a_firing_is_told_where_it_happened(word: str, on: str, chunk: int) -> None:
-    bench, notes = tapped(f"-> {word} {ARGUMENTS.get(word, '')} on {on} once")
+    argument = ARGUMENTS.get(word) or ARGUMENTS.get(f"{word} on {on}", "")
+    bench, notes = tapped(f"-> {word} {argument} on {on} once")
     asked, answered = request(HEARTBEAT, 4), response(HEARTBEAT, 4)
     for at in range(0, len(asked), chunk):
         bench.feed(CLIENT, asked[at : at + chunk])

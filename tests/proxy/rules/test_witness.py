@@ -197,5 +197,9 @@ def test_every_action_without_a_filter_can_act(word: str) -> None:
         "error": "6",
         "stamp": "6",
         "truncate": "5",
+        "set": "request.topics = []",
+        "records": "duplicate",
+        "versions": "Fetch 4",
+        "member": "expire",
     }
     assert parse_fault(f"-> {word} {arguments.get(word, '')}")

@@ -216,7 +216,13 @@ def test_every_fault_does_something_and_counts_it(word: str) -> None:
         "error": "27",
         "stamp": "27",
         "truncate": "6",
+        "set": "response.throttle_time_ms = 7",
+        "records": "lose 1",
+        "versions": "ApiVersions 0",
+        "member": "expire",
     }
+    if word in ("records", "versions"):
+        pytest.skip("see test_changes")
     key = FETCH if word == "corrupt-crc" else METADATA if word == "stale-metadata" else HEARTBEAT
     bench, (fault,) = bench_with(f"-> {word} {arguments.get(word, '')}")
     asked = request(key, 12 if key != HEARTBEAT else 4)

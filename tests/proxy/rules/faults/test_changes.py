@@ -1,0 +1,312 @@
+"""Rules that reach into fields and records: what arrives instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.dissectors.registry import decode_request, decode_response
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End
+from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
+from kafkascope.proxy.rules.rules import Chain
+from tests.proxy.kit import (
+    API_VERSIONS,
+    FETCH,
+    HEARTBEAT,
+    METADATA,
+    PRODUCE,
+    Bench,
+    fetched,
+    request,
+    response,
+)
+
+RECORDS = [
+    Record(number, 1_700_000_000_000 + number, b"k%d" % number, b"v%d" % number, (("h", b"x"),))
+    for number in range(5, 9)
+]
+
+
+def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
+    bench = Bench()
+    faults = [parse_fault(rule) for rule in rules]
+    Chain(faults).attach(bench.hub)
+    return bench, faults
+
+
+def fetch_of(records: bytes) -> bytes:
+    body = decode_response(fetched(12, [])[4:], FETCH, 12).body
+    body["responses"][0]["partitions"][0]["records"] = records
+    return response(FETCH, 12, body)
+
+
+def produce_of(records: bytes, version: int = 9) -> bytes:
+    data = [{"index": 0, "records": records}]
+    topic = {"name": "orders", "partition_data": data}
+    return request(PRODUCE, version, {"acks": 1, "timeout_ms": 9, "topic_data": [topic]})
+
+
+def fetched_records(rule: str, records: bytes) -> bytes:
+    bench, _ = bench_with(rule)
+    bench.feed(CLIENT, request(FETCH, 12))
+    bench.feed(BROKER, fetch_of(records))
+    body = decode_response(bench.sent(CLIENT)[4:], FETCH, 12).body
+    found: bytes = body["responses"][0]["partitions"][0]["records"]
+    return found
+
+
+def produced_records(rule: str, records: bytes) -> bytes:
+    bench, _ = bench_with(rule)
+    bench.feed(CLIENT, produce_of(records))
+    body = decode_request(bench.sent(BROKER)[4:]).body
+    found: bytes = body["topic_data"][0]["partition_data"][0]["records"]
+    return found
+
+
+def opened(data: bytes) -> tuple[Batch, list[Record]]:
+    (batch,) = batches(data)
+    assert isinstance(batch, Batch)
+    assert crc_ok(data, batch)
+    found = open_batch(data, batch)
+    assert found.error is None
+    return batch, [each._replace(headers=tuple(each.headers)) for each in found.records]
+
+
+# --- fields
+
+
+def test_a_field_of_a_request_gets_another_value() -> None:
+    bench, (fault,) = bench_with(
+        "api == Fetch -> set request.max_wait_ms = 1, request.min_bytes += 5"
+    )
+    sent = request(FETCH, 12, {"max_wait_ms": 500, "min_bytes": 1}, correlation_id=77)
+    bench.feed(CLIENT, sent)
+    told = decode_request(bench.sent(BROKER)[4:])
+    assert (told.body["max_wait_ms"], told.body["min_bytes"]) == (1, 6)
+    assert (told.header["correlation_id"], told.header["client_id"]) == (77, "test")
+    assert fault.trigger.fired == 1
+    before = decode_request(sent[4:]).body
+    assert {k: v for k, v in told.body.items() if v != before[k]}.keys() == {
+        "max_wait_ms",
+        "min_bytes",
+    }
+
+
+def test_fields_of_a_response_are_reached_through_arrays_once() -> None:
+    bench, _ = bench_with(
+        "api == Fetch -> set response.responses[*].partitions[*].high_watermark += 1000 once"
+    )
+    marks = []
+    for number in (1, 2):
+        bench.feed(CLIENT, request(FETCH, 12, correlation_id=number))
+        before = len(bench.sent(CLIENT))
+        bench.feed(
+            BROKER,
+            response(
+                FETCH,
+                12,
+                decode_response(fetched(12, [])[4:], FETCH, 12).body,
+                correlation_id=number,
+            ),
+        )
+        body = decode_response(bench.sent(CLIENT)[before + 4 :], FETCH, 12).body
+        marks.append(body["responses"][0]["partitions"][0]["high_watermark"])
+    assert marks == [1005, 5]
+
+
+def test_null_text_arrays_and_bytes() -> None:
+    bench, _ = bench_with(
+        "api == Metadata -> set response.cluster_id = null, response.brokers = []",
+    )
+    bench.feed(CLIENT, request(METADATA, 12))
+    bench.feed(BROKER, response(METADATA, 12, {"cluster_id": "abc", "controller_id": 1}))
+    body = decode_response(bench.sent(CLIENT)[4:], METADATA, 12).body
+    assert (body["cluster_id"], body["brokers"], body["controller_id"]) == (None, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("api == Fetch -> set request.max_wayt = 1", "did you mean request.max_wait_ms"),
+        ("api == Fetch -> set request.max_wait_ms = abc", "is not an integer"),
+        ("api == Fetch -> set request.max_wait_ms = 9999999999", "is no int32"),
+        ("api == Fetch -> set request.max_wait_ms += x", "+= takes a number"),
+        ("api == Fetch -> set request.rack_id += 1", "is for numbers"),
+        ("api == Heartbeat -> set request.max_wait_ms = 1", "would never act"),
+        ("api == Fetch and version < 3 -> set request.rack_id = x", "would never act"),
+        ("api == Fetch -> set max_wait_ms = 1", "begins with request. or response."),
+        ("api == Fetch -> set request.max_wait_ms", "set request.FIELD"),
+        ("-> set request.max_wait_ms = 1, response.throttle_time_ms = 1", "make two of it"),
+        ("-> set request.topics[x].name = a", "is no element"),
+        ("api == Fetch -> set request.topics.topic = a", "[*]"),
+        ("api == Fetch -> set response.responses[*].partitions[*].records = null", "`records`"),
+        ("-> set request.max_wait_ms = 1 on response", "cannot act on responses"),
+        ("-> records explode", "records lose N"),
+        ("-> records lose 0", "records lose N"),
+        ("-> records set timestamp tomorrow", "a span such as"),
+        ("api == Heartbeat -> records duplicate", "would never act"),
+        ("-> versions Fetsch 3", "no API"),
+        ("-> versions Fetch 9-3", "holds no version"),
+        ("-> versions", "versions Fetch <= 11"),
+        ("api == Fetch -> member expire", "would never act"),
+        ("-> member leave", "member expire"),
+    ],
+)
+def test_what_no_frame_can_have_is_refused_when_the_rule_is_given(rule: str, sentence: str) -> None:
+    with pytest.raises(FaultError) as refused:
+        parse_fault(rule)
+    assert sentence in str(refused.value)
+
+
+def test_what_does_not_fit_then_is_told_once_and_passes() -> None:
+    bench, (fault,) = bench_with("api == Fetch -> set request.max_wait_ms *= 100000")
+    whole = request(FETCH, 12, {"max_wait_ms": 500_000})
+    for _ in range(3):
+        bench.feed(CLIENT, whole)
+    assert bench.sent(BROKER) == whole * 3
+    assert fault.trigger.fired == 0
+    (notice,) = [text for _, text in bench.hub.notices]
+    assert "does not fit Fetch 12, which passes unchanged" in notice
+
+
+def test_versions_that_lack_the_field_pass_unchanged() -> None:
+    bench, (fault,) = bench_with("api == Fetch -> set request.rack_id = here")
+    old = request(FETCH, 4)
+    bench.feed(CLIENT, old)
+    assert bench.sent(BROKER) == old
+    assert fault.trigger.fired == 0
+
+
+# --- records
+
+
+def test_lost_records_leave_a_hole_for_a_consumer() -> None:
+    data = encode_batch(RECORDS, codec=1)
+    batch, records = opened(fetched_records("api == Fetch -> records lose 1", data))
+    assert records == RECORDS[1:]
+    assert (batch.base_offset, batch.last_offset, batch.codec) == (5, 8, 1)
+    batch, records = opened(fetched_records("api == Fetch -> records lose 9", data))
+    assert (records, batch.last_offset) == ([], 8)
+
+
+def test_lost_records_never_reach_a_broker() -> None:
+    data = encode_batch(RECORDS)
+    batch, records = opened(produced_records("api == Produce -> records lose 3", data))
+    assert [each.value for each in records] == [b"v8"]
+    assert (batch.base_offset, batch.last_offset, batch.record_count) == (5, 5, 1)
+    assert produced_records("api == Produce -> records lose 4", data) == data
+
+
+def test_records_come_twice_and_in_another_order() -> None:
+    data = encode_batch(RECORDS)
+    _, records = opened(produced_records("-> records duplicate", data))
+    assert [each.value for each in records] == [v for n in range(5, 9) for v in [b"v%d" % n] * 2]
+    assert [each.offset for each in records] == list(range(5, 13))
+    _, records = opened(fetched_records("api == Fetch -> records duplicate", data))
+    assert [each.offset for each in records] == [5, 5, 6, 6, 7, 7, 8, 8]
+    for change in (produced_records, fetched_records):
+        rule = "api in {Produce, Fetch} -> records reorder" + (
+            " on response" if change is fetched_records else ""
+        )
+        _, records = opened(change(rule, data))
+        assert [each.value for each in records] == [b"v8", b"v7", b"v6", b"v5"]
+        assert [each.offset for each in records] == [5, 6, 7, 8]
+
+
+def test_contents_are_replaced() -> None:
+    data = encode_batch(RECORDS, codec=4)
+    _, records = opened(produced_records("""-> records set value '{"a": 1}'""", data))
+    assert {each.value for each in records} == {b'{"a": 1}'}
+    _, records = opened(produced_records("-> records set key null", data))
+    assert {each.key for each in records} == {None}
+    _, records = opened(produced_records("-> records set header h=other", data))
+    assert {each.headers for each in records} == {(("h", b"other"),)}
+    _, records = opened(produced_records("-> records set timestamp -1d", data))
+    assert [each.timestamp for each in records] == [
+        (each.timestamp or 0) - 86_400_000 for each in RECORDS
+    ]
+    _, records = opened(produced_records("-> records corrupt value", data))
+    assert [each.value for each in records] == [
+        bytes(b ^ 0x20 for b in r.value or b"") for r in RECORDS
+    ]
+    (batch,) = batches(produced_records("-> records corrupt crc", data))
+    assert isinstance(batch, Batch)
+    assert not crc_ok(produced_records("-> records corrupt crc", data), batch)
+
+
+def test_what_stays_of_a_batch_is_kept() -> None:
+    data = encode_batch(
+        RECORDS, attributes=0x10, producer_id=4, producer_epoch=2, base_sequence=9, leader_epoch=3
+    )
+    batch, _ = opened(produced_records("-> records set key x", data))
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (4, 2, 9)
+    assert (batch.leader_epoch, batch.transactional) == (3, True)
+
+
+@given(
+    st.binary(max_size=300), st.sampled_from(["lose 1", "duplicate", "reorder", "corrupt value"])
+)
+@settings(max_examples=100)
+def test_garbage_in_the_place_of_records_passes(data: bytes, what: str) -> None:
+    assert produced_records(f"-> records {what}", data) == data
+
+
+def test_control_batches_and_old_formats_stay() -> None:
+    control = encode_batch(RECORDS[:1], attributes=0x30)
+    assert fetched_records("api == Fetch -> records lose 1", control) == control
+
+
+# --- versions, members
+
+
+def offered(bench: Bench) -> dict[int, tuple[int, int]]:
+    keys = [
+        {"api_key": key, "min_version": low, "max_version": high}
+        for key, low, high in ((0, 3, 9), (1, 4, 12), (3, 0, 9), (18, 0, 3))
+    ]
+    bench.feed(CLIENT, request(API_VERSIONS, 3))
+    bench.feed(BROKER, response(API_VERSIONS, 3, {"api_keys": keys}))
+    body = decode_response(bench.sent(CLIENT)[4:], API_VERSIONS, 3).body
+    return {
+        each["api_key"]: (each["min_version"], each["max_version"]) for each in body["api_keys"]
+    }
+
+
+def test_fewer_versions_are_offered_and_others_refused() -> None:
+    bench, (fault,) = bench_with("-> versions Fetch <= 11, Produce 3-8, Metadata 10-12")
+    assert offered(bench) == {0: (3, 8), 1: (4, 11), 18: (0, 3)}
+    before = bench.sent(BROKER)
+    good = request(FETCH, 11, correlation_id=2)
+    bench.feed(CLIENT, good)
+    assert bench.sent(BROKER) == before + good
+    bench.feed(CLIENT, request(FETCH, 12, correlation_id=3))
+    assert bench.sent(BROKER) == before + good
+    assert bench.context.over
+    assert any(isinstance(each, End) for each in bench.others())
+    assert fault.trigger.fired == 1
+
+
+def test_a_rule_and_its_companion_go_together() -> None:
+    chain = Chain([parse_fault("-> versions Fetch <= 11", "narrow")])
+    assert [rule.name for rule in chain] == ["narrow", "narrow"]
+    chain.remove(next(iter(chain)))
+    assert len(chain) == 0
+    chain.add(parse_fault("-> versions Fetch <= 11"))
+    assert len(chain) == 2
+
+
+def test_a_member_expires_at_its_next_heartbeat() -> None:
+    bench, (fault,) = bench_with("group == billing -> member expire once")
+    ask: dict[str, Any] = {"group_id": "billing", "generation_id": 3, "member_id": "m"}
+    bench.feed(CLIENT, request(HEARTBEAT, 4, ask))
+    assert bench.sent(BROKER) == b""
+    assert decode_response(bench.sent(CLIENT)[4:], HEARTBEAT, 4).body["error_code"] == 25
+    second = request(HEARTBEAT, 4, ask)
+    bench.feed(CLIENT, second)
+    assert bench.sent(BROKER) == second
+    assert fault.trigger.fired == 1
