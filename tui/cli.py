@@ -102,6 +102,9 @@ COMMANDS: Final[dict[str, Home]] = {
     ),
     "serve": Home("kafkascope.proxy.serve.cli:serve", "A capture as a broker for real clients."),
     "mcp": Home("kafkascope.bridges.mcp.command:mcp", "Captures for assistants (MCP, on stdio)."),
+    "wireshark": Home(
+        "kafkascope.bridges.wireshark.cli:wireshark", "Kafka's proxy as an interface of Wireshark."
+    ),
     "faults": Home("kafkascope.proxy.cli:faults", "What `proxy --fault` can do."),
     "demo": Home(
         "kafkascope.tui.guide.demo:demo", "A minute of Kafka with eight troubles in it; --tour."

@@ -1,0 +1,129 @@
+"""`kafkascope wireshark`: Kafka's proxy and live captures as interfaces of Wireshark."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkascope.analyzer.terminal import document, out, say
+
+if TYPE_CHECKING:
+    from kafkascope.bridges.wireshark.protocol import Asked
+
+FAILED: Final = 1
+
+
+@click.group(context_settings={"max_content_width": 100})
+def wireshark() -> None:
+    """Kafka inside Wireshark: a proxy and a live capture among its interfaces.
+
+    \b
+      kafkascope wireshark install
+      wireshark                                   choose "Kafka proxy", set the broker, start
+      tshark -i kafkascope-proxy -o extcap.kafkascope_proxy.upstream:broker:9092
+    """
+
+
+_FOLDER: Final = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="A folder for extcap programs, in place of the personal one.",
+)
+
+
+@wireshark.command()
+@_FOLDER
+def install(folder: Path | None) -> int:
+    """Put the program that Wireshark asks for interfaces into its folder."""
+    from kafkascope.bridges.wireshark import folders
+    from kafkascope.bridges.wireshark.protocol import INTERFACES, script
+
+    told = folders.ask_tshark() if folder is None else folders.Folders(None, None)
+    place = folder or told.personal or folders.usual()
+    command = [sys.executable, "-P", "-m", "kafkascope", "wireshark", "extcap"]
+    try:
+        path = folders.put(place.absolute(), script(command))
+    except FileExistsError as error:
+        say(f"{error.filename} {error.strerror}")
+        return FAILED
+    out(f"{path}")
+    say(f"interfaces of Wireshark: {', '.join(INTERFACES.values())}")
+    if folder is None and told.shared and not told.personal:
+        say(
+            "this Wireshark is older than 4.2 and has no personal folder: start it with"
+            f" WIRESHARK_EXTCAP_DIR={place}, or install for all users with --folder {told.shared}"
+        )
+    return 0
+
+
+@wireshark.command()
+@_FOLDER
+def uninstall(folder: Path | None) -> int:
+    """Take the program away again."""
+    from kafkascope.bridges.wireshark import folders
+
+    places = [folder] if folder else [folders.ask_tshark().personal, folders.usual()]
+    taken = [
+        path for place in dict.fromkeys(filter(None, places)) if (path := folders.take_away(place))
+    ]
+    for path in taken:
+        out(f"{path}")
+    if not taken:
+        say("nothing of ours is installed there")
+    return 0
+
+
+@wireshark.command(
+    hidden=True, context_settings={"ignore_unknown_options": True, "help_option_names": []}
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def extcap(words: tuple[str, ...]) -> int:
+    """Answer Wireshark; the program that `install` wrote calls it."""
+    from kafkascope.bridges.wireshark.protocol import WrongCall, read_call
+
+    try:
+        return _answer(read_call(words))
+    except WrongCall as error:
+        say(f"{error}")
+        return FAILED
+
+
+def _answer(asked: Asked) -> int:
+    from kafkascope.bridges.wireshark import protocol
+
+    if asked.interfaces:
+        from importlib.metadata import version
+
+        lines = protocol.interface_sentences(version("kafkascope"))
+    elif asked.dlts:
+        lines = protocol.dlt_sentences(asked.interface)
+    elif asked.config:
+        lines = protocol.config_sentences(asked.interface, _devices())
+    elif asked.capture:
+        if not asked.fifo:
+            raise protocol.WrongCall("--capture needs --fifo")
+        from kafkascope.bridges.wireshark.running import capture, refuse
+
+        try:
+            words = protocol.words_of(asked)
+        except protocol.WrongCall:
+            refuse(asked.fifo)
+            raise
+        return capture(words, asked.fifo)
+    elif asked.capture_filter and asked.interface == protocol.PROXY:
+        lines = ["the proxy takes no capture filter"]
+    else:
+        lines = []
+    if lines:
+        document("\n".join(lines))
+    return 0
+
+
+def _devices() -> list[str]:
+    import socket
+
+    return ["any", *(name for _, name in socket.if_nameindex())]
