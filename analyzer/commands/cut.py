@@ -15,7 +15,7 @@ from kafkascope.analyzer.filter.fields import MARKS
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
+from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, evidence_of
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_choice import Choice
@@ -56,13 +56,24 @@ SHOWN_PORTS: Final = 4
     help="Other addresses and names (topics, groups, clients, users), no contents.",
 )
 @click.option(
+    "--comments",
+    "commented",
+    is_flag=True,
+    help="At each request, for Wireshark: what its answer was, and the findings about it.",
+)
+@click.option(
     "--mss",
     type=click.IntRange(min=64, max=MAX_MSS),
     metavar="BYTES",
     help=f"Payload of a packet at most [{MSS}].",
 )
 def cut(
-    options: ReadOptions, decrypt: bool, secrets: bool, anonymize: bool, mss: int | None
+    options: ReadOptions,
+    decrypt: bool,
+    secrets: bool,
+    anonymize: bool,
+    commented: bool,
+    mss: int | None,
 ) -> int:
     """Write the exchanges that -Y, --from, --to and -c choose as a pcapng of their own: TCP
     handshakes kept, streams complete, secrets hidden. Marks and comments of `kafkascope open`
@@ -73,19 +84,28 @@ def cut(
       kafkascope cut prod.pcapng -Y 'conn == 17' --from 12:03 --to 12:05 -o one.pcapng
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
+      kafkascope cut prod.pcapng --comments -o for-wireshark.pcapng
       kafkascope cut tls.pcapng --keylog keys.log --decrypt -o plain.pcapng
       kafkascope cut tls.pcapng --keylog keys.log --secrets -Y 'conn == 17' -o one.pcapng
     """
     path = _target(options)
     if secrets:
         _refuse_with_secrets(decrypt, anonymize, mss)
+    if commented and anonymize:
+        raise click.UsageError("--comments tells names, --anonymize hides them: one of them")
     try:
         known = marks_of(options.inputs)
     except BadMarks as error:
         raise click.UsageError(str(error)) from None
     if known is None and fields_of(bind(options.filter_text)) & MARKS:
         raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
-    comments = known.comments if known is not None and not anonymize else None
+    comments = known.comments if known is not None and not anonymize else {}
+    telling = None
+    if commented:
+        from kafkascope.analyzer.checks.comments import Comments
+
+        telling = Comments(evidence_of(options), comments)
+        comments = telling.texts
     with Reading(options, spool=True, known=known) as reading:
         capture = reading.capture
         cutting: Cutting | Originals
@@ -99,9 +119,11 @@ def cut(
         capture.listener = cutting
         refuse_inputs(str(path), options.inputs)
         try:
-            for _, exchange in reading.rows():
+            for row, exchange in reading.rows():
                 if exchange.connection.decrypted and not (decrypt or secrets):
                     raise click.UsageError(NO_CHOICE)
+                if telling is not None:
+                    telling.add(row, exchange)
                 cutting.add(exchange)
                 del exchange  # its bodies may be large, and are read again below
         except KeyboardInterrupt:

@@ -63,4 +63,23 @@ def comment_of(notes: Iterable[Note]) -> str:
     )
 
 
-__all__ = ["BETWEEN", "BY_HAND", "FAULT", "RULE", "comment_of", "deeds_of", "named", "notes_of"]
+def untold(text: str) -> str:
+    """Return a text of others for a comment: nobody takes a part of it for what a proxy did, or
+    for the subject of a comment (see `captures.formats.remarks`)."""
+    text = text.replace(BETWEEN.strip(), ",").replace(" [", " (")
+    if text.startswith((FAULT, RULE)):
+        text = f"said: {text}"
+    return f"{text}." if text.endswith(BY_HAND) else text
+
+
+__all__ = [
+    "BETWEEN",
+    "BY_HAND",
+    "FAULT",
+    "RULE",
+    "comment_of",
+    "deeds_of",
+    "named",
+    "notes_of",
+    "untold",
+]

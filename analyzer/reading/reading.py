@@ -89,7 +89,7 @@ class Reading:
         """Called with all exchanges, whether they match or not."""
         self._evidence: Evidence | None = None
         if asked.findings:
-            self._evidence = _found(options)
+            self._evidence = evidence_of(options)
         self.capture: Capture
         if self.stored is not None:
             self.capture = cast("Capture", self.stored)
@@ -514,7 +514,7 @@ def _stored(options: ReadOptions) -> Stored | None:
     return Stored(options.inputs[0])
 
 
-def _found(options: ReadOptions) -> Evidence:
+def evidence_of(options: ReadOptions) -> Evidence:
     """Return the evidence of the inputs' findings, from a separate pass: findings are known only at
     the end."""
     from kafkascope.analyzer.findings import Findings

@@ -199,7 +199,8 @@ class Cutting:
         found = dict(comments or {})
         for number, told in self._deeds.items():
             deeds = rewrite.deeds(told)
-            found[number] = f"{found[number]}{BETWEEN}{deeds}" if number in found else deeds
+            # In front: readers keep the first words of a comment.
+            found[number] = f"{deeds}{BETWEEN}{found[number]}" if number in found else deeds
         _Writing(self, sink, read, rewrite, found, mss).run()
 
 

@@ -47,7 +47,7 @@ class Originals:
         """In the chosen connections, once all of the capture was read."""
         self.asked = 0
         """Those of them that were chosen."""
-        self._comments = comments or {}
+        self._comments = {} if comments is None else comments
         self._told: dict[int, str] = {}
         """Comments by number of the packet."""
         self._seen: Counter[int] = Counter()
@@ -84,7 +84,7 @@ class Originals:
         if exchange.connection.decrypted:
             self.ports.add(exchange.broker.port)
         message = exchange.request or exchange.response
-        texts = (self._comments.get(exchange.number, ""), comment_of(exchange.notes))
+        texts = (comment_of(exchange.notes), self._comments.get(exchange.number, ""))
         if message is not None and any(texts):
             packet = message.frame.parts[0].packet
             self._told[packet] = BETWEEN.join(filter(None, (self._told.get(packet), *texts)))
