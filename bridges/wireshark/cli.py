@@ -110,9 +110,10 @@ def _answer(asked: Asked) -> int:
 
         try:
             words = protocol.words_of(asked)
-        except protocol.WrongCall:
+        except protocol.WrongCall as error:
+            say(f"{error}")
             refuse(asked.fifo)
-            raise
+            return FAILED
         return capture(words, asked.fifo)
     elif asked.capture_filter and asked.interface == protocol.PROXY:
         lines = ["the proxy takes no capture filter"]

@@ -22,7 +22,7 @@ LIVE: Final = "kafkascope-live"
 INTERFACES: Final = {PROXY: "Kafka proxy", LIVE: "Kafka live capture"}
 PORTS: Final = "9092"
 MOST_PORT: Final = 65_535
-_PORT: Final = re.compile(r"\d{1,5}")
+_PORT: Final = re.compile("[0-9]{1,5}")
 
 
 class WrongCall(Exception):
@@ -239,12 +239,13 @@ def bpf(ports: str, more: str) -> str:
     """Return the capture filter for such ports; `WrongCall`."""
     terms = []
     for part in re.split(r"[,\s]+", ports.strip()):
-        low, _, high = part.partition("-")
-        if not (_PORT.fullmatch(low) and _PORT.fullmatch(high or low)):
+        low, dash, high = part.partition("-")
+        high = high if dash else low
+        if not (_PORT.fullmatch(low) and _PORT.fullmatch(high)):
             raise WrongCall(f'"{part}" is no port; write 9092, or 9092,19092-19099')
-        if not 0 < int(low) <= int(high or low) <= MOST_PORT:
+        if not 0 < int(low) <= int(high) <= MOST_PORT:
             raise WrongCall(f'"{part}": ports are 1 to {MOST_PORT}')
-        terms.append(f"port {low}" if not high else f"portrange {low}-{high}")
+        terms.append(f"port {low}" if not dash else f"portrange {low}-{high}")
     chosen = f"tcp and ({' or '.join(terms)})"
     return f"({more}) and {chosen}" if more.strip() else chosen
 

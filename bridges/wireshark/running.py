@@ -14,8 +14,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-LOOK_MS: Final = 200
-"""Between two looks at the child and the pipe."""
 PATIENCE_S: Final = 8.0
 """For what the child has to do at its end; longer than a proxy waits for answers."""
 MOST_WORDS: Final = 64 * 1024
@@ -41,24 +39,23 @@ def capture(words: Sequence[str], fifo: str) -> int:
     os.close(own)
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, _stop)
-    said = b""
-    asked = False
+    said = bytearray()
     try:
-        said = _watch(child, target)
+        asked = _watch(child, target, said)
     except _Stopped:
         asked = True
-    finally:
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)
-        asked |= child.poll() is None
-        said += _end(child)
-        os.close(other)
-        os.close(target)
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    said += _end(child, asked)
     code = child.returncode
-    if asked or code in STOPPED:
-        return 0
-    sys.stderr.buffer.write(said[-MOST_WORDS:])
-    return code if code > 0 else 1
+    failed = not asked and code not in STOPPED
+    if failed:
+        # Before the pipe is closed: then nobody listens any more.
+        sys.stderr.buffer.write(said[-MOST_WORDS:])
+        sys.stderr.flush()
+    os.close(other)
+    os.close(target)
+    return max(code, 1) if failed else 0
 
 
 def refuse(fifo: str) -> None:
@@ -66,34 +63,36 @@ def refuse(fifo: str) -> None:
     os.close(os.open(fifo, os.O_WRONLY))
 
 
-def _watch(child: subprocess.Popen[bytes], target: int) -> bytes:
-    """Wait until the child ends or nobody reads the pipe; return what the child said."""
+def _watch(child: subprocess.Popen[bytes], target: int, said: bytearray) -> bool:
+    """Wait until nobody reads the pipe (true) or the child ends (false), and gather what the child
+    says."""
     assert child.stderr is not None
     errors = child.stderr.fileno()
     poll = select.poll()
     poll.register(errors, select.POLLIN)
     poll.register(target, 0)  # POLLERR: its reader has gone
-    said = b""
     while True:
-        for descriptor, event in poll.poll(LOOK_MS):
-            if descriptor == target and event & (select.POLLERR | select.POLLHUP):
-                return said
-            if descriptor == errors:
-                data = os.read(errors, 1 << 16)
-                if not data:
-                    return said
-                said = (said + data)[-MOST_WORDS:]
+        ready = dict(poll.poll())
+        if errors in ready:
+            data = os.read(errors, 1 << 16)
+            if not data:
+                return False
+            said += data
+            del said[:-MOST_WORDS]
+        elif target in ready:
+            return True
 
 
-def _end(child: subprocess.Popen[bytes]) -> bytes:
-    """End the child, with the time that it needs, and return its last words."""
-    if child.poll() is None and not _ends(child, 0.0):
+def _end(child: subprocess.Popen[bytes], asked: bool) -> bytes:
+    """Wait for the end of the child, and ask for it where it has not come by itself; return its
+    last words."""
+    if asked and not _ends(child, 0.0):
         # One that captures ends as it does for people, with what it had not written yet.
         child.send_signal(signal.SIGINT)
-        if not _ends(child, PATIENCE_S):
-            child.kill()
-    _, said = child.communicate()
-    return said or b""
+    if not _ends(child, PATIENCE_S):
+        child.kill()
+    _, words = child.communicate()
+    return words or b""
 
 
 def _ends(child: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -1,0 +1,286 @@
+"""The extcap program with tshark and dumpcap: listed, asked, captured from, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkascope.bridges.wireshark import folders
+from kafkascope.bridges.wireshark.protocol import LIVE, PROXY
+from kafkascope.tui.cli import main
+
+pytestmark = [
+    pytest.mark.tshark,
+    pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
+]
+
+ROOT = Path(__file__).parents[3]
+SAMPLE = ROOT / "captures" / "samples" / "librdkafka.pcap"
+PATIENCE_S = 60.0
+BIND = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+
+
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(main, list(map(str, args)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program that `install` writes."""
+    place = tmp_path_factory.mktemp("extcap")
+    done = run("wireshark", "install", "--folder", place)
+    assert done.exit_code == 0, done.output
+    assert done.stdout == f"{place / 'kafkascope'}\n"
+    return place
+
+
+def tshark(folder: Path, *args: str | Path) -> tuple[list[str], dict[str, str]]:
+    """A command line and environment of a tshark that looks into this folder only. It does not
+    believe the environment of root: there the folder is mounted in place of the one of all."""
+    command = ["tshark", *map(str, args)]
+    environment = {**os.environ, "WIRESHARK_EXTCAP_DIR": str(folder)}
+    if os.geteuid() == 0:
+        shared = folders.ask_tshark().shared
+        if shared is None or not shared.is_dir():
+            pytest.skip(f"there is no folder {shared} to mount over")
+        command = ["unshare", "--mount", "sh", "-c", BIND, "sh", str(folder), str(shared), *command]
+        probe = subprocess.run([*command[: -len(args)], "--version"], capture_output=True)
+        if probe.returncode:
+            pytest.skip("mounts need a right that is not there")
+    return command, environment
+
+
+def printed(folder: Path, *args: str | Path) -> list[str]:
+    command, environment = tshark(folder, *args)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_tshark_lists_the_interfaces(folder: Path) -> None:
+    names = [line.partition(" ")[2] for line in printed(folder, "-D")]
+    assert f"{PROXY} (Kafka proxy)" in names
+    assert f"{LIVE} (Kafka live capture)" in names
+
+
+@pytest.mark.parametrize("interface", [PROXY, LIVE])
+def test_tshark_knows_link_type_and_options(folder: Path, interface: str) -> None:
+    assert "  EN10MB (Ethernet)" in printed(folder, "-L", "-i", interface)
+    preferences = printed(folder, "-G", "currentprefs")
+    begin = f"#extcap.{interface.replace('-', '_')}."
+    names = {line.partition(":")[0] for line in preferences if line.startswith(begin)}
+    wanted = {PROXY: "upstream", LIVE: "ports"}[interface]
+    assert f"{begin}{wanted}" in names
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[int]:
+    """The port of a capture as a broker."""
+    command = [sys.executable, "-m", "kafkascope", "serve", SAMPLE, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as served:
+        assert served.stdout is not None
+        line = served.stdout.readline().decode()
+        yield int(line.strip().rpartition(":")[2])
+        served.send_signal(signal.SIGINT)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def ask(port: int, client: bytes) -> bytes:
+    """The answer to ApiVersions 0, as soon as somebody listens."""
+    request = bytes([0, 18, 0, 0, 0, 0, 0, 7, 0, len(client)]) + client
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 5) as link:
+                link.sendall(len(request).to_bytes(4, "big") + request)
+                if answer := link.recv(65536):
+                    return answer
+        except OSError:
+            pass
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+@contextmanager
+def capturing(folder: Path, out: Path, interface: str, more: dict[str, str]) -> Iterator[None]:
+    """Capture with tshark and dumpcap until the end of the block, as ctrl+c ends it."""
+    preference = f"extcap.{interface.replace('-', '_')}"
+    options = [
+        word for key, value in more.items() for word in ("-o", f"{preference}.{key}:{value}")
+    ]
+    command, environment = tshark(folder, "-i", interface, *options, "-w", out)
+    with (out.parent / "tshark.log").open("wb") as log:
+        capture = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while not out.exists():
+            assert capture.poll() is None, (out.parent / "tshark.log").read_text()
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        yield
+    finally:
+        capture.send_signal(signal.SIGINT)
+        capture.wait(PATIENCE_S)
+    none_left(
+        {PROXY: f"--listen={more.get('listen')}", LIVE: f"(port {more.get('ports')})"}[interface]
+    )
+
+
+def none_left(word: str) -> None:
+    """Wait until no process has a word in its command line."""
+    until = time.monotonic() + PATIENCE_S
+    while found := children(word):
+        assert time.monotonic() < until, found
+        time.sleep(0.1)
+
+
+def children(word: str) -> list[str]:
+    """Command lines of processes that hold a word."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = each.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if word in line:
+            found.append(line)
+    return found
+
+
+def listed(path: Path) -> list[tuple[str, str | None]]:
+    lines = run("ls", path, "--json").stdout.splitlines()
+    return [(each["client_id"], each["response_bytes"]) for each in map(json.loads, lines)]
+
+
+def wait_for(path: Path, client: str) -> list[tuple[str, str | None]]:
+    """The exchanges of a file that grows, when that client's is whole."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        found = listed(path)
+        if any(name == client and size for name, size in found):
+            return found
+        assert time.monotonic() < until, found
+        time.sleep(0.2)
+
+
+def test_tshark_captures_from_the_proxy(folder: Path, broker: int, tmp_path: Path) -> None:
+    out = tmp_path / "out.pcapng"
+    port = free_port()
+    told = {"upstream": f"127.0.0.1:{broker}", "listen": f"127.0.0.1:{port}"}
+    with capturing(folder, out, PROXY, told):
+        assert len(ask(port, b"through-the-proxy")) > 20
+        assert children(f"--listen=127.0.0.1:{port}")
+        wait_for(out, "through-the-proxy")
+    decoded = printed(
+        folder,
+        "-r",
+        out,
+        "-d",
+        f"tcp.port=={broker},kafka",
+        "-Y",
+        "kafka",
+        "-T",
+        "fields",
+        "-e",
+        "kafka.client_id",
+    )
+    assert "through-the-proxy" in decoded
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), 5)
+
+
+def can_capture() -> bool:
+    command = ["dumpcap", "-i", "lo", "-a", "duration:0", "-w", "/dev/null"]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not can_capture(), reason="needs the right to capture")
+def test_tshark_captures_live(folder: Path, broker: int, tmp_path: Path) -> None:
+    out = tmp_path / "out.pcapng"
+    with capturing(folder, out, LIVE, {"interface": "lo", "ports": str(broker)}):
+        until = time.monotonic() + PATIENCE_S
+        while not listed(out):
+            assert time.monotonic() < until
+            ask(broker, b"on-the-wire")
+        found = wait_for(out, "on-the-wire")
+        assert children(f"(port {broker})")
+    assert {name for name, _ in found} == {"on-the-wire"}
+
+
+@pytest.mark.parametrize(
+    ("interface", "said"), [(PROXY, "Broker is missing"), (LIVE, "cannot capture on no-such")]
+)
+def test_tshark_tells_what_is_wrong(
+    folder: Path, tmp_path: Path, interface: str, said: str
+) -> None:
+    options = {PROXY: (), LIVE: ("-o", "extcap.kafkascope_live.interface:no-such")}[interface]
+    out = tmp_path / "out.pcapng"
+    command, environment = tshark(folder, "-i", interface, *options, "-w", out)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert done.returncode
+    assert said in done.stderr
+
+
+def test_it_ends_with_the_reader(folder: Path, broker: int, tmp_path: Path) -> None:
+    """Whoever reads the pipe may be killed: nothing of ours stays."""
+    fifo = tmp_path / "pipe"
+    os.mkfifo(fifo)
+    port = free_port()
+    options = ["--upstream", f"127.0.0.1:{broker}", "--listen", f"127.0.0.1:{port}"]
+    command = [folder / "kafkascope", "--extcap-interface", PROXY, "--capture", "--fifo", fifo]
+    with subprocess.Popen([*command, *options]) as program:
+        with fifo.open("rb") as reader:
+            assert reader.read(4) == b"\x0a\x0d\x0d\x0a"
+            assert ask(port, b"x")
+        assert program.wait(PATIENCE_S) == 0
+    none_left(f"--listen=127.0.0.1:{port}")
+
+
+def test_its_own_end_is_that_of_the_proxy(folder: Path, broker: int, tmp_path: Path) -> None:
+    """Killed itself, it leaves no proxy behind either."""
+    fifo = tmp_path / "pipe"
+    os.mkfifo(fifo)
+    port = free_port()
+    options = ["--upstream", f"127.0.0.1:{broker}", "--listen", f"127.0.0.1:{port}"]
+    command = [folder / "kafkascope", "--extcap-interface", PROXY, "--capture", "--fifo", fifo]
+    with subprocess.Popen([*command, *options]) as program, fifo.open("rb") as reader:
+        assert ask(port, b"x")
+        assert reader.read(4) == b"\x0a\x0d\x0d\x0a"
+        program.kill()
+        program.wait(PATIENCE_S)
+        none_left(f"--listen=127.0.0.1:{port}")
+
+
+def test_installed_and_uninstalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = run("wireshark", "install")
+    assert done.exit_code == 0
+    path = Path(done.stdout.strip())
+    assert path == (folders.ask_tshark().personal or folders.usual()) / "kafkascope"
+    assert tmp_path in path.parents
+    version = subprocess.run([path, "--extcap-interfaces"], capture_output=True, text=True)
+    assert version.stdout.startswith("extcap {version=")
+    if folders.ask_tshark().personal is None:
+        assert f"WIRESHARK_EXTCAP_DIR={path.parent}" in done.stderr
+    assert run("wireshark", "uninstall").stdout == f"{path}\n"
+    assert not path.exists()
+    assert "nothing of ours" in run("wireshark", "uninstall").stderr
