@@ -7,9 +7,12 @@ Values only: nothing here reads, decides or formats. Time is integer nanoseconds
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, cast
+
+from kafkascope.captures.model import Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
     from kafkascope.dissectors.codec.reader import Body
+    from kafkascope.dissectors.layout import Layout
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 State = Literal[
@@ -65,6 +69,44 @@ class Frame(NamedTuple):
         """Bytes on the wire, the size field included."""
         return self.size + 4
 
+    @classmethod
+    def of(cls, chunk: Chunk) -> Frame:
+        """Return the frame that the bytes of one packet are."""
+        data = chunk.data
+        _, now, packet, file, at = chunk.pieces[0]
+        parts = (_part((file, at, len(data), packet)),)
+        return _frame((data[4:], chunk.offset, len(data) - 4, now, now, parts, ""))
+
+
+_part = partial(tuple.__new__, Part)
+"""Makes a `Part` of a tuple without a Python frame; so `_frame`, `spot`."""
+_frame = partial(tuple.__new__, Frame)
+
+Whole: TypeAlias = Frame | Chunk
+"""A frame, or the bytes of the one packet that it is: made a `Frame` of when somebody asks."""
+
+
+class Spot(NamedTuple):
+    """What a row tells of a frame."""
+
+    packet: int
+    """Number of the packet with its first byte."""
+    first_ns: int
+    last_ns: int
+    wire_bytes: int
+
+
+spot = partial(tuple.__new__, Spot)
+
+
+def spot_of(whole: Whole) -> Spot:
+    """Return what a row tells of a frame."""
+    if type(whole) is Chunk:
+        _, now, packet, _, _ = whole.pieces[0]
+        return spot((packet, now, now, len(whole.data)))
+    frame = cast("Frame", whole)
+    return spot((frame.parts[0].packet, frame.first_ns, frame.last_ns, frame.size + 4))
+
 
 class Undecoded(NamedTuple):
     """Bytes that should have been (part of) a message, with the reason why they are not."""
@@ -90,35 +132,59 @@ class Note(NamedTuple):
     side: Side | None = None
 
 
-Later: TypeAlias = "partial[Decoded]"
-"""What decodes a message when somebody asks for it; by then it is known that it can be decoded."""
+class Later(NamedTuple):
+    """What decodes a message when somebody asks for it; by then it is known that it can be
+    decoded."""
+
+    layout: Layout
+    """Of its body."""
+    decode: Callable[[Frame, RequestHeader, Body | None], Decoded]
+    """Makes it of its frame, the request's header and the body, if that was read."""
 
 
 class Request:
     """A frame of the client with its header and, when it could be decoded, its body."""
 
-    __slots__ = ("_body", "_decoded", "frame", "header")
+    __slots__ = ("_body", "_decoded", "_frame", "header", "spot")
 
     def __init__(
         self,
-        frame: Frame,
+        frame: Whole,
         header: RequestHeader | None,
         decoded: Decoded | Later | None,
         body: Body | None = None,
+        spot: Spot | None = None,
     ) -> None:
-        self.frame = frame
+        self._frame = frame
+        self.spot = spot or spot_of(frame)
+        """What a row tells of its frame."""
         self.header = header
         """None for raw SASL tokens and opaque bytes."""
         self._decoded = decoded
         self._body = body
 
     @property
+    def frame(self) -> Frame:
+        """Where it came in."""
+        found = self._frame
+        if type(found) is Chunk:
+            self._frame = found = Frame.of(found)
+        return cast("Frame", found)
+
+    @property
     def decoded(self) -> Decoded | None:
         """The decoded message."""
         found = self._decoded
-        if isinstance(found, partial):
-            self._decoded = found = found()
-        return found
+        if type(found) is Later:
+            assert self.header is not None
+            self._decoded = found = found.decode(self.frame, self.header, self._body)
+        return cast("Decoded | None", found)
+
+    @property
+    def layout(self) -> Layout | None:
+        """The layout of the body; None for one that cannot be decoded."""
+        found = self._decoded
+        return None if found is None else found.layout
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Request and (self.frame, self.header, self.decoded) == (
@@ -144,28 +210,49 @@ class Request:
 class Response:
     """A frame of the broker with, when it could be decoded, its body."""
 
-    __slots__ = ("_body", "_decoded", "correlation_id", "frame")
+    __slots__ = ("_asked", "_body", "_decoded", "_frame", "correlation_id", "spot")
 
     def __init__(
         self,
-        frame: Frame,
+        frame: Whole,
         correlation_id: int | None,
         decoded: Decoded | Later | None,
         body: Body | None = None,
+        spot: Spot | None = None,
+        asked: RequestHeader | None = None,
     ) -> None:
-        self.frame = frame
+        """`asked`: the header of its request, where it is decoded later."""
+        self._frame = frame
+        self.spot = spot or spot_of(frame)
+        """What a row tells of its frame."""
         self.correlation_id = correlation_id
         """None for raw SASL tokens and opaque bytes."""
         self._decoded = decoded
         self._body = body
+        self._asked = asked
+
+    @property
+    def frame(self) -> Frame:
+        """Where it came in."""
+        found = self._frame
+        if type(found) is Chunk:
+            self._frame = found = Frame.of(found)
+        return cast("Frame", found)
 
     @property
     def decoded(self) -> Decoded | None:
         """The decoded message."""
         found = self._decoded
-        if isinstance(found, partial):
-            self._decoded = found = found()
-        return found
+        if type(found) is Later:
+            assert self._asked is not None
+            self._decoded = found = found.decode(self.frame, self._asked, self._body)
+        return cast("Decoded | None", found)
+
+    @property
+    def layout(self) -> Layout | None:
+        """The layout of the body; None for one that cannot be decoded."""
+        found = self._decoded
+        return None if found is None else found.layout
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Response and (self.frame, self.correlation_id, self.decoded) == (
@@ -247,31 +334,31 @@ class Exchange:
     def time_ns(self) -> int:
         """First byte of the request; of the response when there is no request."""
         side = self.request or self.response
-        return side.frame.first_ns if side is not None else self.connection.first_ns
+        return side.spot.first_ns if side is not None else self.connection.first_ns
 
     @property
     def latency_ns(self) -> int | None:
         """First byte of the request to last byte of the response."""
         if self.request is None or self.response is None:
             return None
-        return self.response.frame.last_ns - self.request.frame.first_ns
+        return self.response.spot.last_ns - self.request.spot.first_ns
 
     @property
     def server_ns(self) -> int | None:
         """Last byte of the request to first byte of the response."""
         if self.request is None or self.response is None:
             return None
-        return self.response.frame.first_ns - self.request.frame.last_ns
+        return self.response.spot.first_ns - self.request.spot.last_ns
 
     @property
     def request_bytes(self) -> int | None:
         """Bytes on the wire, size field included."""
-        return None if self.request is None else self.request.frame.wire_bytes
+        return None if self.request is None else self.request.spot.wire_bytes
 
     @property
     def response_bytes(self) -> int | None:
         """Bytes on the wire, size field included."""
-        return None if self.response is None else self.response.frame.wire_bytes
+        return None if self.response is None else self.response.spot.wire_bytes
 
 
 class HttpHead(NamedTuple):

@@ -72,18 +72,27 @@ class Walks(dict[int, Walk]):
 
 _walks: Final = Walks()
 
-_only: tuple[bytes, Batch | None] = (b"", None)
-"""The last intact batch that was alone in its field, which is asked for again at once."""
+
+class _Last:
+    """The last records field that was looked at, with the one batch that it is."""
+
+    blob = b""
+    batch: Batch | None = None
+
+
+def lone_batch(blob: bytes) -> Batch | None:
+    """Return what `only_batch` does; the waits of a response ask for it, then its row."""
+    if _Last.blob is not blob:
+        _Last.blob, _Last.batch = blob, only_batch(blob)
+    return _Last.batch
 
 
 def walk_of(blob: bytes) -> Walk:
     """Return the batches of a records field; cached for the last ones."""
-    seen, only = _only
-    if seen is not blob:
-        known = _walks.get(id(blob))
-        if known is not None and known.blob is blob:
-            return known
-        only = only_batch(blob)
+    known = _walks.get(id(blob))
+    if known is not None and known.blob is blob:
+        return known
+    only = lone_batch(blob)
     if only is not None:
         walk = _walk((blob, [only], [max(0, only.record_count or 0)], None))
         _walks.keep(walk)
@@ -110,13 +119,11 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     """Return the totals over these records fields."""
     if not blobs:
         return NOTHING if blobs is None else EMPTY
-    global _only
     if len(blobs) == 1:
         blob = blobs[0]
-        batch = only_batch(blob)
+        batch = lone_batch(blob)
         if batch is not None and crc_ok(blob, batch):
             # The usual case: a single intact batch.
-            _only = blob, batch
             count = max(0, batch.record_count or 0)
             codecs = _codecs(batch.attributes & CODEC_MASK)
             if batch.producer_id < 0:

@@ -6,9 +6,8 @@ Only the parts of a message with such facts are visited.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import Any, Final, Protocol
+from functools import cache, partial
+from typing import Any, Final, NamedTuple, Protocol
 
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.source import Lines, compile_function
@@ -36,81 +35,72 @@ ENTITY_HOMES: Final = {
 }
 
 
-_FILLED: Final = re.compile(r"\bfacts\.(\w+)")
-"""Matches attributes of `facts` in the generated functions."""
+class BodyFacts(NamedTuple):
+    """Facts of the two bodies of an exchange, in the order of the wire, without duplicates."""
+
+    topics: tuple[str, ...] = ()
+    topic_ids: tuple[bytes, ...] = ()
+    partitions: tuple[int, ...] = ()
+    groups: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    generations: tuple[int, ...] = ()
+    producer_ids: tuple[int, ...] = ()
+    producer_epochs: tuple[int, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    errors: tuple[tuple[Any, ...], ...] = ()
+    """Tuples (code, top, topic, topic id, partition, group, message); each that there is."""
+    blobs: list[bytes] | None = None
+    """Contents of records fields; None when the message has no such field."""
+    acks: int | None = None
+    throttle_ms: int = 0
+    offset: int | None = None
 
 
-class BodyFacts:
-    """Facts of the two bodies of an exchange. Dicts are used as sets that keep the order of the
-    wire."""
+NO_FACTS: Final = BodyFacts()
 
-    __slots__ = (
-        "acks",
-        "blobs",
-        "errors",
-        "generations",
-        "groups",
-        "members",
-        "offset",
-        "partitions",
-        "producer_epochs",
-        "producer_ids",
-        "throttle_ms",
-        "topic_ids",
-        "topics",
-        "transactional_ids",
-    )
-
-    def __init__(self) -> None:
-        self.topics: dict[str, None] = {}
-        self.topic_ids: dict[bytes, None] = {}
-        self.partitions: dict[int, None] = {}
-        self.groups: dict[str, None] = {}
-        self.members: dict[str, None] = {}
-        self.generations: dict[int, None] = {}
-        self.producer_ids: dict[int, None] = {}
-        self.producer_epochs: dict[int, None] = {}
-        self.transactional_ids: dict[str, None] = {}
-        self.errors: list[tuple[Any, ...]] = []
-        """Tuples (code, top, topic, topic id, partition, group, message)."""
-        self.blobs: list[bytes] | None = None
-        """Contents of records fields; None when the message has no such field."""
-        self.acks: int | None = None
-        self.throttle_ms = 0
-        self.offset: int | None = None
+_BEGIN: Final = {
+    name: "[]" if name == "errors" else "{}" if value == () else repr(value)
+    for name, value in NO_FACTS._asdict().items()
+}
+"""What the collecting of each fact begins with. Dicts are used as sets that keep the order."""
 
 
 class Collector(Protocol):
     """A generated function."""
 
-    def __call__(self, body: dict[str, Any], facts: BodyFacts, /) -> None:
-        """Add the facts of a body."""
+    def __call__(self, asked: dict[str, Any] | None, told: dict[str, Any] | None, /) -> BodyFacts:
+        """Return the facts of the two bodies."""
 
 
 @cache
-def collector(layout: Layout) -> Collector | None:
-    """Return the collector of a layout; None when there is nothing to collect."""
-    source = _Collecting(layout).source()
-    if source is None:
-        return None
-    origin = f"facts of {layout.message.name} {layout.version} {layout.message.releases}".strip()
-    function: Collector = compile_function("collect", source, {}, origin)
+def collector(asked: Layout | None, answer: Layout | None) -> Collector:
+    """Return what collects from a request and its response; None for one that is not there."""
+    collecting = _Collecting()
+    source = collecting.function(asked, answer)
+    names = {"no_facts": NO_FACTS, "facts": partial(tuple.__new__, BodyFacts)}
+    of = (f"{each.message.name} {each.version}" for each in (asked, answer) if each is not None)
+    function: Collector = compile_function(
+        "collect", source, names, f"facts of {', '.join(of) or 'nothing'}"
+    )
     return function
 
 
 @cache
 def attributes(layout: Layout) -> frozenset[str]:
     """Return the attributes of `BodyFacts` that a body of a layout can fill."""
-    source = _Collecting(layout).source()
-    return frozenset(_FILLED.findall(source or ""))
+    return frozenset(_collected_from(layout).filled)
 
 
 @cache
 def read_by(layout: Layout) -> frozenset[int]:
     """Return the slots that the collector of a layout reads, as `reader` wants them."""
-    collecting = _Collecting(layout)
-    collecting.source()
-    return frozenset(collecting.used)
+    return frozenset(_collected_from(layout).used)
+
+
+def _collected_from(layout: Layout) -> _Collecting:
+    collecting = _Collecting()
+    collecting.body(layout, "body")
+    return collecting
 
 
 @cache
@@ -173,36 +163,63 @@ class _Scope:
 
 
 class _Collecting(Lines):
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.layout = layout
-        self.response = layout.message.kind == "response"
+        self.response = False
         self.useful = False
+        self.filled: set[str] = set()
+        """Facts that may be found."""
         self.used: set[int] = set()
         """What `id` gives for the slots whose values are read."""
 
-    def source(self) -> str | None:
-        self.add("def collect(body, facts):")
+    def function(self, asked: Layout | None, answer: Layout | None) -> str:
+        """Return the source of what collects from both."""
         self.depth = 1
-        self.struct(self.layout.body, "body", _Scope(), top=True)
-        if self.layout.message.name == "FindCoordinatorRequest":
-            self.coordinator()
-        return self.text() if self.useful else None
+        for layout, value in ((asked, "asked"), (answer, "told")):
+            if layout is not None:
+                self.body(layout, value)
+        found, self.lines, self.depth = self.lines, [], 0
+        self.add("def collect(asked, told):")
+        self.depth = 1
+        if not self.filled:
+            self.add("return no_facts")
+            return self.text()
+        self.add(*(f"{name} = {_BEGIN[name]}" for name in BodyFacts._fields if name in self.filled))
+        self.lines += found
+        told = [
+            repr(value) if name not in self.filled else f"tuple({name})" if value == () else name
+            for name, value in NO_FACTS._asdict().items()
+        ]
+        self.add(f"return facts(({', '.join(told)}))")
+        return self.text()
 
-    def coordinator(self) -> None:
+    def body(self, layout: Layout, value: str) -> None:
+        """Emit the visit of a body that is the variable `value`."""
+        self.response = layout.message.kind == "response"
+        self.struct(layout.body, value, _Scope(), top=True)
+        if layout.message.name == "FindCoordinatorRequest":
+            self.coordinator(layout, value)
+
+    def coordinator(self, layout: Layout, value: str) -> None:
         """Emit code for the keys of FindCoordinator: groups or transactional ids (KIP-699)."""
-        self.used.update(map(id, self.layout.body.slots))
-        names = [slot.name for slot in self.layout.body.slots]
-        kind = "body['key_type']" if "key_type" in names else "0"
-        keys = "body['coordinator_keys']" if "coordinator_keys" in names else "(body['key'],)"
+        self.used.update(map(id, layout.body.slots))
+        names = [slot.name for slot in layout.body.slots]
+        kind = f"{value}['key_type']" if "key_type" in names else "0"
+        many = "coordinator_keys" in names
+        keys = f"{value}['coordinator_keys']" if many else f"({value}['key'],)"
         self.add(f"kind, keys = {kind}, {keys}")
-        self.add("if kind == 0:", "    facts.groups.update(dict.fromkeys(keys))")
-        self.add("elif kind == 1:", "    facts.transactional_ids.update(dict.fromkeys(keys))")
+        self.add("if kind == 0:", f"    {self.home('groups')}.update(dict.fromkeys(keys))")
+        self.add("elif kind == 1:")
+        self.add(f"    {self.home('transactional_ids')}.update(dict.fromkeys(keys))")
+
+    def home(self, name: str) -> str:
+        """Return the variable of a fact, of which one is found."""
         self.useful = True
+        self.filled.add(name)
+        return name
 
     def put(self, home: str, value: str) -> None:
-        self.useful = True
-        self.add(f"facts.{home}[{value}] = None")
+        self.add(f"{self.home(home)}[{value}] = None")
 
     def struct(self, wire: StructWire, value: str, outer: _Scope, top: bool = False) -> None:
         scope = _Scope(outer)
@@ -226,9 +243,9 @@ class _Collecting(Lines):
             return
         elif isinstance(wire, BytesWire):
             if wire.records and not name.startswith("unaligned"):
-                self.useful = True
-                self.add("if facts.blobs is None:", "    facts.blobs = []")
-                self.add(f"if {got}:", f"    facts.blobs.append({got})")
+                blobs = self.home("blobs")
+                self.add(f"if {blobs} is None:", f"    {blobs} = []")
+                self.add(f"if {got}:", f"    {blobs}.append({got})")
         elif isinstance(wire, UuidWire):
             if "topic_id" in name:
                 scope.topic_id = self.variable(got)
@@ -260,11 +277,10 @@ class _Collecting(Lines):
             variable = self.variable(got)
             self.guarded(f"{variable} >= 0", "producer_epochs", variable)
         elif name in ("throttle_time_ms", "acks"):
-            self.useful = True
-            self.add(f"facts.{'acks' if name == 'acks' else 'throttle_ms'} = {got}")
+            self.add(f"{self.home('acks' if name == 'acks' else 'throttle_ms')} = {got}")
         elif name == "base_offset":
-            self.useful = True
-            self.add("if facts.offset is None:", f"    facts.offset = {got}")
+            offset = self.home("offset")
+            self.add(f"if {offset} is None:", f"    {offset} = {got}")
 
     def plain_array(self, slot: Slot, got: str, scope: _Scope) -> None:
         wire = slot.wire
@@ -276,22 +292,20 @@ class _Collecting(Lines):
         if home is None and slot.name in PARTITION_LISTS and scope.in_topic:
             home = "partitions"
         if home is not None:
-            self.useful = True
-            self.add(f"if {got}:", f"    facts.{home}.update(dict.fromkeys({got}))")
+            self.add(f"if {got}:", f"    {self.home(home)}.update(dict.fromkeys({got}))")
 
     def error(
         self, slot: Slot, slots: tuple[Slot, ...], value: str, scope: _Scope, top: bool
     ) -> None:
         if not slot.name.endswith("error_code") or not isinstance(slot.wire, NumberWire):
             return
-        self.useful = True
         text = slot.name.removesuffix("code") + "message"
         messages = [each for each in slots if each.name == text]
         self.used.update(map(id, (slot, *messages)))
         message = f"{value}[{text!r}]" if messages else "None"
         self.add(f"if {value}[{slot.name!r}]:")
         self.add(
-            f"    facts.errors.append(({value}[{slot.name!r}], {top}, {scope.topic}, "
+            f"    {self.home('errors')}.append(({value}[{slot.name!r}], {top}, {scope.topic}, "
             f"{scope.topic_id}, {scope.partition}, {scope.group}, {message}))"
         )
 
@@ -330,5 +344,4 @@ class _Collecting(Lines):
         return name
 
     def guarded(self, test: str, home: str, value: str) -> None:
-        self.useful = True
-        self.add(f"if {test}:", f"    facts.{home}[{value}] = None")
+        self.add(f"if {test}:", f"    {self.home(home)}[{value}] = None")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.bodies.contents import walk_of
+from kafkascope.analyzer.bodies.contents import lone_batch, walk_of
 from kafkascope.analyzer.bodies.fetch_sessions import (
     FETCH,
     SHARE_FETCH,
@@ -125,6 +125,9 @@ def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
 
 def _bytes_before(records: bytes, end: int, wanted: int) -> int:
     """Return the bytes of the batches that lie before an offset, counted only up to `wanted`."""
+    lone = lone_batch(records)
+    if lone is not None:
+        return lone.size if lone.last_offset < end else 0
     found = 0
     for batch in walk_of(records).batches:
         if batch.last_offset >= end:

@@ -8,15 +8,20 @@ the same result. Whole bodies are read when somebody asks for them.
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.bodies import facts, nodes
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH, KEYS
 from kafkascope.analyzer.bodies.waits import WAITING
-from kafkascope.dissectors.codec.reader import Reader, reader
+from kafkascope.analyzer.model import Frame, Later
+from kafkascope.dissectors.codec.reader import Body, Reader, reader
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire
 from kafkascope.dissectors.registry import (
     APIS,
+    Decoded,
+    RequestHeader,
+    decode_request,
+    decode_response,
     layout_of,
     response_header_version,
     variants_of,
@@ -39,18 +44,26 @@ class Plan(NamedTuple):
     """How both sides of a version are read; to a plan for whole bodies these are no shorter."""
 
     api: str
-    request: Reader
-    response: Reader
+    request: Reader | None
+    """None: nobody asks for bodies; so the next one."""
+    response: Reader | None
     response_at: int
     """Where the body of a response begins, when its header has no tags."""
-    collect_request: facts.Collector | None
-    collect_response: facts.Collector | None
+    collect: facts.Collector | None
+    """Returns what both bodies say."""
+    asked: Later | None
+    """Decodes a request when somebody asks for all of it; `told` its response."""
+    told: Later | None
+
+
+Much: TypeAlias = Literal["whole", "rows", "state", "none"]
+"""What is asked for of bodies: all, what rows have of them, what the state of a connection needs,
+nothing."""
 
 
 @cache
-def plan_of(key: int, version: int, *, whole: bool) -> Plan | None:
-    """Return the plan of a version; None when it goes the general way. `whole`: bodies have all
-    their fields, as somebody will ask for them."""
+def plan_of(key: int, version: int, much: Much) -> Plan | None:
+    """Return the plan of a version; None when it goes the general way."""
     api = APIS.get(key)
     if api is None or version not in api.versions or key in (KEYS | WAITING) - {FETCH}:
         return None
@@ -60,18 +73,32 @@ def plan_of(key: int, version: int, *, whole: bool) -> Plan | None:
     asked, answer = (layout_of(name, version) for name in names)
     if any(facts.teaches(each) or nodes.teaches(each) for each in (asked, answer)):
         return None
+    told = much in ("whole", "rows")
     return Plan(
         api.name,
-        reader(asked) if whole else _reader(key, asked),
-        reader(answer) if whole else _reader(key, answer),
+        _reader(key, asked, much),
+        _reader(key, answer, much),
         4 + response_header_version(key, version),
-        facts.collector(asked),
-        facts.collector(answer),
+        facts.collector(asked, answer) if told else None,
+        Later(asked, _request) if much != "none" else None,
+        Later(answer, _response) if much != "none" else None,
     )
 
 
-def _reader(key: int, layout: Layout) -> Reader:
-    wanted = facts.read_by(layout)
+def _request(frame: Frame, header: RequestHeader, body: Body | None) -> Decoded:
+    return decode_request(frame.payload, header, body)
+
+
+def _response(frame: Frame, asked: RequestHeader, body: Body | None) -> Decoded:
+    return decode_response(frame.payload, asked.api_key, asked.api_version, body)
+
+
+def _reader(key: int, layout: Layout, much: Much) -> Reader | None:
+    if much == "none":
+        return None
+    if much == "whole":
+        return reader(layout)
+    wanted = facts.read_by(layout) if much == "rows" else frozenset()
     if key == FETCH:
         wanted |= _named(layout.body, top=True)
     return reader(layout, wanted)

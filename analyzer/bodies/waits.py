@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH, FetchSession
 from kafkascope.analyzer.bodies.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
-from kafkascope.analyzer.model import Frame
+from kafkascope.analyzer.model import Spot
 from kafkascope.captures.resumable import Resumable
 
 JOIN_GROUP: Final = 11
@@ -34,9 +34,9 @@ class Waits(Resumable):
     def response(
         self,
         key: int,
-        asking: Frame,
+        asking: Spot,
         asked: dict[str, Any] | None,
-        answering: Frame,
+        answering: Spot,
         response: dict[str, Any] | None,
         session: FetchSession | None = None,
     ) -> int:

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from kafkascope.analyzer.bodies.fetch_sessions import KEYS
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
+from kafkascope.analyzer.bodies.short import Much
 from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
 from kafkascope.analyzer.conversation.phases import STATEFUL
@@ -92,10 +93,15 @@ class Context:
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 
+    def much(self, key: int) -> Much:
+        """Return what is asked for of the bodies of an API."""
+        if self.bodies:
+            return "whole" if self.whole else "rows"
+        return "state" if key in self.stateful else "none"
+
     def only_waits(self) -> None:
         """Ask of bodies for nothing but waits, beside what headers and times tell."""
         self.bodies, self.stateful = False, STATEFUL | WAITING | KEYS
-        self.facts = False
 
     def next_number(self, packet: int = 0) -> int:
         """Return the number of the next exchange, whose first byte came with a packet."""
@@ -139,7 +145,14 @@ class Context:
 
     def identify(self, connection: Connection, direction: int, frame: Frame) -> str:
         """Return the exchange id: 16 hexadecimal digits, equal for equal input."""
-        file, at, _, _ = frame.parts[0]
+        part = frame.parts[0]
+        return self.identify_at(connection, direction, frame.offset, part.file, part.at)
+
+    def identify_at(
+        self, connection: Connection, direction: int, offset: int, file: int, at: int
+    ) -> str:
+        """Return the same for a frame that begins at an offset of its stream, and there in a
+        file."""
         if 0 <= file < len(self.fingerprints):
             key = self.fingerprints[file]
             hashes = self._hashes.get(key)
@@ -148,5 +161,5 @@ class Context:
             found = hashes.copy()
             found.update(_PLACE.pack(at))
             return found.hexdigest()
-        text = f"{connection.a} {connection.b} {connection.number} {direction} {frame.offset}"
+        text = f"{connection.a} {connection.b} {connection.number} {direction} {offset}"
         return blake2b(text.encode(), digest_size=8).hexdigest()

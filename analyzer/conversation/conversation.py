@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 from kafkascope.analyzer.bodies import facts as body_facts
 from kafkascope.analyzer.bodies import fetch_sessions, nodes
@@ -24,7 +24,7 @@ from kafkascope.analyzer.bodies.dissection import (
     header_of_cut,
 )
 from kafkascope.analyzer.bodies.facts import BodyFacts
-from kafkascope.analyzer.bodies.short import Plan, plan_of
+from kafkascope.analyzer.bodies.short import Much, Plan, plan_of
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.detect import HEADER_MISSING, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
@@ -49,6 +49,9 @@ from kafkascope.analyzer.model import (
     Side,
     State,
     Undecoded,
+    Whole,
+    spot,
+    spot_of,
 )
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
@@ -58,8 +61,6 @@ from kafkascope.dissectors.registry import (
     APIS,
     Decoded,
     RequestHeader,
-    decode_request,
-    decode_response,
     read_request_header,
 )
 
@@ -86,6 +87,9 @@ IN_A_GAP: Final = "its answer fell into a gap of the capture"
 NO_TAGS: Final = b"\0"
 
 _INT = struct.Struct(">i")
+_int_at = _INT.unpack_from
+_header = partial(tuple.__new__, RequestHeader)
+"""Makes a `RequestHeader` of a tuple without a Python frame."""
 
 
 KNOWN: Final = frozenset(
@@ -103,14 +107,22 @@ def _teaches(layout: Layout) -> bool:
 
 
 @cache
-def _plan(key: int, version: int, whole: bool) -> Plan | None:
+def _plan(key: int, version: int, much: Much) -> Plan | None:
     """Return how bodies are read that this connection's state does not learn from; else None."""
-    return None if key in STATEFUL else plan_of(key, version, whole=whole)
+    return None if key in STATEFUL else plan_of(key, version, much)
 
 
-_request_later = partial(partial, decode_request)
-"""Returns what decodes a request when somebody asks for it; `_response_later` a response."""
-_response_later = partial(partial, decode_response)
+class _UsualHead(NamedTuple):
+    """What the headers of a version have in common while the client keeps its name."""
+
+    plan: Plan
+    after: bytes
+    """What follows the correlation id, up to the body."""
+    key: int
+    version: int
+    client_id: str | None
+    end: int
+    """Offset of the body in the payload."""
 
 
 class Conversation(Resumable):
@@ -184,6 +196,8 @@ class Conversation(Resumable):
         self.phases = Phases()
         self._fetching = fetch_sessions.FetchSessions()
         self._waits = Waits()
+        self._heads: dict[bytes, _UsualHead] = {}
+        """By the bytes of key and version: how the last usual request of it began."""
         self._out: list[Exchange] = []
 
     def dump(self) -> Dump:
@@ -214,19 +228,17 @@ class Conversation(Resumable):
         """Return the exchanges that this event completes."""
         if type(event) is Chunk:
             if event.direction == self.client:
-                frame = None if self._early else self._requests.only(event)
-                if frame is not None:
-                    self._request(frame)
+                if not self._early and self._requests.only(event):
+                    if not self._usual_request(event, event.data, 4):
+                        self._unusual_request(Frame.of(event))
                 else:
                     self._ask(event)
+            elif self._responses.only(event):
+                if not self._usual_response(event):
+                    self._response(Frame.of(event))
             else:
-                frame = self._responses.only(event)
-                if frame is not None:
-                    if not self._usual_response(frame):
-                        self._response(frame)
-                else:
-                    for units in self._responses.each(event):
-                        self._take_responses(units)
+                for units in self._responses.each(event):
+                    self._take_responses(units)
         elif isinstance(event, Gap):
             if event.direction == self.client:
                 self._take_requests(self._requests.gap(event))
@@ -326,44 +338,51 @@ class Conversation(Resumable):
         self._reserved = None
         return number
 
-    def _usual_request(self, frame: Frame) -> bool:
+    def _usual_request(self, whole: Whole, data: bytes, at: int) -> bool:
         """Take in a request where nothing is odd about it nor before it, as most are; return
-        whether it was so. The same as `_request`, in a straight line."""
-        payload, context = frame.payload, self._context
+        whether it was so. The same as `_unusual_request`, in a straight line. The payload is in
+        `data` from `at` on."""
         if (
-            not frame.offset
-            or frame.cut
-            or len(payload) > SMALL
-            or (context.facts and not context.bodies)
+            not whole.offset
+            or len(data) - at > SMALL
             or self._half is not None
             or self.phases.tokens
             or self._sense.client_id is None
         ):
             return False
-        try:
-            header = read_request_header(payload)
-        except DissectError:
-            return False
-        key, version, correlation_id, client_id, tags, end = header
-        plan = _plan(key, version, context.whole)
-        if plan is None or tags:
-            return False
-        try:
-            body, stop = plan.request(payload, end)
-        except REFUSALS:
-            return False
-        if stop != len(payload):
-            return False
-        if self._heard is not None:
-            self._heard("request", frame, header)
-        pending = Pending(self._number(frame.parts[0].packet), header, plan.api)
-        pending.frame, pending.plan, pending.body = frame, plan, body
-        pending.id = context.identify(self.connection, self.client, frame)
+        context = self._context
+        head = self._heads.get(data[at : at + 4])
+        if head is None or not data.startswith(head.after, at + 8):
+            head = self._usual_head(data, at)
+            if head is None:
+                return False
+        plan, _, key, version, client_id, end = head
+        body: Body | None = None
+        if plan.request is not None:
+            try:
+                body, stop = plan.request(data, at + end)
+            except REFUSALS:
+                return False
+            if stop != len(data):
+                return False
+        (correlation_id,) = _int_at(data, at + 4)
+        if type(whole) is Chunk:
+            _, now, packet, file, place = whole.pieces[0]
+            there = spot((packet, now, now, len(data)))
+        else:
+            file, place, _, packet = cast("Frame", whole).parts[0]
+            there = spot_of(whole)
+        header = _header((key, version, correlation_id, client_id, [], end))
+        pending = Pending(self._number(packet), header, plan.api)
+        pending.whole, pending.spot, pending.plan, pending.body = whole, there, plan, body
+        pending.id = context.identify_at(self.connection, self.client, whole.offset, file, place)
+        if self._heard is not None and pending.frame is not None:
+            self._heard("request", pending.frame, header)
         phases = self.phases
         phases.client_id, pending.software = client_id, phases.software
-        if key == fetch_sessions.FETCH:
+        if body is not None and key == fetch_sessions.FETCH:
             pending.session = self._fetching.request(key, body)
-        elif key == PRODUCE and body["acks"] == 0:
+        elif key == PRODUCE and acks_of(data[at:] if body is None else data, header, body) == 0:
             self._tell(pending, "no-reply", None, ACKS_0)
             return True
         dropped = self._in_flight.add(correlation_id, pending)
@@ -372,9 +391,26 @@ class Conversation(Resumable):
         context.waiting += pending.held
         return True
 
+    def _usual_head(self, data: bytes, at: int) -> _UsualHead | None:
+        """Return what the header of a usual request has in common with those that follow; None for
+        one that is not usual."""
+        try:
+            header = read_request_header(data, at)
+        except DissectError:
+            return None
+        key, version, _, client_id, tags, end = header
+        plan = _plan(key, version, self._context.much(key))
+        if plan is None or tags:
+            return None
+        head = _UsualHead(plan, data[at + 8 : end], key, version, client_id, end - at)
+        self._heads[data[at : at + 4]] = head
+        return head
+
     def _request(self, frame: Frame) -> None:
-        if self._usual_request(frame):
-            return
+        if frame.cut or not self._usual_request(frame, frame.payload, 0):
+            self._unusual_request(frame)
+
+    def _unusual_request(self, frame: Frame) -> None:
         half, self._half = self._half, None
         if half is not None:
             self._complete(half, frame)
@@ -474,19 +510,23 @@ class Conversation(Resumable):
                 self._hole = True
                 self._skip(unit)
 
-    def _usual_response(self, frame: Frame) -> bool:
+    def _usual_response(self, chunk: Chunk) -> bool:
         """Take in a response where nothing is odd about it nor before it; return whether it was so,
         and nothing was done when not. The same as `_response`, in a straight line."""
-        in_flight, payload = self._in_flight, frame.payload
-        if not self._known or self._hole or in_flight.tokens or len(payload) < 4:
+        in_flight, data = self._in_flight, chunk.data
+        if not self._known or self._hole or in_flight.tokens or len(data) < 8:
             return False
-        (correlation_id,) = _INT.unpack_from(payload)
+        (correlation_id,) = _int_at(data, 4)
         pending = in_flight.next_for(correlation_id)
-        if pending is None or pending.plan is None or not self._usual(pending, pending.plan, frame):
+        if (
+            pending is None
+            or pending.plan is None
+            or not self._usual(pending, pending.plan, chunk, data, 4)
+        ):
             return False
         in_flight.take(correlation_id)
         if self._heard is not None:
-            self._heard("response", frame, None)
+            self._heard("response", Frame.of(chunk), None)
         return True
 
     def _response(self, frame: Frame) -> None:
@@ -564,7 +604,7 @@ class Conversation(Resumable):
             self._context.brokers.add(self._ends[1])
         self._acknowledged = self._acknowledged or pending.blind
         plan = pending.plan
-        if plan is None or not self._usual(pending, plan, frame):
+        if plan is None or frame.cut or not self._usual(pending, plan, frame, frame.payload, 0):
             self._tell(pending, "answered", frame)
 
     # --- raw SASL tokens
@@ -618,9 +658,9 @@ class Conversation(Resumable):
             if header is not None and pending.frame is not None:
                 wait_ns = self._waits.response(
                     header.api_key,
-                    pending.frame,
+                    spot_of(pending.frame),
                     pending.body,
-                    answer,
+                    spot_of(answer),
                     None if decoded is None else decoded.body,
                     pending.session,
                 )
@@ -628,8 +668,8 @@ class Conversation(Resumable):
         request = None
         if pending.frame is not None:
             read = None
-            if pending.plan is not None and header is not None:
-                read = _request_later(pending.frame.payload, header, None)
+            if pending.plan is not None:
+                read = pending.plan.asked
             request = Request(pending.frame, header, asked or read)
         notes = pending.notes
         if self._skipped or (asked and asked.note) or (decoded and decoded.note):
@@ -669,42 +709,42 @@ class Conversation(Resumable):
             )
         )
 
-    def _usual(self, pending: Pending, plan: Plan, answer: Frame) -> bool:
+    def _usual(self, pending: Pending, plan: Plan, answer: Whole, data: bytes, start: int) -> bool:
         """Tell a request with its answer where nothing is odd about them, as most are; return
-        whether it was so. The same as `_tell`, in a straight line."""
-        header, frame, asked = pending.header, pending.frame, pending.body
-        context, payload, at = self._context, answer.payload, plan.response_at
-        remarks = context.remarks
+        whether it was so. The same as `_tell`, in a straight line. The payload of the answer is in
+        `data` from `start` on."""
+        header, whole, there = pending.header, pending.whole, pending.spot
+        asked = pending.body
+        context, remarks = self._context, self._context.remarks
         if (
             header is None
-            or frame is None
-            or asked is None
-            or answer.cut
+            or whole is None
+            or there is None
             or self._skipped
             or pending.notes
             or (remarks is not None and remarks.files)
-            or (at > 4 and payload[4:5] != NO_TAGS)
         ):
             return False
-        told: Body | None
-        try:
-            told, stop = plan.response(payload, at)
-        except REFUSALS:
-            return False
-        if stop != len(payload):
-            return False
+        told: Body | None = None
         key, version, correlation_id, client_id, _, _ = header
-        if key == fetch_sessions.FETCH:
-            self._fetching.response(key, asked, told)
-        wait_ns = self._waits.response(key, frame, asked, answer, told, pending.session)
+        if plan.response is not None:
+            at = plan.response_at
+            if asked is None or (at > 4 and data[start + 4 : start + 5] != NO_TAGS):
+                return False
+            try:
+                told, stop = plan.response(data, start + at)
+            except REFUSALS:
+                return False
+            if stop != len(data):
+                return False
+            if key == fetch_sessions.FETCH:
+                self._fetching.response(key, asked, told)
+        here = spot_of(answer)
+        wait_ns = self._waits.response(key, there, asked, here, told, pending.session)
         facts: BodyFacts | None = None
-        if context.facts:
-            facts = BodyFacts()
-            if plan.collect_request is not None:
-                plan.collect_request(asked, facts)
-            if plan.collect_response is not None:
-                plan.collect_response(told, facts)
-        if not context.whole:
+        if plan.collect is not None and context.facts:
+            facts = plan.collect(asked, told)
+        if not (context.whole and context.bodies):
             asked = told = None
         client, broker = self._ends
         phases, tls = self.phases, self.connection.tls
@@ -721,10 +761,8 @@ class Conversation(Resumable):
                 version,
                 correlation_id,
                 client_id,
-                Request(frame, header, _request_later(frame.payload, header, asked), asked),
-                Response(
-                    answer, correlation_id, _response_later(payload, key, version, told), told
-                ),
+                Request(whole, header, plan.asked, asked, there),
+                Response(answer, correlation_id, plan.told, told, here, header),
                 pending.software,
                 phases.user if tls is None else phases.user_within(tls),
                 phases.mechanism,

@@ -78,12 +78,13 @@ class Conversations(Resumable):
         current = self._open.get(number)
         if type(current) is Conversation:
             exchanges = current.feed(event)
-            if type(event) is Closed:
-                self._forget(number, event)
-            elif type(event) is Chunk:
+            context = self.context
+            if type(event) is Chunk:
                 # As if all of it stayed: what does is counted when it matters.
-                self.context.waiting += len(event.data)
-            if self.context.waiting > self._enough:
+                context.waiting += len(event.data)
+            elif type(event) is Closed:
+                self._forget(number, event)
+            if context.waiting > self._enough:
                 exchanges += self._relieved()
             return exchanges
         sealed = self._sealed

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from functools import partial
 from typing import Final, NamedTuple, Self
 
 from kafkascope.analyzer.conversation.plausible import MAX_SIZE
@@ -46,10 +45,6 @@ Unit = Frame | Skipped
 
 _SIZE = struct.Struct(">i")
 _size_at = _SIZE.unpack_from
-
-_frame = partial(tuple.__new__, Frame)
-"""`Frame` from a tuple without a Python frame; so `_part`."""
-_part = partial(tuple.__new__, Part)
 
 
 class FrameBuffer(Resumable):
@@ -140,19 +135,13 @@ class FrameBuffer(Resumable):
         if self._hunt is None:
             self._hunt = Hunt(self.sense)
 
-    def only(self, chunk: Chunk) -> Frame | None:
-        """Return the frame that these bytes are, when they are one: by far the most packets are one
-        small frame. None else, and then nothing was taken: `each` has to be asked."""
-        data, pieces = chunk.data, chunk.pieces
-        size = len(data)
-        if size < 4 or self._passed or self._hunt is not None or len(pieces) > 1:
-            return None
-        (length,) = _size_at(data)
-        if length != size - 4:
-            return None
-        _, now, packet, file, at = pieces[0]
-        parts = (_part((file, at, size, packet)),)
-        return _frame((data[4:], chunk.offset, length, now, now, parts, ""))
+    def only(self, chunk: Chunk) -> bool:
+        """Return whether these bytes are one frame, of one packet: by far the most packets are one
+        small frame. If not, nothing was taken: `each` has to be asked."""
+        if self._passed or self._hunt is not None or len(chunk.pieces) > 1:
+            return False
+        data = chunk.data
+        return len(data) >= 4 and _size_at(data)[0] == len(data) - 4
 
     def feed(self, chunk: Chunk) -> list[Unit]:
         """Return the frames that end with these bytes, for owners whose sense does not change with

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from kafkascope.analyzer.bodies.dissection import dissect_request
+from kafkascope.analyzer.model import Frame
+from kafkascope.captures.model import Chunk
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.codec.weights import memory_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.bodies.short import Plan
-    from kafkascope.analyzer.model import Frame, Note, Undecoded
+    from kafkascope.analyzer.model import Note, Spot, Undecoded, Whole
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
@@ -56,7 +58,14 @@ class Pending(Resumable):
         "software",
         "undecoded",
     )
-    __slots__ = (*STATE, "body", "decoded", "plan")
+    __slots__ = (
+        *(name for name in STATE if name != "frame"),
+        "body",
+        "decoded",
+        "plan",
+        "spot",
+        "whole",
+    )
 
     def __init__(self, number: int, header: RequestHeader | None, api: str) -> None:
         self.number = number
@@ -66,12 +75,14 @@ class Pending(Resumable):
         self.blind = False
         """A Produce of which the capture does not tell whether it is to be answered."""
         self.id = ""
-        self.frame: Frame | None = None
+        self.whole: Whole | None = None
         """None while the request's last bytes are missing, though its answer was seen."""
         self.decoded: Decoded | None = None
         """None for one that cannot be decoded, and where the body is short."""
         self.body: Body | None = None
         """Its body, or the short one where there is a plan."""
+        self.spot: Spot | None = None
+        """Of the frame, where there is a plan."""
         self.plan: Plan | None = None
         """How its short body was read."""
         self.undecoded: tuple[Undecoded, ...] = ()
@@ -82,6 +93,18 @@ class Pending(Resumable):
         self.session: FetchSession | None = None
         self.held = 0
         """Memory that it takes while it waits."""
+
+    @property
+    def frame(self) -> Frame | None:
+        """The same as a frame."""
+        found = self.whole
+        if type(found) is Chunk:
+            self.whole = found = Frame.of(found)
+        return cast("Frame | None", found)
+
+    @frame.setter
+    def frame(self, frame: Frame | None) -> None:
+        self.whole = frame
 
     def dump(self) -> Dump:
         """Return the state; the body is decoded anew from the frame."""
@@ -103,9 +126,10 @@ def loaded(state: Dump) -> Pending:
 
 def held_by(pending: Pending) -> int:
     """Return the memory that a waiting request takes: its bytes, and the values of its body."""
-    if pending.frame is None:
+    whole = pending.whole
+    if whole is None:
         return 0
-    size = len(pending.frame.payload)
+    size = len(whole.data) - 4 if type(whole) is Chunk else len(cast("Frame", whole).payload)
     if pending.body is None:
         return size
     if size <= SMALL:

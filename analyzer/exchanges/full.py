@@ -150,15 +150,16 @@ def _embedded(exchange: Exchange) -> list[dict[str, Any]]:
         {"side": name, "path": path, "kind": inside.kind, "value": inside.body}
         | ({"note": inside.note} if inside.note else {})
         for name, side in (("request", exchange.request), ("response", exchange.response))
-        if side is not None and side.decoded is not None and has_embedded(side.decoded.message)
+        if side is not None and side.layout is not None and has_embedded(side.layout.message.name)
         for path, inside in embedded_of(exchange, side)
     ]
 
 
 def _clean(side: Request | Response | None) -> Any:
-    if side is None or side.decoded is None:
+    layout = None if side is None else side.layout
+    if side is None or layout is None or side.body is None:
         return None
-    return masked(side.decoded.layout, side.decoded.body)
+    return masked(layout, side.body)
 
 
 def _spelled(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -112,6 +112,10 @@ class RecordField(NamedTuple):
                 damage.append(error)
 
 
+_field = partial(tuple.__new__, RecordField)
+"""Makes a `RecordField` of a tuple without a Python frame."""
+
+
 class Problem(NamedTuple):
     """Records that could not be read or are damaged."""
 
@@ -125,8 +129,8 @@ class Problem(NamedTuple):
 
 
 def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[RecordField]:
-    """Yield the records fields of an exchange that are not empty."""
-    yield from fields_in(exchange.api_key, exchange.request_body, exchange.response_body, names)
+    """Return the records fields of an exchange that are not empty."""
+    return fields_in(exchange.api_key, exchange.request_body, exchange.response_body, names)
 
 
 def fields_in(
@@ -144,14 +148,16 @@ def fields_in(
                 if partition["records"]:
                     index = partition["index"]
                     base = given.get((topic.get("name"), topic_id, index))
-                    yield RecordField("produce", name, topic_id, index, partition["records"], base)
+                    data = partition["records"]
+                    yield _field(("produce", name, topic_id, index, data, base, True))
     elif api_key in (FETCH, SHARE_FETCH) and answer is not None:
         for topic in answer["responses"]:
             name, topic_id = _topic(topic, "topic", names)
             for partition in topic["partitions"]:
                 if partition["records"]:
                     index = partition["partition_index"]
-                    yield RecordField("fetch", name, topic_id, index, partition["records"], None)
+                    data = partition["records"]
+                    yield _field(("fetch", name, topic_id, index, data, None, True))
     elif api_key == FETCH_SNAPSHOT and answer is not None:
         for topic in answer["topics"]:
             for partition in topic["partitions"]:

@@ -31,6 +31,9 @@ LONGEST_TEXT: Final = 2048
 """Characters of one that is kept: those of a thousand partitions are written anew."""
 
 
+_SHORT: Final = "0.001 <= v < 1e9"
+"""Tells floats without an exponent, which encoders write differently."""
+
 NOT_UTF8: Final = (TypeError, UnicodeEncodeError)
 """Raised for text that is not UTF-8."""
 
@@ -87,24 +90,22 @@ def _own(each: Named) -> list[str]:
         elif each.column.kind is TIME:
             text = f'"{{{text}}}"'
         else:
-            writing = "text_of" if each.column.kind is TEXT else "written"
-            text = f"{{{writing}({text})}}"
+            if each.column.kind is TEXT:
+                text = f"{{text_of({text})}}"
+            else:
+                # What `written` gives for most numbers, without a call.
+                plain = f"(t := type(v := ({text}))) is int or (t is float and {_SHORT})"
+                text = f"{{v if {plain} else written(v)}}"
         members.append(f'"{name}":{text}')
     return members
 
 
 def _written(value: Any) -> str:
     """Return the JSON of a value."""
+    if type(value) is tuple and len(value) == 2 and type(value[0]) is type(value[1]) is int:
+        return f"[{value[0]},{value[1]}]"  # The frames of most exchanges.
     if value is None:
         return "null"
-    if isinstance(value, str):
-        return encode_basestring(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float) and 0.001 <= value < 1e9:
-        return repr(value)  # Without an exponent, which encoders write differently.
-    if isinstance(value, tuple) and len(value) == 2 and type(value[0]) is type(value[1]) is int:
-        return f"[{value[0]},{value[1]}]"  # The frames of most exchanges.
     return orjson.dumps(value, default=plain).decode()
 
 

@@ -504,10 +504,6 @@ _address = lru_cache(4096)(str)
 """Returns the text of an endpoint."""
 
 
-NO_BODIES: Final = BodyFacts()
-"""In place of what bodies say, where nobody asks for it. Never changed."""
-
-
 def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = None) -> Row:
     """Return the row of an exchange, with the topic names known so far. `facts`: in place of what
     its bodies say."""
@@ -515,11 +511,11 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
     asking = answering = latency = server = None
     frames: tuple[int, ...] = ()
     if request is not None:
-        asking = request.frame
-        frames = (asking.parts[0].packet,)
+        asking = request.spot
+        frames = (asking.packet,)
     if response is not None:
-        answering = response.frame
-        frames = (*frames, answering.parts[0].packet)
+        answering = response.spot
+        frames = (*frames, answering.packet)
         if asking is not None:
             latency = answering.last_ns - asking.first_ns
             server = answering.first_ns - asking.last_ns
@@ -531,13 +527,13 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
         facts, layout = _collected(exchange)
     contents = contents_of(facts.blobs)
     ids = facts.topic_ids
-    topics = tuple(facts.topics)
+    topics = facts.topics
     if ids:
         topics = tuple(dict.fromkeys((*topics, *(names.get(i) or short_id(i) for i in ids))))
     errors: tuple[RowError, ...] = ()
     if facts.errors:
         # A response need not repeat the group of its request.
-        group = next(iter(facts.groups)) if len(facts.groups) == 1 else None
+        group = facts.groups[0] if len(facts.groups) == 1 else None
         errors = tuple([_error(each, names, group) for each in facts.errors])
     first = asking or answering
     session = exchange.fetch_session
@@ -557,8 +553,8 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
         version,
         is_flexible(key, version) if layout is None else layout.body.flexible,
         exchange.correlation_id,
-        None if asking is None else asking.size + 4,
-        None if answering is None else answering.size + 4,
+        None if asking is None else asking.wire_bytes,
+        None if answering is None else answering.wire_bytes,
         latency,
         server,
         exchange.wait_ns,
@@ -568,14 +564,14 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
         errors,
         topics,
         () if session is None else _implied(session, topics, names),
-        tuple(ids) if ids else (),
-        tuple(facts.partitions),
-        tuple(facts.groups) if facts.groups else (),
-        tuple(facts.members) if facts.members else (),
-        tuple(facts.generations) if facts.generations else (),
+        ids,
+        facts.partitions,
+        facts.groups,
+        facts.members,
+        facts.generations,
         _both(facts.producer_ids, contents.producer_ids),
         _both(facts.producer_epochs, contents.producer_epochs),
-        tuple(facts.transactional_ids) if facts.transactional_ids else (),
+        facts.transactional_ids,
         facts.acks,
         contents.codecs,
         contents.records,
@@ -590,18 +586,17 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
 
 def _collected(exchange: "Exchange") -> tuple[BodyFacts, "Layout | None"]:
     """Return what the bodies say, and the layout of the first one that is there."""
-    facts, layout = BodyFacts(), None
-    for side in (exchange.request, exchange.response):
-        decoded = None if side is None else side.decoded
-        if decoded is not None:
-            layout = layout or decoded.layout
-            collect = collector(decoded.layout)
-            if collect is not None:
-                collect(decoded.body, facts)
-    return facts, layout
+    request, response = exchange.request, exchange.response
+    asked = None if request is None else request.decoded
+    told = None if response is None else response.decoded
+    one = None if asked is None else asked.layout
+    other = None if told is None else told.layout
+    collect = collector(one, other)
+    facts = collect(None if asked is None else asked.body, None if told is None else told.body)
+    return facts, one or other
 
 
-def _both(told: dict[int, None], found: tuple[int, ...]) -> tuple[int, ...]:
+def _both(told: tuple[int, ...], found: tuple[int, ...]) -> tuple[int, ...]:
     """Return the values from fields, then those from batches, without duplicates."""
     return tuple(dict.fromkeys((*told, *found))) if told else found
 
@@ -650,7 +645,8 @@ def renamed(row: Row, names: "TopicNames") -> Row:
 
 def nameless_topics(row: Row) -> list[str]:
     """Return the placeholders of topics, listed or implied, whose names are not known yet."""
-    return [topic for topic in (*row.topics, *row.implied_topics) if nameless(topic)]
+    topics = (*row.topics, *row.implied_topics) if row.implied_topics else row.topics
+    return [topic for topic in topics if nameless(topic)]
 
 
 def blank(**known: Any) -> Row:

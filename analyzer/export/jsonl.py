@@ -40,7 +40,8 @@ class JsonLinesExport:
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Write the exchange, or its chosen records, as lines."""
-        self._late.saw(nameless_topics(row), self._at)
+        if row.topics or row.implied_topics:
+            self._late.saw(nameless_topics(row), self._at)
         for lines in self.shaped(row, exchange, self._names, self.problems, chosen):
             self._at += self._out.write(lines)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
 
 import click
 
+from kafkascope.analyzer.bodies.facts import NO_FACTS
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
@@ -152,6 +153,8 @@ class Reading:
             pairs = self._wanted(pairs, self._filter)
         count = self.options.count
         try:
+            if self._filter is None and count is None:
+                yield from pairs  # All are shown.
             for row, exchange in pairs:
                 self._shown += 1
                 yield row, exchange
@@ -273,19 +276,22 @@ class Reading:
         facts = None
         if self.heads_suffice and not (self._filter or self._evidence or self.every):
             context.only_waits()
-            facts = rows.NO_BODIES
+            facts = NO_FACTS
+        row_of, heard, sides = rows.row_of, self._heard, self._heard.sides
+        evidence, every = self._evidence, self.every
         for exchange in self.capture.exchanges():
             if not self.exchanges_read:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.exchanges_read += 1
-            self._heard.note(exchange)
+            if len(sides) < 2 or exchange.undecoded:
+                heard.note(exchange)
             if not self.exchanges_read % TICK:
                 self._progress.tick()
-            row = rows.row_of(exchange, names, facts)
-            if self._evidence is not None:
-                self._evidence.note(self._known, row, exchange)
-            if self.every is not None:
-                self.every(row, exchange)
+            row = row_of(exchange, names, facts)
+            if evidence is not None:
+                evidence.note(self._known, row, exchange)
+            if every is not None:
+                every(row, exchange)
             yield row, exchange
 
     def _is_cut(self) -> bool:

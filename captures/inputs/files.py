@@ -49,6 +49,11 @@ class Block(NamedTuple):
     shift_ns: int = 0
     """To add to the times of all records."""
 
+    def packet(self, index: int) -> Packet:
+        """Return one of the records."""
+        positions = self.positions[index : index + 1]
+        return next(self._replace(positions=positions, number=self.number + index).packets())
+
     def packets(self) -> Iterator[Packet]:
         """Yield the records one by one; their data are views of the buffer."""
         view = memoryview(self.buffer)

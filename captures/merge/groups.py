@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
-from statistics import median_low
 from typing import Final, NamedTuple
 
 from kafkascope.captures.merge.sketches import Sketch
@@ -86,6 +85,8 @@ def _links(sketches: Sequence[Sketch]) -> list[_Link]:
     sure: list[_Link] = []
     others: list[_Link] = []
     for (one, two), found in differences.items():
+        from statistics import median_low  # takes 3 ms to load, and few captures have copies
+
         middle = median_low(found)
         apart = sorted(abs(each - middle) for each in found)
         near = sum(each <= NEAR_NS for each in apart)

@@ -14,7 +14,7 @@ from itertools import accumulate, compress, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.captures.model import Chunk, Packet, Piece, Resolved, StreamEvent
+from kafkascope.captures.model import Chunk, Piece, Resolved, StreamEvent
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
 from kafkascope.captures.packets.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
@@ -80,14 +80,14 @@ def scan(
     if count - int(plain.sum()) > MAX_ODD * count:
         return None
     other = (~columns.tcp).nonzero()[0].tolist()
-    packets = list(block.packets()) if other else []
-    reasons = [segment_of(packets[index]) for index in other]
+    packets = [block.packet(index) for index in other]
+    reasons = list(map(segment_of, packets))
     if any(isinstance(reason, Segment) or reason == FRAGMENT for reason in reasons):
         return None  # TCP behind headers that `columns` does not follow, or in parts: rare
-    for index, reason in zip(other, reasons, strict=True):
-        statistics.skip(str(reason), packets[index].link_type)
+    for packet, reason in zip(packets, reasons, strict=True):
+        statistics.skip(str(reason), packet.link_type)
         if named is not None and reason == NOT_TCP:
-            for each in in_packet(packets[index]):
+            for each in in_packet(packet):
                 named(each)
     _count(columns, statistics)
     block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
@@ -127,15 +127,12 @@ def _count(columns: Columns, statistics: Statistics) -> None:
 
 
 def _packets(block: Block, columns: Columns, mine: Any, kept: Any, numbers: list[int]) -> Packets:
-    all_: list[Packet] = []
     flows = columns.flows
     if len(kept) < len(flows):
         flows = list(compress(flows, columns.tcp.tolist()))
 
     def segment(index: int) -> Segment:
-        if not all_:
-            all_.extend(block.packets())
-        found = segment_of(all_[kept[index]])
+        found = segment_of(block.packet(int(kept[index])))
         assert isinstance(found, Segment)
         return found
 
@@ -170,6 +167,7 @@ def run(
     moments, see `shares`.
     """
     out: list[StreamEvent] = []
+    add_event = out.append
     view, file, numbers, times, starts, places, lengths, flows, seqs, acks, closely = packets
     flow_of, deadlines = reassembler.flows.get, reassembler.deadlines
     wake_ns = deadlines.wake_ns
@@ -254,14 +252,18 @@ def run(
                         direction.passed(1, 0, time_ns, seq)
                     elif following != flow and (direction is not run_direction or easy == AFRESH):
                         # Alone, as most small messages are: no run for one segment.
-                        end_run()
+                        if run_direction is not None:
+                            end_run()
                         at = starts[index]
-                        data = bytes(view[at : at + length])
-                        pieces = [_piece((0, time_ns, numbers[index], file, places[index]))]
-                        chunk = Chunk(
-                            direction.connection, direction.number, direction.offset, data, pieces
+                        add_event(
+                            Chunk(
+                                direction.connection,
+                                direction.number,
+                                direction.offset,
+                                bytes(view[at : at + length]),
+                                [_piece((0, time_ns, numbers[index], file, places[index]))],
+                            )
                         )
-                        out.append(chunk)
                         direction.passed(1, length, time_ns, seq + length & MASK)
                     else:
                         if direction is not run_direction or easy == AFRESH:

@@ -32,6 +32,7 @@ _LEAST: Final = {0: 14, 1: 22, 2: HEADER_SIZE - _START}
 
 _PREFIX: Final = struct.Struct(">qi")
 _V2: Final = struct.Struct(">qiibIhiqqqhii")
+_v2_of: Final = _V2.unpack_from
 _ENTRY: Final = struct.Struct(">qiIbb")
 _LONG: Final = struct.Struct(">q")
 
@@ -138,11 +139,11 @@ def only_batch(data: bytes) -> Batch | None:
     size = len(data)
     if size < HEADER_SIZE or data[_MAGIC_AT] != 2:
         return None
-    fields = _V2.unpack_from(data)
-    base, length = fields[:2]
+    base, length, epoch, _, crc, bits, delta, first, last, who, its, at, count = _v2_of(data)
     if _START + length != size:
         return None
-    return _batch((0, size, 2, base, base + fields[6], fields[2], *fields[4:6], *fields[7:]))
+    end = base + delta
+    return _batch((0, size, 2, base, end, epoch, crc, bits, first, last, who, its, at, count))
 
 
 def _batch_v2(data: bytes, at: int, base: int, length: int) -> Batch:

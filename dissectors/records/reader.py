@@ -145,7 +145,7 @@ def read_records(
         if count > RECORD_LIMIT:
             error = TooLarge(f"{count} records in a batch", offset=at)
         elif at == size:
-            return Opened(records, None)
+            return new(Opened, (records, None))
         else:
             reason = f"{count} records are stated, {size - at} bytes follow them"
             error = Malformed(reason, offset=at)

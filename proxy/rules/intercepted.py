@@ -142,7 +142,7 @@ class InterceptedFrame:
             response = Response(frame, pending.correlation_id, self.decoded)
             # What the connection told before is not kept here: a long poll may have waited.
             wait_ns = Waits().response(
-                pending.key, request.frame, request.body, frame, response.body
+                pending.key, request.spot, request.body, response.spot, response.body
             )
         return Exchange(
             number=context.number,

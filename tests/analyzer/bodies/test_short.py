@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.bodies.facts import NO_FACTS
 from kafkascope.analyzer.conversation import conversation
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
-from kafkascope.analyzer.exchanges.rows import NO_BODIES, Row, row_of, to_json
+from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import StreamEvent
 from kafkascope.dissectors.codec.jsonform import dumps
@@ -109,7 +110,7 @@ def test_headers_and_waits_are_the_same_without_other_bodies(path: Path) -> None
             facts = None
             if only_waits:
                 capture.context.only_waits()
-                facts = NO_BODIES
+                facts = NO_FACTS
             names = capture.context.names
             rows = [row_of(exchange, names, facts) for exchange in capture.exchanges()]
         return [(*(getattr(row, name) for name in HEADS), row.wait_ns) for row in rows]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.bodies.facts import BodyFacts, collector
+from kafkascope.analyzer.bodies.facts import collector
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import (
     Row,
@@ -210,13 +210,16 @@ def test_a_client_id_that_is_no_text_is_still_written() -> None:
 def test_collectors_take_every_body(data: st.DataObject) -> None:
     api = data.draw(st.sampled_from(sorted(APIS.values())))
     version = data.draw(st.integers(api.versions.low, api.versions.high))
-    layout = layout_of(f"{api.name}{data.draw(st.sampled_from(['Request', 'Response']))}", version)
-    collect = collector(layout)
-    if collect is None:
-        return
-    body = data.draw(bodies(layout))
-    facts = BodyFacts()
-    collect(body, facts)
-    assert encode_body(layout.message.name, version, body)
+    names = [f"{api.name}{kind}" for kind in ("Request", "Response")]
+    asked, answer = (layout_of(name, version) for name in names)
+    one, other = data.draw(bodies(asked)), data.draw(bodies(answer))
+    facts = collector(asked, answer)(one, other)
+    for name, body in zip(names, (one, other), strict=True):
+        assert encode_body(name, version, body)
+    # Of both as of each: those of the request first.
+    parts = collector(asked, None)(one, None), collector(None, answer)(None, other)
+    for name in ("topics", "partitions", "groups", "errors"):
+        both = (*getattr(parts[0], name), *getattr(parts[1], name))
+        assert getattr(facts, name) == (both if name == "errors" else tuple(dict.fromkeys(both)))
     assert all(isinstance(each, str) for each in facts.topics)
     assert all(isinstance(each, int) for each in facts.partitions)
