@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.errors import Malformed
@@ -178,15 +178,21 @@ def _entry(data: bytes, at: int, length: int) -> Batch:
     )
 
 
+@cache
+def _crc32c() -> Callable[[bytes], int]:
+    """Return what computes a CRC-32C; loaded when the first batch is there."""
+    import google_crc32c
+
+    value: Callable[[bytes], int] = google_crc32c.value
+    return value
+
+
 def crc_of(data: bytes, batch: Batch) -> int:
     """Compute the checksum of the batch's bytes: CRC-32C from the attributes on, CRC-32 from the
     magic on before magic 2."""
     end = batch.at + batch.size
     if batch.magic == 2:
-        import google_crc32c
-
-        value: int = google_crc32c.value(data[batch.at + 21 : end])
-        return value
+        return _crc32c()(data[batch.at + 21 : end])
     return zlib.crc32(memoryview(data)[batch.at + 16 : end])
 
 
