@@ -44,6 +44,8 @@ class Plan(NamedTuple):
     """How both sides of a version are read; to a plan for whole bodies these are no shorter."""
 
     api: str
+    whole: bool
+    """Whether bodies have all fields."""
     request: Reader | None
     """None: nobody asks for bodies; so the next one."""
     response: Reader | None
@@ -76,6 +78,7 @@ def plan_of(key: int, version: int, much: Much) -> Plan | None:
     told = much in ("whole", "rows")
     return Plan(
         api.name,
+        much == "whole",
         _reader(key, asked, much),
         _reader(key, answer, much),
         4 + response_header_version(key, version),

@@ -744,7 +744,7 @@ class Conversation(Resumable):
         facts: BodyFacts | None = None
         if plan.collect is not None and context.facts:
             facts = plan.collect(asked, told)
-        if not (context.whole and context.bodies):
+        if not plan.whole:
             asked = told = None
         client, broker = self._ends
         phases, tls = self.phases, self.connection.tls
