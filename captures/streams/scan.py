@@ -8,9 +8,9 @@ in their order. Consecutive segments of one flow become one chunk; bytes of anot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, compress, repeat
+from itertools import accumulate, chain, compress, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,6 +32,9 @@ MAX_ODD: Final = 0.3
 
 AFRESH: Final = 2
 """Of a packet that may be of that case, but is not in a row with the one before."""
+
+FEW: Final = 256
+"""Packets whose events are made at once."""
 
 _piece = partial(tuple.__new__, Piece)
 """Makes a `Piece` of a tuple; `Piece._make` without its Python frame."""
@@ -55,6 +58,22 @@ class Packets(NamedTuple):
     segment: Callable[[int], Segment]
     """Makes the segment at an index, for a closer look."""
 
+    def some(self, some: slice) -> Packets:
+        """Return some of them."""
+        return Packets(
+            self.data,
+            self.file,
+            self.numbers[some],
+            self.times[some],
+            self.starts[some],
+            self.places[some],
+            self.lengths[some],
+            self.flows[some],
+            self.seqs[some],
+            self.acks[some],
+            lambda at: self.segment(some.start + at),
+        )
+
 
 def scan(
     block: Block,
@@ -63,11 +82,12 @@ def scan(
     named: Callable[[Resolved], None] | None = None,
     share: Share | None = None,
     marks: list[tuple[int, int]] | None = None,
-) -> list[StreamEvent] | None:
-    """Return the events of a block, or None (with nothing done) when it should go packet by packet.
+) -> Iterable[StreamEvent] | None:
+    """Return the events of a block, to be read once, or None (with nothing done) when it should go
+    packet by packet.
 
     `named` is told of host names that DNS packets resolve. With a `share` only events of its
-    connections, and `marks` gets (events before it, moment), see `shares`.
+    connections, and `marks` gets (events before it, moment), see `shares`; then it is a list.
     """
     from kafkascope.captures.packets.columns import columns_of
 
@@ -109,9 +129,24 @@ def scan(
     copied = set() if copies is None else {at for at, copy in enumerate(copies) if copy}
     plain[list(copied)] = 0
     ready = _packets(block, columns, mine, kept, numbers)
+    last = block.number + count - 1
+    if marks is None:
+        return chain.from_iterable(_few(ready, reassembler, plain.tolist(), copied, last))
     events = run(ready, reassembler, plain.tolist(), copied, marks, others)
-    reassembler.packets = block.number + count - 1
+    reassembler.packets = last
     return events
+
+
+def _few(
+    packets: Packets, reassembler: Reassembler, plain: list[int], copied: set[int], last: int
+) -> Iterator[list[StreamEvent]]:
+    """Yield the events of packets, of few at a time: events of all would have left the processor's
+    cache before somebody looks at them."""
+    for first in range(0, len(plain), FEW):
+        few = slice(first, first + FEW)
+        copies = {at for at in range(FEW) if first + at in copied} if copied else copied
+        yield run(packets.some(few), reassembler, plain[few], copies)
+    reassembler.packets = last
 
 
 def _count(columns: Columns, statistics: Statistics) -> None:

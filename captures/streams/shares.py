@@ -181,7 +181,7 @@ def shared(
             if events is None:
                 yield _one_by_one(block, reassembler, source, share, named)
             else:
-                yield list(_timed(events, marks))
+                yield list(_timed(list(events), marks))
             sum_up(reassembler, source)
             check(reassembler)
     except CutShort as error:
