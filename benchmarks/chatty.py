@@ -1,14 +1,14 @@
 """Small messages: `ls --json`, `stats latency`, `check` and `export --full` against tshark.
 
-    python benchmarks/chatty.py [--megabytes 40] [--connections 16] [--rounds 3] [--floor]
+    python benchmarks/chatty.py [--megabytes 40] [--connections 16] [--rounds 3] [--jobs 1]
     python benchmarks/chatty.py --make OUT.pcap [--megabytes 40] [--connections 16]
 
 Makes a capture of what debugging mostly sees: Produce 7 and Fetch 10 in turn, one record of 200
 bytes each, codecs none, none, gzip, MTU 1500. Runs whole processes in turn, ours with its modules
-compiled, as an installed program has them, asserts first that our
-output holds every exchange (and every record, with `export`), and prints medians: wall and CPU
-seconds, tshark's divided by ours, and the largest sum of PSS of all processes of a run, which a run
-of its own measures. `--make` only writes the capture. --floor: exit 1 when a target is missed.
+compiled, as an installed program has them. Asserts first that our output holds every exchange (and
+every record, with `export`), and prints medians: wall and CPU seconds, tshark's divided by ours,
+and the largest sum of PSS of all processes of a run, which a run of its own measures. `--make` only
+writes the capture. --floor: exit 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=40)
     parser.add_argument("--connections", type=int, action="append", help="default: 16, then 1")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, help="our processes; default: as many as cores")
     parser.add_argument("--only", action="append", choices=CPU, help="of the four kinds of work")
     parser.add_argument("--make", type=Path)
     parser.add_argument("--floor", action="store_true")
@@ -130,7 +131,7 @@ def main() -> int:
         for count in counts:
             truth = write(capture, options.megabytes, count)
             for name in options.only or CPU:
-                ours, theirs = commands(capture)[name]
+                ours, theirs = commands(capture, options.jobs)[name]
                 held, theirs_held = memory(ours), memory(theirs)
                 mine, rival = [], []
                 for _ in range(options.rounds):
@@ -150,17 +151,18 @@ def main() -> int:
     return int(options.floor and bool(missed))
 
 
-def commands(capture: Path) -> dict[str, tuple[list[str], list[str]]]:
+def commands(capture: Path, jobs: int | None) -> dict[str, tuple[list[str], list[str]]]:
     """For each kind of work our command and tshark's."""
     program = kafkascope()
+    many = [] if jobs is None else ["--jobs", str(jobs)]
     tshark = ["tshark", "-n", "-r", str(capture), "-Y", "kafka"]
     fields = [*tshark, "-T", "fields", *(word for each in FIELDS for word in ("-e", each))]
     export = ["export", str(capture), "--full", "-o", "-", "--format", "jsonl"]
     return {
-        "ls": ([program, "ls", str(capture), "--json"], fields),
-        "latency": ([program, "stats", "latency", str(capture)], fields),
-        "check": ([program, "check", str(capture)], fields),
-        "export": ([program, *export], [*tshark, "-T", "json", "-J", "kafka"]),
+        "ls": ([program, "ls", str(capture), "--json", *many], fields),
+        "latency": ([program, "stats", "latency", str(capture), *many], fields),
+        "check": ([program, "check", str(capture), *many], fields),
+        "export": ([program, *export, *many], [*tshark, "-T", "json", "-J", "kafka"]),
     }
 
 
