@@ -7,11 +7,12 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -102,13 +103,14 @@ def free_port() -> int:
         return port
 
 
-def ask(port: int, client: bytes) -> bytes:
+def ask(port: int, client: bytes, tls: bool = False) -> bytes:
     """The answer to ApiVersions 0, as soon as somebody listens."""
+    wrap = ssl._create_unverified_context().wrap_socket if tls else closing
     request = bytes([0, 18, 0, 0, 0, 0, 0, 7, 0, len(client)]) + client
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            with socket.create_connection(("127.0.0.1", port), 5) as link:
+            with wrap(socket.create_connection(("127.0.0.1", port), 5)) as link:
                 link.sendall(len(request).to_bytes(4, "big") + request)
                 if answer := link.recv(65536):
                     return answer
@@ -180,12 +182,19 @@ def wait_for(path: Path, client: str) -> list[tuple[str, str | None]]:
         time.sleep(0.2)
 
 
-def test_tshark_captures_from_the_proxy(folder: Path, broker: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_tshark_captures_from_the_proxy(
+    folder: Path, broker: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
+) -> None:
+    """What clients say in TLS is there in plain, and decoded by Wireshark itself."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     out = tmp_path / "out.pcapng"
     port = free_port()
     told = {"upstream": f"127.0.0.1:{broker}", "listen": f"127.0.0.1:{port}"}
+    if tls:
+        told["tls"] = "true"
     with capturing(folder, out, PROXY, told):
-        assert len(ask(port, b"through-the-proxy")) > 20
+        assert len(ask(port, b"through-the-proxy", tls)) > 20
         assert children(f"--listen=127.0.0.1:{port}")
         wait_for(out, "through-the-proxy")
     decoded = printed(
