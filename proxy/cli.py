@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.directory import Address
     from kafkascope.proxy.engine.server import KafkaProxy
     from kafkascope.proxy.recording.recorder import Recorder
-    from kafkascope.proxy.rules.faults import Fault
+    from kafkascope.proxy.rules.rules import Rule
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
@@ -91,7 +91,7 @@ def _run(running: Running) -> int:
 class Running:
     """A proxy as a command: from the options to the exit code."""
 
-    def __init__(self, options: ProxyOptions, rules: list[Fault]) -> None:
+    def __init__(self, options: ProxyOptions, rules: list[Rule]) -> None:
         self.options = options
         self.rules = rules
         self._signals = 0

@@ -18,7 +18,7 @@ from kafkascope.proxy.engine.directory import Address, parse_address
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.route import Mode
     from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
-    from kafkascope.proxy.rules.faults import Fault
+    from kafkascope.proxy.rules.rules import Rule
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*", ""})
 DEFAULT_LISTEN: Final = "127.0.0.1:19092"
@@ -38,6 +38,7 @@ class ProxyOptions:
     with_secrets: bool
     overwrite: bool
     rule_files: tuple[Path, ...]
+    scripts: tuple[Path, ...]
     faults: tuple[str, ...]
     hold: tuple[str, ...]
     filter: str
@@ -69,20 +70,25 @@ class ProxyOptions:
     arguments: tuple[str, ...]
     """The command line again, for the process that `--open` starts."""
 
-    def rules(self) -> list[Fault]:
-        """All rules: of files, `--fault`, `--hold`; a usage error when one is wrong."""
+    def rules(self) -> list[Rule]:
+        """All rules: of files, `--fault`, `--hold`, `--script`; a usage error when one is wrong."""
         from kafkascope.analyzer.filter.language import FilterError
         from kafkascope.proxy.control.steering import hold_rules
         from kafkascope.proxy.rules.faults import FaultError, parse_fault
         from kafkascope.proxy.rules.ruleset import load_rules
 
-        found: list[Fault] = []
+        found: list[Rule] = []
         try:
             for path in self.rule_files:
                 found += load_rules(path)
             found += [parse_fault(text) for text in self.faults]
             for text in self.hold:
                 found += hold_rules(text)
+            if self.scripts:
+                from kafkascope.proxy.rules.scripts.rule import load_script
+
+                for path in self.scripts:
+                    found += load_script(path)
         except (FaultError, FilterError, OSError) as error:
             raise click.UsageError(str(error)) from None
         return found
@@ -172,6 +178,9 @@ _OPTIONS: Final = (
     click.option("--overwrite", is_flag=True, help="Replace a recording that is there."),
     click.option("--with-secrets", is_flag=True, help="Record passwords and tokens as they are."),
     click.option("--rules", "rule_files", type=_FILE, multiple=True, help="Faults, in TOML."),
+    click.option(
+        "--script", "scripts", type=_FILE, multiple=True, help="Rules in Python: docs/scripts.md."
+    ),
     click.option(
         "--fault", "faults", multiple=True, metavar="RULE", help="See `kafkascope faults`."
     ),
@@ -282,6 +291,7 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         with_secrets=given["with_secrets"],
         overwrite=given["overwrite"],
         rule_files=given["rule_files"],
+        scripts=given["scripts"],
         faults=given["faults"],
         hold=given["hold"],
         filter=given["filter"],

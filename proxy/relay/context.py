@@ -15,6 +15,7 @@ class Context:
     """Shared by the parts of one connection between a client and a broker."""
 
     __slots__ = (
+        "__weakref__",  # scripts keep something for each
         "advertise_host",
         "broker",
         "cause",

@@ -104,7 +104,7 @@ class RecordsAction(Action):
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
             if not (isinstance(slot.wire, BytesWire) and slot.wire.records and value):
                 return value
-            return _rewritten(value, self._change, reasons, produced=produced)
+            return rewritten(value, self._change, reasons, produced=produced)
 
         try:
             body = changed(decoded.layout, decoded.body, change)
@@ -122,7 +122,7 @@ class RecordsAction(Action):
         return f"{self.word} {self._text}"
 
 
-def _rewritten(data: bytes, change: Change, reasons: set[str], *, produced: bool) -> bytes:
+def rewritten(data: bytes, change: Change, reasons: set[str], *, produced: bool) -> bytes:
     """Return a records field with each batch changed that can be; `reasons`: why others cannot."""
     parts, at = [], 0
     try:

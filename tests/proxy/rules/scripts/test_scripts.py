@@ -1,0 +1,362 @@
+"""Scripts: what their functions see and decide, what goes wrong, and those of docs/scripts.md."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkascope.dissectors.records.records import Record, batches, open_batch
+from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.dissectors.registry import decode_request, decode_response
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.faults import FaultError
+from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.scripts import runner
+from kafkascope.proxy.rules.scripts.rule import load_script
+from kafkascope.proxy.rules.verdicts import Drop, Replace, Respond
+from tests.proxy.kit import (
+    FETCH,
+    HEARTBEAT,
+    METADATA,
+    PRODUCE,
+    Always,
+    Bench,
+    broker,
+    connect,
+    fetched,
+    read_frame,
+    request,
+    response,
+)
+
+DOCS = (Path(__file__).parents[4] / "docs" / "scripts.md").read_text("utf-8")
+PAGE = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", DOCS, re.DOTALL))
+
+
+class Trial:
+    """A script, and frames that its rules are asked about."""
+
+    def __init__(self, folder: Path, text: str, name: str = "script.py") -> None:
+        self.path = folder / name
+        self.path.write_text(text)
+        self.rules = load_script(self.path)
+        self.bench = Bench()
+        self.seen: list[Any] = []
+        sights = [Always(side) for side in (CLIENT, BROKER)]
+        for sight in sights:
+            sight.seen = self.seen
+        Chain(sights).attach(self.bench.hub)
+
+    def ask(self, asked: bytes, answered: bytes | None = None) -> Any:
+        """The verdict about a request, or about the response to it; "not asked" where the filter
+        leaves the frame out."""
+        self.bench.feed(CLIENT, asked)
+        if answered is not None:
+            self.bench.feed(BROKER, answered)
+        frame = self.seen[-1]
+        rule = self.rules[frame.side]
+        if rule.look(frame) == "no":
+            return "not asked"
+        found = rule.judge(frame)
+        if found is None:
+            return "not asked"
+
+        async def soon() -> Any:
+            return await found.verdict
+
+        return asyncio.run(soon())
+
+    @property
+    def told(self) -> list[str]:
+        return [text for _, text in self.bench.hub.notices]
+
+
+def produced(values: list[bytes | None], **more: Any) -> bytes:
+    records = [Record(n, 1000, None, value, ()) for n, value in enumerate(values)]
+    data = [{"index": 3, "records": encode_batch(records)}]
+    topic = {"name": "orders", "partition_data": data}
+    return request(PRODUCE, 9, {"acks": 1, "timeout_ms": 9, "topic_data": [topic]}, **more)
+
+
+def fetch_of(values: list[bytes | None]) -> bytes:
+    records = [Record(n, 1000, None, value, ()) for n, value in enumerate(values)]
+    body = decode_response(fetched(12, [])[4:], FETCH, 12).body
+    body["responses"][0]["partitions"][0]["records"] = encode_batch(records)
+    return response(FETCH, 12, body)
+
+
+def records_in(data: bytes) -> list[Record]:
+    (batch,) = batches(data)
+    return list(open_batch(data, batch).records)  # type: ignore[arg-type]
+
+
+def sent_records(verdict: Any) -> list[Record]:
+    assert isinstance(verdict, Replace)
+    body = decode_request(verdict.payload).body
+    return records_in(body["topic_data"][0]["partition_data"][0]["records"])
+
+
+# --- what functions see and decide
+
+
+def test_a_frame_says_what_it_is(tmp_path: Path) -> None:
+    trial = Trial(
+        tmp_path,
+        "def request(frame):\n"
+        "    assert (frame.kind, frame.api, frame.version) == ('request', 'Produce', 9)\n"
+        "    assert (frame.client, frame.correlation_id, frame.connection) == ('test', 7, 1)\n"
+        "    assert (frame.client_address, frame.broker) == ('10.0.0.1:5000', '10.0.0.2:9092')\n"
+        "    (record,) = frame.records()\n"
+        "    assert (record.topic, record.partition, record.value) == ('orders', 3, b'v')\n"
+        "    frame.drop()\n",
+    )
+    assert trial.ask(produced([b"v"], correlation_id=7)) == Drop()
+    assert trial.told == []
+
+
+def test_a_response_has_its_request_and_a_connection_its_state(tmp_path: Path) -> None:
+    trial = Trial(
+        tmp_path,
+        "def request(frame):\n"
+        "    frame.state['asked'] = frame.body['max_wait_ms']\n"
+        "def response(frame):\n"
+        "    assert frame.request['max_wait_ms'] == frame.state['asked'] == 77\n"
+        "    frame.body['throttle_time_ms'] = 5\n",
+    )
+    asked = request(FETCH, 12, {"max_wait_ms": 77})
+    assert trial.ask(asked) is None
+    verdict = trial.ask(asked, fetch_of([b"v"]))
+    assert isinstance(verdict, Replace)
+    assert decode_response(verdict.payload, FETCH, 12).body["throttle_time_ms"] == 5
+    assert trial.told == []
+
+
+def test_requests_are_answered_with_bodies_and_errors(tmp_path: Path) -> None:
+    trial = Trial(
+        tmp_path,
+        "def request(frame):\n"
+        "    if frame.body['generation_id'] == 1:\n"
+        "        frame.answer(body={'throttle_time_ms': 3})\n"
+        "    else:\n"
+        "        frame.answer(error='rebalance_in_progress')\n",
+    )
+    for generation, wanted in ((1, (3, 0)), (2, (0, 27))):
+        verdict = trial.ask(request(HEARTBEAT, 4, {"generation_id": generation}))
+        assert isinstance(verdict, Respond)
+        body = decode_response(verdict.payload, HEARTBEAT, 4).body
+        assert (body["throttle_time_ms"], body["error_code"]) == wanted
+
+
+# --- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("frame.body['max_wait_ms'] = 'x'", "max_wait_ms"),
+        ("frame.body['max_wait'] = 3", "no such field"),
+        ("frame.answer(error='NO_SUCH')", "there is no error 'NO_SUCH'"),
+        ("frame.answer()", "answer(error=...) or answer(body=...)"),
+        ("1 / 0", "script.py, line 2: ZeroDivisionError: division by zero"),
+        ("raise SystemError('mine')", "script.py, line 2: SystemError: mine"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_the_frame_passes(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    trial = Trial(tmp_path, f"def request(frame):\n    {line}\n")
+    for _ in range(3):
+        assert trial.ask(request(FETCH, 12)) is None
+    (told,) = trial.told
+    assert said in told
+    assert told.endswith("the frame passes unchanged")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def request(frame:\n", "line 1: SyntaxError"),
+        ("import nothing_like_that\n", "line 1: ModuleNotFoundError"),
+        ("x = 1\n", "neither request(frame) nor response(frame)"),
+        ("request = 5\n", "neither"),
+        ("FILTER = 'apy == 1'\ndef request(frame): pass\n", "unknown field"),
+        ("FILTER = 5\ndef request(frame): pass\n", "FILTER is a text"),
+    ],
+)
+def test_a_script_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "wrong.py").write_text(text)
+    with pytest.raises(FaultError) as refused:
+        load_script(tmp_path / "wrong.py")
+    assert said in str(refused.value)
+
+
+def test_an_endless_loop_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "MOST_S", 0.2)
+    trial = Trial(
+        tmp_path,
+        "def request(frame):\n    while frame.api == 'Fetch':\n        pass\n    frame.drop()\n",
+    )
+    assert trial.ask(request(FETCH, 12)) is None
+    (told,) = trial.told
+    assert "and was interrupted; the frame passes unchanged" in told
+    assert trial.ask(request(HEARTBEAT, 4)) == Drop()
+
+
+def test_a_script_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, "def request(frame):\n    frame.drop()\n")
+    shared = trial.rules[0]._shared
+
+    def write(text: str, number: int) -> None:
+        trial.path.write_text(text)
+        os.utime(trial.path, ns=(number, number))
+        shared._next = 0.0
+
+    assert trial.ask(request(FETCH, 12)) == Drop()
+    write("def request(frame):\n    pass\n", 10**18)
+    assert trial.ask(request(FETCH, 12)) is None
+    write("def request(frame:\n", 2 * 10**18)
+    assert trial.ask(request(FETCH, 12)) is None
+    write("FILTER = 'api == Produce'\ndef request(frame):\n    frame.drop()\n", 3 * 10**18)
+    assert trial.ask(request(FETCH, 12)) == "not asked"
+    assert trial.ask(produced([b"v"])) == Drop()
+    told = trial.told
+    assert [text for text in told if "is loaded again" in text]
+    assert [text for text in told if "SyntaxError" in text and "stays" in text]
+
+
+def test_before_real_sockets(tmp_path: Path) -> None:
+    path = tmp_path / "late.py"
+    path.write_text(
+        "def request(frame):\n    frame.delay(0.05)\n    frame.body['group_id'] = 'other'\n"
+        "def response(frame):\n    frame.body['throttle_time_ms'] = 9\n"
+    )
+    got: list[bytes] = []
+
+    def answer(key: int, version: int, whole: bytes) -> bytes:
+        got.append(whole)
+        return response(HEARTBEAT, 4)
+
+    async def main() -> bytes:
+        async with (
+            broker(answer) as upstream,
+            KafkaProxy(str(upstream), rules=load_script(path)) as proxy,
+        ):
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(HEARTBEAT, 4, {"group_id": "mine"}))
+            found = await read_frame(reader)
+            writer.close()
+            return found
+
+    told = asyncio.run(main())
+    assert decode_response(told[4:], HEARTBEAT, 4).body["throttle_time_ms"] == 9
+    assert decode_request(got[0][4:]).body["group_id"] == "other"
+
+
+# --- the page
+
+
+def page(tmp_path: Path, name: str) -> Trial:
+    return Trial(tmp_path, PAGE[name], name)
+
+
+def test_the_page_has_ten_scripts() -> None:
+    assert len(PAGE) == 10
+
+
+def test_slow_leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("kafkascope.proxy.rules.scripts.rule.asyncio.sleep", sleep)
+    trial = page(tmp_path, "slow_leader.py")
+    assert trial.ask(produced([b"v"], client_id="billing-3")) is None
+    assert slept == [0.25]
+    assert trial.ask(produced([b"v"], client_id="orders")) == "not asked"
+
+
+def test_moving_leader(tmp_path: Path) -> None:
+    trial = page(tmp_path, "moving_leader.py")
+    verdicts = [trial.ask(produced([b"v"])) for _ in range(6)]
+    assert [isinstance(each, Respond) for each in verdicts] == [False, False, True] * 2
+
+
+def test_no_cards(tmp_path: Path) -> None:
+    trial = page(tmp_path, "no_cards.py")
+    (record, other) = sent_records(trial.ask(produced([b"card 4111111111111111 of x", b"none"])))
+    assert (record.value, other.value) == (b"card **************** of x", b"none")
+    assert trial.ask(produced([b"nothing"])) is None
+
+
+def test_no_tombstones(tmp_path: Path) -> None:
+    trial = page(tmp_path, "no_tombstones.py")
+    verdict = trial.ask(request(FETCH, 12), fetch_of([b"a", None, b"b"]))
+    assert isinstance(verdict, Replace)
+    body = decode_response(verdict.payload, FETCH, 12).body
+    records = records_in(body["responses"][0]["partitions"][0]["records"])
+    assert [(each.offset, each.value) for each in records] == [(0, b"a"), (2, b"b")]
+
+
+def test_traced(tmp_path: Path) -> None:
+    trial = page(tmp_path, "traced.py")
+    (record,) = sent_records(trial.ask(produced([b"v"])))
+    assert [*record.headers] == [("via", b"test#1")]
+
+
+def test_short_polls(tmp_path: Path) -> None:
+    trial = page(tmp_path, "short_polls.py")
+    verdict = trial.ask(request(FETCH, 12, {"max_wait_ms": 500}))
+    assert decode_request(verdict.payload).body["max_wait_ms"] == 50
+    assert trial.ask(request(FETCH, 12, {"max_wait_ms": 10})) is None
+
+
+def test_false_lag(tmp_path: Path) -> None:
+    trial = page(tmp_path, "false_lag.py")
+    verdict = trial.ask(request(FETCH, 12), fetch_of([b"a"]))
+    body = decode_response(verdict.payload, FETCH, 12).body
+    assert body["responses"][0]["partitions"][0]["high_watermark"] == 1005
+
+
+def test_no_auto_create(tmp_path: Path) -> None:
+    trial = page(tmp_path, "no_auto_create.py")
+    verdict = trial.ask(request(METADATA, 12, {"allow_auto_topic_creation": True}))
+    assert decode_request(verdict.payload).body["allow_auto_topic_creation"] is False
+    assert trial.ask(request(METADATA, 1)) is None
+
+
+def test_lost_commits(tmp_path: Path) -> None:
+    trial = page(tmp_path, "lost_commits.py")
+    topics = [
+        {
+            "name": "orders",
+            "partitions": [
+                {
+                    "partition_index": 0,
+                    "committed_offset": 5,
+                    "committed_leader_epoch": -1,
+                    "committed_metadata": "",
+                }
+            ],
+        }
+    ]
+    verdict = trial.ask(request(8, 8, {"group_id": "g", "topics": topics}))
+    assert isinstance(verdict, Respond)
+    body = decode_response(verdict.payload, 8, 8).body
+    assert body["topics"][0]["partitions"][0]["error_code"] == 14
+    trial.rules[0]._shared.state(trial.seen[-1].context)["begun"] -= 11
+    assert trial.ask(request(8, 8, {"group_id": "g", "topics": topics})) is None
+
+
+def test_no_old_clients(tmp_path: Path) -> None:
+    trial = page(tmp_path, "no_old_clients.py")
+    assert trial.ask(request(FETCH, 12)) == "not asked"
+    trial.ask(request(FETCH, 3))
+    (told,) = trial.told
+    assert "test of 10.0.0.1:5000 fetches with version 3" in told
