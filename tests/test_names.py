@@ -19,7 +19,7 @@ PACKAGES = ("captures", "dissectors", "analyzer", "proxy", "library", "bridges",
 FOLDERS = (*PACKAGES, "kafkascope", "tests", "docs", "benchmarks", "requirements", ".ci", ".github")
 # Decisions say what was true when they were made.
 CURRENT = [path for path in DOCUMENTS if "decisions" not in path.parts]
-EXAMPLES = {"dissectors/messages/close_account.py"}
+EXAMPLES = {"dissectors/messages/close_account.py", "FILE.py", "slow_leader.py"}
 """Files that a reader is told to make."""
 MAP = ROOT / "docs" / "architecture.md"
 

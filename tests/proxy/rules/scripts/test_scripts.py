@@ -36,7 +36,7 @@ from tests.proxy.kit import (
 )
 
 DOCS = (Path(__file__).parents[4] / "docs" / "scripts.md").read_text("utf-8")
-PAGE = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", DOCS, re.DOTALL))
+PAGE = dict(re.findall(r"```python\n# (\w+)\n(.*?)```", DOCS, re.DOTALL))
 
 
 class Trial:
@@ -262,7 +262,7 @@ def test_before_real_sockets(tmp_path: Path) -> None:
 
 
 def page(tmp_path: Path, name: str) -> Trial:
-    return Trial(tmp_path, PAGE[name], name)
+    return Trial(tmp_path, PAGE[name], f"{name}.py")
 
 
 def test_the_page_has_ten_scripts() -> None:
@@ -276,27 +276,27 @@ def test_slow_leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         slept.append(seconds)
 
     monkeypatch.setattr("kafkascope.proxy.rules.scripts.rule.asyncio.sleep", sleep)
-    trial = page(tmp_path, "slow_leader.py")
+    trial = page(tmp_path, "slow_leader")
     assert trial.ask(produced([b"v"], client_id="billing-3")) is None
     assert slept == [0.25]
     assert trial.ask(produced([b"v"], client_id="orders")) == "not asked"
 
 
 def test_moving_leader(tmp_path: Path) -> None:
-    trial = page(tmp_path, "moving_leader.py")
+    trial = page(tmp_path, "moving_leader")
     verdicts = [trial.ask(produced([b"v"])) for _ in range(6)]
     assert [isinstance(each, Respond) for each in verdicts] == [False, False, True] * 2
 
 
 def test_no_cards(tmp_path: Path) -> None:
-    trial = page(tmp_path, "no_cards.py")
+    trial = page(tmp_path, "no_cards")
     (record, other) = sent_records(trial.ask(produced([b"card 4111111111111111 of x", b"none"])))
     assert (record.value, other.value) == (b"card **************** of x", b"none")
     assert trial.ask(produced([b"nothing"])) is None
 
 
 def test_no_tombstones(tmp_path: Path) -> None:
-    trial = page(tmp_path, "no_tombstones.py")
+    trial = page(tmp_path, "no_tombstones")
     verdict = trial.ask(request(FETCH, 12), fetch_of([b"a", None, b"b"]))
     assert isinstance(verdict, Replace)
     body = decode_response(verdict.payload, FETCH, 12).body
@@ -305,34 +305,34 @@ def test_no_tombstones(tmp_path: Path) -> None:
 
 
 def test_traced(tmp_path: Path) -> None:
-    trial = page(tmp_path, "traced.py")
+    trial = page(tmp_path, "traced")
     (record,) = sent_records(trial.ask(produced([b"v"])))
     assert [*record.headers] == [("via", b"test#1")]
 
 
 def test_short_polls(tmp_path: Path) -> None:
-    trial = page(tmp_path, "short_polls.py")
+    trial = page(tmp_path, "short_polls")
     verdict = trial.ask(request(FETCH, 12, {"max_wait_ms": 500}))
     assert decode_request(verdict.payload).body["max_wait_ms"] == 50
     assert trial.ask(request(FETCH, 12, {"max_wait_ms": 10})) is None
 
 
 def test_false_lag(tmp_path: Path) -> None:
-    trial = page(tmp_path, "false_lag.py")
+    trial = page(tmp_path, "false_lag")
     verdict = trial.ask(request(FETCH, 12), fetch_of([b"a"]))
     body = decode_response(verdict.payload, FETCH, 12).body
     assert body["responses"][0]["partitions"][0]["high_watermark"] == 1005
 
 
 def test_no_auto_create(tmp_path: Path) -> None:
-    trial = page(tmp_path, "no_auto_create.py")
+    trial = page(tmp_path, "no_auto_create")
     verdict = trial.ask(request(METADATA, 12, {"allow_auto_topic_creation": True}))
     assert decode_request(verdict.payload).body["allow_auto_topic_creation"] is False
     assert trial.ask(request(METADATA, 1)) is None
 
 
 def test_lost_commits(tmp_path: Path) -> None:
-    trial = page(tmp_path, "lost_commits.py")
+    trial = page(tmp_path, "lost_commits")
     topics = [
         {
             "name": "orders",
@@ -355,7 +355,7 @@ def test_lost_commits(tmp_path: Path) -> None:
 
 
 def test_no_old_clients(tmp_path: Path) -> None:
-    trial = page(tmp_path, "no_old_clients.py")
+    trial = page(tmp_path, "no_old_clients")
     assert trial.ask(request(FETCH, 12)) == "not asked"
     trial.ask(request(FETCH, 3))
     (told,) = trial.told
