@@ -37,11 +37,11 @@ def junit(found: Sequence[Checked], rules: Iterable[str], times: Times) -> str:
         "tests": str(len(cases) + len(silent)),
         "failures": str(failures),
         "errors": "0",
-        "skipped": str(skipped),
         "time": "0",
     }
+    # Jenkins holds the document against its schema, which knows no `skipped` here.
     root = Element("testsuites", counts)
-    suite = SubElement(root, "testsuite", counts)
+    suite = SubElement(root, "testsuite", counts, skipped=str(skipped))
     for key, group in cases.items():
         _fill(_case(suite, key), group, times)
     for rule in silent:
