@@ -150,10 +150,10 @@ def read_call(words: Sequence[str]) -> Asked:
                 asked.fifo = given()
             case "--extcap-capture-filter":
                 asked.capture_filter = given()
-            case "--extcap-version":
-                pass  # with its value, or alone
             case "--extcap-reload-option" | "--extcap-control-in" | "--extcap-control-out":
                 given()
+            case _ if name.startswith("--extcap-"):
+                pass  # --extcap-version=4.4, --extcap-cleanup-postkill, and those to come
             case _:
                 arg = _arg_of(asked.interface, name)
                 asked.options[name] = "" if arg.is_flag and not equals else given()

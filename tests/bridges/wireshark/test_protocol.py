@@ -60,6 +60,9 @@ def test_calls_are_read() -> None:
         interface=PROXY, dlts=True
     )
     assert read_call([f"--extcap-interface={LIVE}", "--extcap-config"]).config
+    assert read_call(["--extcap-interface", LIVE, "--extcap-cleanup-postkill"]) == Asked(
+        interface=LIVE
+    )
     asked = read_call(
         [
             *("--extcap-interface", PROXY, "--capture", "--fifo", "/tmp/x y"),
