@@ -23,8 +23,6 @@ sequence numbers."""
 MOST_RARE: Final = 4800
 """What trying other suites than AES-GCM may take in vain: as many times as trying one secret with
 that, which takes 2.5 ms. Enough for the secrets of 150 connections."""
-RARE_COST: Final = 16
-"""What trying the suites other than AES-GCM takes, AES-GCM taking 1."""
 MOST_BEFORE: Final = 15_000
 """Secrets that are tried on those of which one is found to fit: 40 s with AES."""
 NEAR: Final = 8
@@ -193,11 +191,15 @@ class KeySources:
     def limited(self, readers: int) -> bool:
         """Return whether a limit may be near where so many `readers` of one input each try as much
         as was tried here."""
-        free = len(self._free)
+        secrets = rare = 2 * len(self._free)
+        if secrets:
+            from kafkascope.captures.tls.search import RARE_COST
+
+            rare *= RARE_COST
         return (
-            readers * (MOST_TRIALS - self.trials) + 2 * free > MOST_TRIALS
-            or readers * (MOST_RARE - self.rare) + 2 * RARE_COST * free > MOST_RARE
-            or readers * (MOST_BEFORE - self.before) + 2 * RARE_COST * free > MOST_BEFORE
+            readers * (MOST_TRIALS - self.trials) + secrets > MOST_TRIALS
+            or readers * (MOST_RARE - self.rare) + rare > MOST_RARE
+            or readers * (MOST_BEFORE - self.before) + rare > MOST_BEFORE
             or 2 * readers * (MOST_SEQUENCES - self.sequences) > MOST_SEQUENCES
         )
 
