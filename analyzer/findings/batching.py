@@ -16,7 +16,7 @@ from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table
+from kafkascope.analyzer.statistics.mergeable import Event, Events, Kept, Keyed, table
 
 PRODUCE: Final = 0
 MAX_CLIENTS: Final = 100
@@ -57,17 +57,22 @@ class Batching(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take note of when a single record was sent, and answered."""
         if row.records == 1 and row.latency_ns is not None:
-            about = _about(row, row.time_ns + row.latency_ns)
-            self.singles[client_of(row)].events.note(row, "single", about)
+            ends = row.client_address, row.broker_address
+            end = row.time_ns + row.latency_ns
+            kept = row.time_ns, row.id, 0, row.number, _single, end, *ends
+            self.singles[client_of(row)].events.add(kept)
 
     def add_all(self, alike: Alike) -> None:
         """Take note of usual exchanges."""
         row = alike.row
+        if 1 not in alike.records:
+            return
+        add = self.singles[client_of(row)].events.add
+        ends = row.client_address, row.broker_address
         columns = alike.begins, alike.ends, alike.ids, alike.numbers, alike.records
         for begin, end, id_, number, records in zip(*columns, strict=True):
             if records == 1:
-                event = Event(begin, id_, 0, number, "single", _about(row, end))
-                self.singles[client_of(row)].events.add(event)
+                add((begin, id_, 0, number, _single, end, *ends))
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client."""
@@ -125,5 +130,7 @@ def _pace(events: list[Event]) -> Pace:
     return Pace(requests, most, waiting, events[0].time_ns, events[-1].time_ns)
 
 
-def _about(row: Row, end_ns: int) -> dict[str, Any]:
-    return {"end_ns": end_ns, "connection": [row.client_address, row.broker_address]}
+def _single(kept: Kept) -> Event:
+    time_ns, id_, part, number, _, end_ns, client, broker = kept
+    about = {"end_ns": end_ns, "connection": [client, broker]}
+    return Event(time_ns, id_, part, number, "single", about)

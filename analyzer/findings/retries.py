@@ -26,10 +26,11 @@ from kafkascope.analyzer.findings.detector import (
 from kafkascope.analyzer.findings.offers import offered
 from kafkascope.analyzer.findings.sessions import expired_at
 from kafkascope.analyzer.findings.view import View, listed, once, plural
-from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
+    Kept,
     Key,
     Keyed,
     Names,
@@ -111,10 +112,11 @@ class Retries(Detector):
 
     def _produced(self, row: Row, parts: Iterable[Movement]) -> None:
         """Take in what was produced; of the row only who did it how, and why there is no answer."""
-        who, plain, kept = client_of(row), not row.producer_ids, self.batches
+        who = row.client_id or "", host_of(row.client_address)
+        plain, kept = not row.producer_ids, self.batches
         for begin_ns, end_ns, exchange, id_, part, *_, each in parts:
-            _, topic, number, error, answered, _, base, batches, counts = each
-            count = 0
+            _, named, number, error, answered, _, base, batches, counts = each
+            topic, count = named or "", 0
             for batch, records in zip(batches, counts, strict=True):
                 # Codec, size and checksum: a retry sends the same bytes.
                 key = *who, topic, number, batch.crc, batch.size
@@ -137,9 +139,10 @@ class Retries(Detector):
                             tries.landed = landed
                 count += records
             if base is not None and not error and count:
-                about = {"base": base, "end": base + count, "end_ns": end_ns or begin_ns}
-                event = Event(begin_ns, id_, part, exchange, "appended", about)
-                self.logs[(topic, number)].events.add(event)
+                head = begin_ns, id_, part, exchange, _appended
+                self.logs[(topic, number)].events.add(
+                    (*head, base, base + count, end_ns or begin_ns)
+                )
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by batch."""
@@ -183,6 +186,12 @@ class Retries(Detector):
             return True
         client, broker = place.split(" ")
         return expired_at(view, client, broker, time_ns)
+
+
+def _appended(kept: Kept) -> Event:
+    time_ns, id_, part, number, _, base, end, end_ns = kept
+    about = {"base": base, "end": end, "end_ns": end_ns}
+    return Event(time_ns, id_, part, number, "appended", about)
 
 
 @once

@@ -26,6 +26,7 @@ from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, Names, mea
 from kafkascope.analyzer.statistics.model import ID_MARK
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.text import spelled
+from kafkascope.dissectors.records.batches import CONTROL
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.model import Schema
@@ -132,7 +133,7 @@ class Schemas(Detector):
             if internal(name):
                 continue
             for at, batch in enumerate(each.batches):
-                if batch.control:
+                if batch.attributes & CONTROL and batch.control:
                     continue
                 place = row.id, each.topic, each.partition, at
                 if not self._budget.takes(each.way, each.counts[at], place):

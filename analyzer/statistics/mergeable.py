@@ -10,10 +10,10 @@ on events the latest ones; whatever a part has dropped, the whole would have dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heapreplace
 from operator import itemgetter
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
@@ -252,7 +252,7 @@ class Keyed(dict[Key, M]):
         self.limit = limit
         self._unranked = unranked
         self._sample = sample
-        self._dropping: list[tuple[int, str, Key]] = []
+        self._dropping: list[tuple[int, Key]] = []
         """A heap, the largest rank first; made when the limit is reached."""
         self.others: M | None = None
 
@@ -260,17 +260,17 @@ class Keyed(dict[Key, M]):
         dropping = self._dropping
         if len(self) >= self.limit:
             if not dropping:
-                dropping += [(self._place(each), repr(each), each) for each in self]
+                dropping += [(self._place(each), each) for each in self]
                 heapify(dropping)
             number = self._place(key)
             if number < dropping[0][0]:
                 return self._rest()
-            place = number, repr(key), key
-            if place < dropping[0]:
+            if number == dropping[0][0] and key < dropping[0][1]:
                 return self._rest()
-            *_, dropped = heappop(dropping)
-            self._rest().merge(self.pop(dropped))
-            heappush(dropping, place)
+            _, dropped = heapreplace(dropping, (number, key))
+            gone = self.pop(dropped)
+            if self._sample is None:
+                self._rest().merge(gone)
         made = self[key] = self.kind()
         return made
 
@@ -341,6 +341,10 @@ class Event(NamedTuple):
     """Plain values only."""
 
 
+Kept: TypeAlias = tuple[Any, ...]
+"""An event as it is kept where many come and most go: its first four fields, a function that makes
+an `Event` of this, and whatever that wants."""
+
 _in_order: Final = itemgetter(0, 1, 2)
 """What events are sorted by."""
 _time: Final = itemgetter(0)
@@ -357,7 +361,7 @@ class Events:
         self._room = limit + limit // 4 + 1
         """Events that are held before the oldest are dropped. Most come in their order: to sort
         them now and then takes a fifth of what a heap of them takes."""
-        self._events: list[Event] = []
+        self._events: list[Event | Kept] = []
         """Time, id and part make each unlike all others."""
         self._ordered = True
         """None is earlier than the one before it."""
@@ -368,20 +372,13 @@ class Events:
         """How many older ones there were."""
         return self._dropped + max(0, len(self._events) - self._limit)
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event | Kept) -> None:
         """Take an event in."""
         events = self._events
         if events and event[0] < events[-1][0]:
             self._ordered = False
         events.append(event)
         if len(events) >= self._room:
-            self._drop()
-
-    def add_all(self, events: Iterable[Event]) -> None:
-        """Take in events."""
-        self._events += events
-        self._ordered = False
-        if len(self._events) >= self._room:
             self._drop()
 
     def note(self, row: Row, kind: str, about: dict[str, Any], part: int = 0) -> None:
@@ -417,7 +414,8 @@ class Events:
 
     def __iter__(self) -> Iterator[Event]:
         self._drop()
-        return iter(sorted(self._events, key=_in_order))
+        events = sorted(self._events, key=_in_order)
+        return iter([each if type(each) is Event else each[4](each) for each in events])
 
     def __len__(self) -> int:
         return min(len(self._events), self._limit)
@@ -453,7 +451,8 @@ def table(
     """Declare a part of a `Compound`: measures by key, for at most `limit` keys. `unranked`: so
     many parts at the front of a key are not the same in every way of reading a capture (the number
     of a connection), and have no say in which keys are kept. `sample`: gives the rank of a key,
-    where keys are many, and nobody asks for the sum of those that are left out."""
+    where keys are many, and nobody asks for the sum of those that are left out; keys of equal rank
+    are compared."""
 
     def made(most: int | None) -> Keyed[Any]:
         return Keyed(kind, limit if most is None else min(limit, most), unranked, sample)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from kafkascope.analyzer.identity import host_of
@@ -68,15 +68,15 @@ class SizesOf(Breakdown[SizeCounts]):
         for what, sizes in sides:
             self._count_all((what, api, client_id, host, None), sizes, alike.numbers)
         for (topic, _), parts in alike.parts.items():
-            found = [(part.number, batch.size) for part in parts for batch in part.moved.batches]
-            if found:
+            sizes = [batch.size for part in parts for batch in part.moved.batches]
+            if sizes:
                 key = "batch", api, client_id, host, topic
-                numbers, sizes = zip(*found, strict=True)
+                numbers = (part.number for part in parts for _ in part.moved.batches)
                 counted = self._count_all(key, sizes, numbers)
                 counted.records.add_all(each for part in parts for each in part.moved.counts)
 
     def _count_all(
-        self, key: tuple[str | None, ...], sizes: Sequence[int], numbers: Sequence[int]
+        self, key: tuple[str | None, ...], sizes: Sequence[int], numbers: Iterable[int]
     ) -> SizeCounts:
         counted = self.values[key]
         counted.bytes.add_all(sizes)

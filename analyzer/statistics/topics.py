@@ -151,7 +151,7 @@ class Topics(ByKey[Flow]):
         if way == "produce":
             flow.refused_records += sum(sum(each.counts) for each in found if each.error)
             found = [each for each in found if not each.error]
-        records = sum(sum(each.counts) for each in found)
+        records = sum(count for each in found for count in each.counts)
         size = sum(len(each.records) for each in found)
         if way == "replica":
             flow.replicated_bytes += size
@@ -165,10 +165,12 @@ class Topics(ByKey[Flow]):
             flow.produced_records += records
             flow.produced_bytes += size
             flow.produced_batches += sum(len(each.batches) for each in found)
-            for each in found:
-                count = sum(each.counts)
-                if each.base_offset is not None and count:
-                    _offsets(flow, each.base_offset, each.base_offset + count - 1)
+            spans = [(each.base_offset, sum(each.counts)) for each in found]
+            placed = [
+                (base, base + count - 1) for base, count in spans if base is not None and count
+            ]
+            if placed:
+                _offsets(flow, min(placed)[0], max(last for _, last in placed))
 
     def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
         """Take note of readers: those who ask, even if nothing comes."""

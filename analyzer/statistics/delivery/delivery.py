@@ -6,7 +6,8 @@ and what leaders assigned. `delivery_audit` reads it together with groups and cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
@@ -23,6 +24,7 @@ from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
     Event,
     Events,
+    Kept,
     Key,
     Keyed,
     Measures,
@@ -176,6 +178,16 @@ class Planned(Measures):
     """(time, number) of the leader's SyncGroup."""
 
 
+_TIMES: Final = attrgetter("begin", "end")
+_END: Final = attrgetter("end", "high", "stable", "start")
+
+
+def _fetch_event(kept: Kept) -> Event:
+    time_ns, id_, part, number, _, first, last, high, end_ns, how = kept
+    about = {"from": first, "to": last, "high": high, "end_ns": end_ns, **how}
+    return Event(time_ns, id_, part, number, "fetch", about)
+
+
 class Delivery(Accumulator):
     """Fetches, commits, members and plans."""
 
@@ -320,55 +332,45 @@ class Delivery(Accumulator):
                 # Within a session, partitions without news are left out of the answer.
                 reads.stand(offset, *times)
 
-    def _fetched(self, key: Key, parts: Iterable[Movement], *, committed: bool) -> None:
+    def _fetched(self, key: Key, parts: Sequence[Movement], *, committed: bool) -> None:
         """Take note of what Fetch responses say of a partition. `committed`: the reader asked for
         read_committed."""
         reads = self.reads[key]
-        bounds: Bounds | None = None
-        for (
-            begin_ns,
-            end_ns,
-            number,
-            id_,
-            at,
-            asked,
-            high,
-            stable,
-            start,
-            elsewhere,
-            carried,
-        ) in parts:
-            if asked is not None:
-                reads.ask(asked)
-            time_ns = begin_ns if end_ns is None else end_ns
-            if elsewhere or carried.error:
-                reads.leave(time_ns)
-                if carried.error:
-                    continue
-            reads.answers += 1
-            reads.see(begin_ns, time_ns)
-            if bounds is None:
-                bounds = self.bounds[key[:2]]
-            bounds.see(time_ns, start, high)
-            here = time_ns, high, stable, start
-            if reads.end is None or here > reads.end:
-                reads.end = here
+        asked_for = [each.asked for each in parts if each.asked is not None]
+        if asked_for:
+            reads.ask(max(asked_for))
+        for each in parts:
+            if each.elsewhere or each.moved.error:
+                reads.leave(each.begin if each.end is None else each.end)
+        told = [each for each in parts if not each.moved.error]
+        if not told:
+            return
+        begins, ends = zip(*map(_TIMES, told), strict=True)
+        reads.answers += len(told)
+        reads.see(min(begins), max(ends))
+        here = max(map(_END, told))
+        if reads.end is None or here > reads.end:
+            reads.end = here
+        bounds = self.bounds[key[:2]]
+        bounds.begins.add_all(ends, [each.start for each in told])
+        bounds.ends.add_all(ends, [each.high for each in told])
+        add = reads.events.add
+        for each, end in zip(told, ends, strict=True):
+            begin, _, number, id_, at, asked, high, stable, _, elsewhere, carried = each
             found = carried.batches
             position = found[-1].last_offset + 1 if found else asked
             if committed and 0 <= stable < high and position == stable:
                 # Within a session nothing more is told of the partition until something changes.
                 reads.at_stable += not found
-                reads.take(stuck=(stable, -time_ns))
-            if not found:
-                if asked is not None and not elsewhere:
-                    reads.stand(asked, begin_ns, time_ns)
-                continue
-            first = found[0].base_offset if asked is None else asked
-            last = found[-1].last_offset + 1
-            reads.records += max(0, last - first)
-            about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
-            about |= encoding(carried.records, found)
-            reads.events.add(Event(begin_ns, id_, at, number, "fetch", about))
+                reads.take(stuck=(stable, -end))
+            if found:
+                first = found[0].base_offset if asked is None else asked
+                last = max(first, found[-1].last_offset + 1)
+                reads.records += last - first
+                how = encoding(carried.records, found)
+                add((begin, id_, at, number, _fetch_event, first, last, high, end, how))
+            elif asked is not None and not elsewhere:
+                reads.stand(asked, begin, end)
 
     # --- telling
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Self
 
 from kafkascope.analyzer.statistics.mergeable import Measures, measured, whole
@@ -40,6 +40,15 @@ class Series:
                 self._widen()
         elif offset > known[0] or (offset == known[0] and -time_ns > known[1]):
             slots[slot] = offset, -time_ns
+
+    def add_all(self, times: Iterable[int], offsets: Iterable[int]) -> None:
+        """Take in offsets that were told; -1 where one was not."""
+        slots, shift = self._slots, self._shift
+        for time_ns, offset in zip(times, offsets, strict=True):
+            known = slots.get(time_ns >> shift)
+            if offset >= 0 and (known is None or (offset, -time_ns) > known):
+                self.add(time_ns, offset)
+                slots, shift = self._slots, self._shift
 
     def _widen(self) -> None:
         self._shift += 1

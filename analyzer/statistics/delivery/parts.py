@@ -226,6 +226,8 @@ def _body(message: str, field: str, data: bytes, fields: dict[str, Any]) -> dict
     return found.body if found is not None and isinstance(found.body, dict) else None
 
 
+PLAIN: Final = frozenset({0})
+NO_ENCODING: Final[dict[str, Any]] = {}
 PREFIX: Final = 5
 MAX_ID: Final = 10_000_000
 """Registries count from 1; larger numbers are another format that begins with a zero."""
@@ -234,13 +236,13 @@ MAX_ID: Final = 10_000_000
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
     """Return `codecs` and `schema`, where there are any."""
     found: dict[str, Any] = {}
-    codecs = {batch.attributes & CODEC_MASK for batch in batches} - {0}
-    if codecs:
-        found["codecs"] = sorted(map(name_of, codecs))
+    codecs = {batch.attributes & CODEC_MASK for batch in batches}
+    if codecs != PLAIN:
+        found["codecs"] = sorted(map(name_of, codecs - PLAIN))
     schema = schema_id(blob, batches[0])
     if schema is not None:
         found["schema"] = schema
-    return found
+    return found or NO_ENCODING
 
 
 def schema_id(blob: bytes, batch: Batch) -> int | None:
