@@ -129,9 +129,11 @@ class Schemas(Detector):
         for each in moved(exchange):
             if not each.counts or each.way == "replica" or each.topic is None:
                 continue
-            name = name_in(row, each.topic)
-            if internal(name):
-                continue
+            name: str | None = each.topic
+            if each.topic[0] in ID_MARK + "_":  # an id, or perhaps a topic of Kafka's own
+                name = name_in(row, each.topic)
+                if internal(name):
+                    continue
             for at, batch in enumerate(each.batches):
                 if batch.attributes & CONTROL and batch.control:
                     continue

@@ -139,38 +139,41 @@ class Topics(ByKey[Flow]):
             flow.writers.add(client)
         elif way == "fetch":
             flow.readers.add(client)
-        found = [each for each in found if each.records]
-        batches = [batch for each in found for batch in each.batches]
+        full = [each for each in found if each.records]
+        batches = [batch for each in full for batch in each.batches]
         for codec in {batch.attributes & CODEC_MASK for batch in batches}:
             flow.codecs.add(name_of(codec))
         if self.payloads is not None:
-            for each in found:
+            for each in full:
                 for batch in each.batches:
                     if not batch.control:
                         _name_schemas(flow, self.payloads, each, batch)
         if way == "produce":
-            flow.refused_records += sum(sum(each.counts) for each in found if each.error)
-            found = [each for each in found if not each.error]
-        records = sum(count for each in found for count in each.counts)
-        size = sum(len(each.records) for each in found)
+            self._produced(flow, full)
+            return
+        size = sum(len(each.records) for each in full)
         if way == "replica":
             flow.replicated_bytes += size
-        elif way == "fetch":
-            flow.fetched_records += records
-            flow.fetched_bytes += size
-            if batches:
-                first = min(batch.base_offset for batch in batches)
-                _offsets(flow, first, max(batch.last_offset for batch in batches))
-        else:
-            flow.produced_records += records
-            flow.produced_bytes += size
-            flow.produced_batches += sum(len(each.batches) for each in found)
-            spans = [(each.base_offset, sum(each.counts)) for each in found]
-            placed = [
-                (base, base + count - 1) for base, count in spans if base is not None and count
-            ]
-            if placed:
-                _offsets(flow, min(placed)[0], max(last for _, last in placed))
+            return
+        flow.fetched_records += sum(count for each in full for count in each.counts)
+        flow.fetched_bytes += size
+        if batches:
+            first = min(batch.base_offset for batch in batches)
+            _offsets(flow, first, max(batch.last_offset for batch in batches))
+
+    @staticmethod
+    def _produced(flow: Flow, found: Iterable[Moved]) -> None:
+        """Take in what was produced to one partition."""
+        for _, _, _, error, _, blob, base, batches, counts in found:
+            count = sum(counts)
+            if error:
+                flow.refused_records += count
+                continue
+            flow.produced_records += count
+            flow.produced_bytes += len(blob)
+            flow.produced_batches += len(batches)
+            if base is not None and count:
+                _offsets(flow, base, base + count - 1)
 
     def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
         """Take note of readers: those who ask, even if nothing comes."""

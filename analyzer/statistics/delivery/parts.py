@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Final, Self
 
 from kafkascope.analyzer.statistics.model import topic_key
@@ -226,6 +227,10 @@ def _body(message: str, field: str, data: bytes, fields: dict[str, Any]) -> dict
     return found.body if found is not None and isinstance(found.body, dict) else None
 
 
+MAGIC: Final = 2
+"""Of record batches."""
+MORE: Final = 0x80
+"""A byte of a varint from here on is not its last."""
 PLAIN: Final = frozenset({0})
 NO_ENCODING: Final[dict[str, Any]] = {}
 PREFIX: Final = 5
@@ -235,39 +240,47 @@ MAX_ID: Final = 10_000_000
 
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
     """Return `codecs` and `schema`, where there are any."""
+    first = batches[0]
+    codecs = {batch.attributes & CODEC_MASK for batch in batches} if len(batches) > 1 else None
+    if codecs is None:
+        codec = first.attributes & CODEC_MASK
+        if codec and first.magic == MAGIC:
+            return _compressed(codec)
+        codecs = {codec}
     found: dict[str, Any] = {}
-    codecs = {batch.attributes & CODEC_MASK for batch in batches}
     if codecs != PLAIN:
         found["codecs"] = sorted(map(name_of, codecs - PLAIN))
-    schema = schema_id(blob, batches[0])
+    schema = schema_id(blob, first)
     if schema is not None:
         found["schema"] = schema
     return found or NO_ENCODING
 
 
+@cache
+def _compressed(codec: int) -> dict[str, Any]:
+    return {"codecs": [name_of(codec)]}
+
+
 def schema_id(blob: bytes, batch: Batch) -> int | None:
     """Return the schema id of the first record; None where it has none, or is compressed or of an
     older format."""
-    if batch.magic < 2 or batch.codec:
+    if batch.magic < MAGIC or batch.attributes & CODEC_MASK:
         return None
     at = batch.at + HEADER_SIZE
     try:
-        for field in range(4):  # the size of the record, its timestamp, its offset, its key
-            value = blob[at]
-            at += 1
-            if value >= 128:
-                value, at = read_uvarint(blob, at - 1)
-            if not field:
-                at += 1  # its attributes
-        at += _signed(value)
-        size, at = read_uvarint(blob, at)
+        # The size of the record, its attributes, its timestamp, its offset; most are one byte.
+        at = at + 1 if blob[at] < MORE else read_uvarint(blob, at)[1]
+        at = at + 2 if blob[at + 1] < MORE else read_uvarint(blob, at + 1)[1]
+        at = at + 1 if blob[at] < MORE else read_uvarint(blob, at)[1]
+        key, at = (blob[at], at + 1) if blob[at] < MORE else read_uvarint(blob, at)
+        size, at = read_uvarint(blob, at + _signed(key))
     except (DissectError, IndexError):
         return None
-    found = blob[at : at + PREFIX]
-    if _signed(size) <= PREFIX or len(found) < PREFIX or found[0]:
+    value = blob[at : at + PREFIX]
+    if _signed(size) <= PREFIX or len(value) < PREFIX or value[0]:
         return None
-    number = int.from_bytes(found[1:])
-    return number if 0 < number < MAX_ID else None
+    found = int.from_bytes(value[1:])
+    return found if 0 < found < MAX_ID else None
 
 
 def _signed(value: int) -> int:
