@@ -89,6 +89,8 @@ def lone_batch(blob: bytes) -> Batch | None:
 
 def walk_of(blob: bytes) -> Walk:
     """Return the batches of a records field; cached for the last ones."""
+    if _Last.blob is blob and (last := _Last.batch) is not None:
+        return _walk((blob, [last], [max(0, last.record_count or 0)], None))
     known = _walks.get(id(blob))
     if known is not None and known.blob is blob:
         return known

@@ -31,7 +31,7 @@ SOON: Final = 1_000_000_000
 MOST_WAITING: Final = 4_096
 MOST_BYTES: Final = 4 << 20
 """Of the messages of exchanges that wait, whose records are kept as long."""
-FEW: Final = 4
+FEW: Final = 2
 """So few accumulators are done with an exchange before it could wait."""
 
 Add: TypeAlias = Callable[["Row", "Exchange"], None]
@@ -137,7 +137,8 @@ class Feed:
         self._beside: dict[int, list[Add]] = {}
         """By API: what usual exchanges are given to one by one."""
         self._alls: dict[int, list[AddAll]] = {}
-        for key in (PRODUCE, FETCH) if len(takers) > FEW else ():
+        bodies = any(getattr(each, "NEEDS", "bodies") == "bodies" for each in takers)
+        for key in (PRODUCE, FETCH) if len(takers) > FEW and bodies else ():
             wanting = [each for each in takers if wants(each, key, odd=False)]
             self._beside[key] = [each.add for each in wanting if not hasattr(each, "add_all")]
             self._alls[key] = [each.add_all for each in wanting if hasattr(each, "add_all")]

@@ -112,68 +112,64 @@ class Topics(ByKey[Flow]):
         """Count the records of an exchange."""
         if exchange.api_key not in MOVING:
             return
-        client, times = (row.client_id or "", host_of(row.client_address)), (row.time_ns,)
+        client, time_ns = (row.client_id or "", host_of(row.client_address)), row.time_ns
         if exchange.api_key in FETCHING:
             self._asked(client, exchange, row)
         for each in moved(exchange):
-            self._take(client, times, (each,))
+            self._take(client, time_ns, time_ns, (each,))
 
     def add_all(self, alike: Alike) -> None:
         """Count usual exchanges."""
         for parts in alike.parts.values():
-            self._take(alike.who, [each.begin for each in parts], [each.moved for each in parts])
+            begins = [each.begin for each in parts]
+            found = [each.moved for each in parts]
+            self._take(alike.who, min(begins), max(begins), found)
         for place, asked in alike.unmoved.items() if alike.way == "fetch" else ():
             flow = self.values[place]
             flow.readers.add(alike.who)
             stretch(flow, min(asked)[0])
             stretch(flow, max(asked)[0])
 
-    def _take(self, client: ClientKey, times: Sequence[int], found: Sequence[Moved]) -> None:
+    def _take(self, client: ClientKey, first_ns: int, last_ns: int, found: Sequence[Moved]) -> None:
         """Take in what was moved of one partition in one way."""
         way, topic, partition, *_ = found[0]
         flow = self.values[(topic, partition)]
-        flow.errors += sum(each.error != 0 for each in found)
-        stretch(flow, min(times))
-        stretch(flow, max(times))
+        stretch(flow, first_ns)
+        stretch(flow, last_ns)
         if way == "produce":
             flow.writers.add(client)
         elif way == "fetch":
             flow.readers.add(client)
-        full = [each for each in found if each.records]
-        batches = [batch for each in full for batch in each.batches]
-        for codec in {batch.attributes & CODEC_MASK for batch in batches}:
-            flow.codecs.add(name_of(codec))
-        if self.payloads is not None:
-            for each in full:
-                for batch in each.batches:
-                    if not batch.control:
-                        _name_schemas(flow, self.payloads, each, batch)
-        if way == "produce":
-            self._produced(flow, full)
-            return
-        size = sum(len(each.records) for each in full)
-        if way == "replica":
-            flow.replicated_bytes += size
-            return
-        flow.fetched_records += sum(count for each in full for count in each.counts)
-        flow.fetched_bytes += size
-        if batches:
-            first = min(batch.base_offset for batch in batches)
-            _offsets(flow, first, max(batch.last_offset for batch in batches))
-
-    @staticmethod
-    def _produced(flow: Flow, found: Iterable[Moved]) -> None:
-        """Take in what was produced to one partition."""
-        for _, _, _, error, _, blob, base, batches, counts in found:
-            count = sum(counts)
+        codec = -1
+        for each in found:
+            _, _, _, error, _, blob, base, batches, counts = each
             if error:
-                flow.refused_records += count
+                flow.errors += 1
+            if not blob:
                 continue
-            flow.produced_records += count
-            flow.produced_bytes += len(blob)
-            flow.produced_batches += len(batches)
-            if base is not None and count:
-                _offsets(flow, base, base + count - 1)
+            count = counts[0] if len(counts) == 1 else sum(counts)
+            for batch in batches:
+                its_codec = batch.attributes & CODEC_MASK
+                if its_codec != codec:
+                    codec = its_codec
+                    flow.codecs.add(name_of(codec))
+                if self.payloads is not None and not batch.control:
+                    _name_schemas(flow, self.payloads, each, batch)
+            if way == "replica":
+                flow.replicated_bytes += len(blob)
+            elif way == "fetch":
+                flow.fetched_records += count
+                flow.fetched_bytes += len(blob)
+                for batch in batches:
+                    _offsets(flow, batch.base_offset, batch.last_offset)
+            elif error:
+                flow.refused_records += count
+            else:
+                flow.produced_records += count
+                flow.produced_bytes += len(blob)
+                flow.produced_batches += len(batches)
+                if base is not None and count:
+                    _offsets(flow, base, base + count - 1)
 
     def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
         """Take note of readers: those who ask, even if nothing comes."""
