@@ -20,7 +20,7 @@ from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls.changes import KeyChanges
 from kafkascope.captures.tls.decryption import Decryption, texts_of
 from kafkascope.captures.tls.keys.epoch import Stage
-from kafkascope.captures.tls.plaintext import Plaintext
+from kafkascope.captures.tls.plaintext import Plaintext, places
 from kafkascope.captures.tls.records import (
     ALERT,
     APPLICATION_DATA,
@@ -184,33 +184,32 @@ class TlsStream(Resumable):
             texts = texts_of(side, protection, data, spans)
             if len(texts) < len(spans):
                 return None
-            plain = Plaintext(self.connection, direction, offset)
-            plain.extend(texts, spans, pieces, start)
+            where = places(texts, spans, pieces, start, 0)
+            text = texts[0] if len(texts) == 1 else b"".join(texts)
             side.took(len(texts))
-            (found,) = self._told(side, plain, direction)
-            assert isinstance(found, Chunk)
-            return found
-        # As messages are that fit into a packet: one record.
-        if (
-            not HEADER < size <= HEADER + MOST_RECORD
-            or data[0] != APPLICATION_DATA
-            or data[3] << 8 | data[4] != size - HEADER
-            or data[1] != 3
-        ):
-            return None
-        text = protection.data(side.sequence, data[:HEADER], data[HEADER:])
-        if not text:
-            return None
-        side.records += 1
-        side.sequence += 1
-        side.opened += 1
-        _, time_ns, packet, file, at = pieces[0]
-        piece = piece_of((0, time_ns, packet, file, at + HEADER + start))
+        else:
+            # As messages are that fit into a packet: one record.
+            if (
+                not HEADER < size <= HEADER + MOST_RECORD
+                or data[0] != APPLICATION_DATA
+                or data[3] << 8 | data[4] != size - HEADER
+                or data[1] != 3
+            ):
+                return None
+            opened = protection.data(side.sequence, data[:HEADER], data[HEADER:])
+            if not opened:
+                return None
+            text = opened
+            side.records += 1
+            side.sequence += 1
+            side.opened += 1
+            _, time_ns, packet, file, at = pieces[0]
+            where = [piece_of((0, time_ns, packet, file, at + HEADER + start))]
         side.offset = end = offset + len(text)
         tls = self._state.tls
         read = tls.decrypted
         tls.decrypted = (read[0], end) if direction else (end, read[1])
-        return Chunk(self.connection, direction, offset, text, [piece])
+        return Chunk(self.connection, direction, offset, text, where)
 
     def _settle(self) -> None:
         """Note for each direction whether the next records are application data, as far as one can
