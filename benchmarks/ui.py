@@ -1,17 +1,18 @@
 """The terminal UI on a million exchanges: `python benchmarks/ui.py --exchanges 1000000`.
 
-Prints what design targets ask for: first rows, all rows, all bodies, keys while loading and idle,
-the detail of a row, filters, sorting, memory, processor time of the reader. The UI runs with
-Textual's headless driver, which does everything but write to a terminal; the reader is the real
-child process. `terminal` does the same with the program itself in a pseudo terminal: the first
-screen, and keys until the screen changes. With termshark installed, the same file is opened there
-in the same run, in tmux.
+Prints what design targets ask for: first rows, all rows (with what bodies say), keys while loading
+and idle, the detail of a row, filters, sorting, memory, processor time of the reader and its
+workers. The UI runs with Textual's headless driver, which does everything but write to a terminal;
+the reader is the real child process. `terminal` does the same with the program itself in a pseudo
+terminal: the first screen, and keys until the screen changes. With termshark installed, the same
+file is opened there in the same run, in tmux.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import fcntl
 import gc
 import os
@@ -74,18 +75,34 @@ def make(path: Path, exchanges: int) -> None:
             now = connection.send(1, answer, now) + 50_000
 
 
+def family(pid: int) -> list[int]:
+    """A process and its children."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return [pid]
+    return [pid, *map(int, text.split())]
+
+
 def spent(pid: int) -> float:
-    """Processor seconds of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Processor seconds of a process and its children."""
+    ticks = 0
+    for each in family(pid):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> int:
-    """Resident megabytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) // 1024
-    return 0
+    """Megabytes of a process and its children; what they share counts once."""
+    kilobytes = 0
+    for each in family(pid):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    kilobytes += int(line.split()[1])
+    return kilobytes // 1024
 
 
 async def latencies(app: Any, pilot: Any, step: Callable[[], Any], times: int) -> list[float]:
@@ -129,29 +146,24 @@ async def measure(path: Path, exchanges: int) -> None:
         app.screen._compositor.render_strips()
         print(f"{'first rows':<44} {time.perf_counter() - begun:8.2f} s", flush=True)
         reader, progress = feed._process.pid, feed.store.progress
-        child, seconds = 0, 0.0
-        phases: tuple[tuple[str, Callable[[], bool]], ...] = (
-            ("all indexed", lambda: progress.indexed),
-            ("all bodies", lambda: progress.done),
+        child, seconds, mine = 0, 0.0, time.process_time()
+        loading: list[float] = []
+        while not progress.done:
+            if feed._process.poll() is None:
+                child, seconds = max(child, memory(reader)), max(seconds, spent(reader))
+            loading += await latencies(app, pilot, lambda: app.list.action_move(1), 5)
+            loading += await latencies(app, pilot, lambda: app.list.action_page(1), 1)
+            await asyncio.sleep(0.2)
+        took = time.perf_counter() - begun
+        print(
+            f"{'all rows':<44} {took:8.2f} s   {seconds:.1f} s of processor, "
+            f"{time.process_time() - mine:.1f} here, load {os.getloadavg()[0]:.1f}, "
+            f"{progress.failure or progress.said or 'no damage'}",
+            flush=True,
         )
-        for what, over in phases:
-            loading: list[float] = []
-            while not over():
-                if feed._process.poll() is None:
-                    child, seconds = max(child, memory(reader)), spent(reader)
-                loading += await latencies(app, pilot, lambda: app.list.action_move(1), 5)
-                loading += await latencies(app, pilot, lambda: app.list.action_page(1), 1)
-                await asyncio.sleep(0.2)
-            took = time.perf_counter() - begun
-            print(
-                f"{what:<44} {took:8.2f} s   {seconds:.1f} s of processor, "
-                f"load {os.getloadavg()[0]:.1f}, {memory(os.getpid())} MB",
-                flush=True,
-            )
-            assert len(feed.store) == exchanges, (len(feed.store), feed.store.progress)
-            if loading:
-                told("keys meanwhile", loading)
-        assert feed.store.whole == exchanges
+        assert len(feed.store) == exchanges, (len(feed.store), progress)
+        if loading:
+            told("keys meanwhile", loading)
         told("cursor, idle", await latencies(app, pilot, lambda: app.list.action_move(1), 60))
         told("page, idle", await latencies(app, pilot, lambda: app.list.action_page(1), 40))
         rng = random.Random(3)
@@ -189,7 +201,8 @@ async def measure(path: Path, exchanges: int) -> None:
             mask()
             took = 1000 * (time.perf_counter() - begun)
             print(f"{name:<44} {took:12.1f} ms", flush=True)
-        print(f"{'memory of the UI, of the reader':<44} {memory(os.getpid()):8} MB {child:6} MB")
+        what = "memory of the UI, of reader and workers"
+        print(f"{what:<44} {memory(os.getpid()):8} MB {child:6} MB")
     feed.close()
 
 

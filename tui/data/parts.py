@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import renamed, result
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.session.deltas import Delta
     from kafkascope.captures.model import Opened
-
-NICE: Final = 5
-"""Workers have less of a core than the keys."""
 
 End = tuple[int, int | None, str, int]
 """Connection, side, how, when."""
@@ -163,7 +160,6 @@ def started(
     from kafkascope.analyzer.pool.processes import Pool
 
     def opened() -> Capture:
-        os.nice(NICE)
         for descriptor in inherited:
             os.close(descriptor)
         again = Source(source.names)
