@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 __all__ = ["Groups", "group"]
 
 SHARES = {
+    "test_mitmproxy": "clusters",
     "test_proxy": "clusters",
     "test_proxy_faults": "clusters",
     "test_proxy_tls": "clusters",

@@ -105,6 +105,9 @@ COMMANDS: Final[dict[str, Home]] = {
     "wireshark": Home(
         "kafkascope.bridges.wireshark.cli:wireshark", "Kafka's proxy as an interface of Wireshark."
     ),
+    "mitmproxy": Home(
+        "kafkascope.bridges.mitmproxy.command:mitmproxy", "Path of the add-on for mitmproxy (-s)."
+    ),
     "faults": Home("kafkascope.proxy.cli:faults", "What `proxy --fault` can do."),
     "demo": Home(
         "kafkascope.tui.guide.demo:demo", "A minute of Kafka with eight troubles in it; --tour."

@@ -1,0 +1,5 @@
+"""The script for `mitmproxy -s`: `kafkascope mitmproxy` prints where it is."""
+
+from kafkascope.bridges.mitmproxy.addon import KafkaAddon
+
+addons = [KafkaAddon()]
