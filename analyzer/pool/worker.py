@@ -170,9 +170,12 @@ class Worker:
         self._keys = context.keys = now.keys(context.keys, share.count)
         self._number, self._connection = marks.number, marks.connection
         self._made: list[bytes] = []
-        """What was made of the exchanges of a block."""
+        """What was made of the exchanges of a block, see `BlockReport.text`."""
+        self._kinds = bytearray()
+        self._stem = b"%d" % marks.stem
         if work.begins is not None:
             work.begins(capture, lambda: now.moment)
+        self._feed = capture.feed
         self._heard = Heard()
         self._fresh = True
         self.stop: Callable[[], bool] = bool
@@ -217,18 +220,18 @@ class Worker:
 
     def _happened(self, moment: int, event: StreamEvent) -> None:
         """Take an event, as `Capture.exchanges` does."""
-        capture, work = self._capture, self._work
-        if event.connection.interface_comment == BROKER_LEG and capture.legs != "both":
+        comment = event.connection.interface_comment
+        if comment and comment == BROKER_LEG and self._capture.legs != "both":
             return
         self._now.moment = moment
         if type(event) is Chunk:
-            if work.nameds and not event.offset:
+            if self._work.nameds and not event.offset:
                 for each in in_chunk(event):
                     self._named(each)
         elif isinstance(event, Opened | Closed):
-            for saw in work.saws:
+            for saw in self._work.saws:
                 saw(event)
-        for exchange in capture.feed(event):
+        for exchange in self._feed(event):
             self._make(exchange)
 
     def _named(self, name: Resolved) -> None:
@@ -239,14 +242,11 @@ class Worker:
         told, self._now.told = self._now.told, BlockReport()
         told.read = read
         if made := self._made:
-            stem = b"%d" % self._marks.stem
-            text = (b"%d" % self._marks.end).join([*made, b""])
-            kinds = bytes(map(_FIRST, text.split(stem)[1:]))
-            if kinds != USUAL * len(made):
-                told.kinds = kinds
-            text = text.replace(b"%", b"%%").replace(b"%d" % self._number, b"%d")
-            told.text = text.replace(b"%d" % self._connection, b"%d")
+            told.text = (b"%d" % self._marks.end).join([*made, b""])
             made.clear()
+        if kinds := self._kinds:
+            told.kinds = bytes(kinds)
+            kinds.clear()
         if self._work.block is not None:
             told.block = self._work.block()
         return told
@@ -276,8 +276,9 @@ class Worker:
             told.first = self._now.moment, min(exchange.time_ns, connection.first_ns)
         row = row_of(exchange, self._capture.context.names)
         told.exchanges += 1
-        for add in work.alls:
-            add(row, exchange)
+        if work.alls:
+            for add in work.alls:
+                add(row, exchange)
         if work.wanted is not None and not work.wanted(row, exchange):
             return
         told.wanted += 1
@@ -291,22 +292,22 @@ class Worker:
             self._shape(work.shape, row, exchange)
 
     def _shape(self, shape: Shape, row: Row, exchange: Exchange) -> None:
-        told, made = self._now.told, self._made
+        told, count = self._now.told, len(self._made)
         # Nobody needs these numbers any more; to copy a row takes as long as to make it.
         row.number, row.connection = self._number, self._connection
         exchange.number = row.number
         names = self._capture.context.names
         stands = nameless_topics(row)
         if stands and self._work.reshape is not None:
-            told.unusual[len(made)] = row
-            made.append(b"")
+            told.unusual[count] = row
+            self._keep(b"")
             return
         problems: list[Problem] = []
         data = shape(row, exchange, names, problems)
         if not stands:
             if problems:
-                told.problems[len(made)] = problems
-            made.append(data)
+                told.problems[count] = problems
+            self._keep(data)
             return
         marked = _Marked(names, self._marks.topic)
         again = row_of(exchange, marked)
@@ -315,5 +316,20 @@ class Worker:
         named = shape(again, exchange, marked, said)
         topics = [each for each in (*row.topics, *row.implied_topics) if each not in stands]
         ids = list(marked.asked)
-        told.unusual[len(made)] = Twice(data, named, ids, topics, stands, problems, said)
-        made.append(b"")
+        told.unusual[count] = Twice(data, named, ids, topics, stands, problems, said)
+        self._keep(b"")
+
+    def _keep(self, data: bytes) -> None:
+        """Keep what was made of an exchange, with `%d` in place of marks."""
+        made, kinds = self._made, self._kinds
+        if b"%" in data:
+            data = data.replace(b"%", b"%%")
+        parts = data.split(self._stem)
+        if len(parts) == 3 and parts[1][0] == USUAL[0] and parts[2][0] == USUAL[1]:
+            if kinds:
+                kinds += USUAL
+        else:
+            if not kinds:
+                kinds += USUAL * len(made)
+            kinds += bytes(map(_FIRST, parts[1:])) + USUAL[2:]
+        made.append(b"%d".join([parts[0], *(part[1:] for part in parts[1:])]))

@@ -134,7 +134,7 @@ class Others:
                 yield self._first + at, int(self._time_ns[at])
 
 
-Moments = list[tuple[Moment, StreamEvent]]
+Moments = Iterable[tuple[Moment, StreamEvent]]
 
 
 def is_divided(names: list[str]) -> bool:
@@ -161,10 +161,10 @@ def shared(
     named: Callable[[Resolved], None] | None = None,
 ) -> Iterator[Moments]:
     """Yield the events of a share's connections with their moments, those of one block after the
-    other; at last those of the end. `opened` gives connections their numbers, by first packets;
-    `check` is called behind each block, and may raise. `named` is told of host names that DNS
-    answers over UDP, or the files, resolve.
+    other, each to be read before the next; at last those of the end.
 
+    `opened` gives connections their numbers, by first packets; `check` is called behind each block,
+    and may raise. `named` is told of host names that DNS answers over UDP, or the files, resolve.
     Raises `TooMany`, and CutShort at the end, as `streams.batches`.
     """
     reassembler = Reassembler(source.comment_of)
@@ -181,7 +181,8 @@ def shared(
             if events is None:
                 yield _one_by_one(block, reassembler, source, share, named)
             else:
-                yield list(_timed(list(events), marks))
+                assert isinstance(events, list)
+                yield _timed(events, marks)
             sum_up(reassembler, source)
             check(reassembler)
     except CutShort as error:
@@ -189,7 +190,7 @@ def shared(
     for reason in reassembler.fragments.finish():
         source.statistics.skip(reason, 0)
     end_ns = source.statistics.last_ns
-    last: Moments = [(GIVEN_UP, event) for event in reassembler.give_up()]
+    last: list[tuple[Moment, StreamEvent]] = [(GIVEN_UP, event) for event in reassembler.give_up()]
     for event in reassembler.close(end_ns):
         last.append((CLOSED + 2 * event.connection.first_packet, event))
     sum_up(reassembler, source)
@@ -201,16 +202,21 @@ def shared(
 
 
 def _timed(events: Out, marks: list[tuple[int, int]]) -> Iterator[tuple[Moment, StreamEvent]]:
-    """Yield events with their moments. `marks`: (events before it, moment)."""
+    """Yield events with their moments, and keep none. `marks`: (events before it, moment)."""
     later = iter((*marks, (len(events), 0)))
     begin, moment = next(later)
-    now = 0
-    for count, event in enumerate(events):
+    now = count = 0
+    events.reverse()
+    while events:
+        event = events.pop()
         while begin <= count:
             now = moment
             begin, moment = next(later)
         if type(event) is Chunk:
-            now = max(now, 2 * event.pieces[-1].packet + 1)
+            own = 2 * event.pieces[-1].packet + 1
+            if own > now:
+                now = own
+        count += 1
         yield now, event
 
 
@@ -223,7 +229,7 @@ def _one_by_one(
 ) -> Moments:
     found = list(segments_in(block, reassembler.fragments, source.statistics, named))
     share.divide(each.flow for each in found)
-    out: Moments = []
+    out: list[tuple[Moment, StreamEvent]] = []
     for one in found:
         number = max(reassembler.packets + 1, one.packet)
         events: Out = []
