@@ -184,7 +184,8 @@ def test_what_the_broker_did_itself_stays_its_own(tmp_path: Path) -> None:
     assert not any("proxy" in each.text for each in found)
 
 
-def test_through_sockets_and_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--comments"]], ids=["cut", "commented"])
+def test_through_sockets_and_the_command(tmp_path: Path, more: list[str]) -> None:
     path, part = tmp_path / "session.pcapng", tmp_path / "part.pcapng"
 
     async def session() -> None:
@@ -198,8 +199,9 @@ def test_through_sockets_and_the_command(tmp_path: Path) -> None:
             writer.close()
 
     asyncio.run(session())
-    cut = CliRunner().invoke(main, ["cut", str(path), "-o", str(part)])
+    cut = CliRunner().invoke(main, ["cut", str(path), *more, "-o", str(part)])
     assert cut.exit_code == 0
+    assert found_in(part)[1] == found_in(path)[1]
     for each in (path, part):
         done = CliRunner().invoke(main, ["check", str(each), "--rule", "slow-answers"])
         assert "delay 1200ms" in done.output, done.output
