@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from kafkascope.analyzer.terminal import say
+
 PATIENCE_S: Final = 8.0
 """For what the child has to do at its end; longer than a proxy waits for answers."""
 MOST_WORDS: Final = 64 * 1024
@@ -51,8 +53,7 @@ def capture(words: Sequence[str], fifo: str) -> int:
     failed = not asked and code not in STOPPED
     if failed:
         # Before the pipe is closed: then nobody listens any more.
-        sys.stderr.buffer.write(said[-MOST_WORDS:])
-        sys.stderr.flush()
+        say(said[-MOST_WORDS:].decode(errors="replace").strip(), bare=True)
     os.close(other)
     os.close(target)
     return max(code, 1) if failed else 0
