@@ -242,11 +242,19 @@ class LiveBoard(Board):
         ]
 
         def chosen(text: str) -> None:
-            said = f"holding {text}" if text else "holding nothing any longer"
-            self._ask(lambda _: said, "hold", filter=text or None)
+            self._ask(lambda _: self._holding(text), "hold", filter=text or None)
 
         title = "hold what matches (a filter; empty: nothing)"
         pick(self.app, title, suggestions, self.host.glyphs, chosen, free=True, empty="")
+
+    def _holding(self, text: str) -> str:
+        """Say what is held from now on; an end of the hold releases no frame."""
+        if text:
+            return f"holding {text}"
+        if not self.held:
+            return "holding nothing any longer"
+        frames = "1 frame is" if len(self.held) == 1 else f"{len(self.held):,} frames are"
+        return f"holding nothing new; {frames} still held (U lets all of them go on)"
 
     def action_add_rule(self) -> None:
         """Ask for a rule and add it."""

@@ -214,6 +214,23 @@ def test_enter_in_an_empty_box_ends_the_hold_and_adds_no_rule(demo: ReadScene) -
     perform(LiveBoard, scene, steps)
     assert proxy.done == [("hold", "api == Fetch"), ("hold", None)]
     assert proxy.rules == []
+    # Said "holding nothing any longer", while producers waited for the frames that were held.
+    assert scene.told[-1] == (
+        "holding nothing new; 2 frames are still held (U lets all of them go on)"
+    )
+
+
+def test_a_hold_that_ends_with_nothing_held_says_so(demo: ReadScene) -> None:
+    scene, proxy = with_proxy(demo)
+    proxy.held.clear()
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        await pilot.press("i", "enter")
+        await looked(app, pilot)
+
+    perform(LiveBoard, scene, steps)
+    assert proxy.done == [("hold", None)]
     assert scene.told[-1] == "holding nothing any longer"
 
 
