@@ -7,12 +7,13 @@ does. `format` is an annotation only. Nothing is ever fetched: `$ref` finds what
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urldefrag, urljoin
 
 from kafkascope.analyzer.payloads.json import changes
 from kafkascope.analyzer.payloads.json import text as json_text
-from kafkascope.analyzer.payloads.json.budget import Budget, Exhausted, Patterns
+from kafkascope.analyzer.payloads.json.budget import Bounds, Exhausted, bounds
 from kafkascope.analyzer.payloads.json.keywords import counted
 from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
 
@@ -158,8 +159,7 @@ class JsonCodec:
 
     def __init__(self, schema: Any, documents: dict[str, Any]) -> None:
         self._schema = schema
-        self._budget = Budget()
-        self._patterns = Patterns(self._budget)
+        self._bounds = Bounds()
         self._failures = 0
         try:
             self._validator = self._made(documents)
@@ -168,16 +168,15 @@ class JsonCodec:
 
     def _made(self, documents: dict[str, Any]) -> Any:
         from jsonschema import Draft7Validator, validators
-        from jsonschema_specifications import REGISTRY
-        from referencing import Registry, Resource
+        from referencing import Resource
         from referencing.jsonschema import DRAFT7
 
         said = self._schema.get("$schema") if isinstance(self._schema, dict) else None
         known = isinstance(said, str)
         draft = validators.validator_for(self._schema if known else {}, default=Draft7Validator)
-        self._budget.start(MAX_STEPS_OF_SCHEMA)
-        checking = counted(draft, self._budget, Patterns(self._budget))
-        error = next(checking(draft.META_SCHEMA, registry=REGISTRY).iter_errors(self._schema), None)
+        registry = _drafts()
+        checking = counted(draft)(draft.META_SCHEMA, registry=registry)
+        error = _first_error(checking, self._schema, Bounds(), MAX_STEPS_OF_SCHEMA)
         if error is not None:
             path = _path(error.absolute_path)
             place = f"{path}: " if path else ""
@@ -187,10 +186,10 @@ class JsonCodec:
             for address, each in documents.items()
             if isinstance(each, dict)
         ]
-        # It fetches nothing: what is not in it, is not there.
-        registry: Any = Registry().with_resources(resources)
-        registry = REGISTRY.combine(registry).crawl()
-        return counted(draft, self._budget, self._patterns)(self._schema, registry=registry)
+        if resources:
+            # It fetches nothing: what is not in it, is not there.
+            registry = registry.with_resources(resources).crawl()
+        return counted(draft)(self._schema, registry=registry)
 
     @property
     def type_name(self) -> str:
@@ -204,7 +203,7 @@ class JsonCodec:
     @property
     def skipped_patterns(self) -> tuple[str, ...]:
         """Patterns met so far that RE2 does not have: values are taken as if they fit."""
-        return tuple(self._patterns.skipped)
+        return tuple(self._bounds.patterns.skipped)
 
     def decode(self, data: bytes) -> Value:
         """Return the value; numbers that 64 bits or a double cannot hold are `Exact` text.
@@ -252,13 +251,31 @@ class JsonCodec:
 
         if self._failures >= MAX_FAILURES:
             raise PayloadError("bad-schema", "the schema took too many steps before")
-        self._budget.start(min(MAX_STEPS + STEPS_PER_BYTE * size, MAX_STEPS_OF_VALUE))
+        steps = min(MAX_STEPS + STEPS_PER_BYTE * size, MAX_STEPS_OF_VALUE)
         try:
-            error = next(self._validator.iter_errors(value), None)
+            error = _first_error(self._validator, value, self._bounds, steps)
             return error and best_match(iter([error]))
         except _of_libraries() as wrong:
             self._failures += isinstance(wrong, Exhausted)
             raise _bad_schema(wrong) from None
+
+
+def _first_error(validator: Any, value: Any, bound: Bounds, steps: int) -> Any:
+    """Return the first reason why a value does not fit; `Exhausted` where that takes more steps."""
+    before = bounds.set(bound)
+    try:
+        bound.budget.start(steps)
+        return next(validator.iter_errors(value), None)
+    finally:
+        bounds.reset(before)
+
+
+@cache
+def _drafts() -> Any:
+    """Return the schemas of all drafts, with what is inside of them found."""
+    from jsonschema_specifications import REGISTRY
+
+    return REGISTRY.crawl()
 
 
 _MOST_NUMBERS: Final = 100

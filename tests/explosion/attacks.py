@@ -122,6 +122,8 @@ ATTACKS: Final[dict[str, Attack]] = {
     "TLS found secrets": Attack(encrypted.found_secrets, 100, write_encrypted),
     "TLS other labels": Attack(encrypted.odd_blocks, 200_000, write_encrypted),
     "schemas": Attack(schemas.subjects, 20_000),
+    "JSON schemas": Attack(schemas.json_subjects, 10_000),
+    "Protobuf schemas": Attack(schemas.proto_subjects, 10_000),
     "schemas of one id": Attack(schemas.texts_of_one_id, 4_000),
     "subjects of one schema": Attack(schemas.subjects_of_one_schema, 20_000),
     "schemas that are joined": Attack(schemas.joined_ids, 10_000),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,30 @@ def field(name: str, type_: object) -> dict[str, Any]:
 
 def subjects(n: int) -> list[Turn]:
     """Very many schemas, and a value of each."""
-    made = journal(schema(each, record_of(f"R{each}", field("a", "int"))) for each in range(n))
-    records = [Record(each, 1, None, value(each, b"\2"), ()) for each in range(n)]
+
+    def text(each: int) -> str:
+        return json.dumps(record_of(f"R{each}", field("a", "int")))
+
+    return _subjects(n, "AVRO", text, b"\2")
+
+
+def json_subjects(n: int) -> list[Turn]:
+    """Very many JSON Schemas, and a value of each."""
+    return _subjects(n, "JSON", lambda each: json.dumps({"title": f"S{each}"}), b"1")
+
+
+def proto_subjects(n: int) -> list[Turn]:
+    """Very many Protobuf files, and a value of each."""
+
+    def text(each: int) -> str:
+        return f'syntax = "proto3"; message M{each} {{ int32 a = 1; }}'
+
+    return _subjects(n, "PROTOBUF", text, b"\0\x08\1")
+
+
+def _subjects(n: int, kind: str, text: Callable[[int], str], data: bytes) -> list[Turn]:
+    made = journal(schema(each, text(each), schemaType=kind) for each in range(n))
+    records = [Record(each, 1, None, value(each, data), ()) for each in range(n)]
     return made + produce(2, encode_batch(records, codec=4))
 
 

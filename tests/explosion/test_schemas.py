@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.payloads import gathered, known
+from kafkascope.analyzer.payloads import gathered, json_schema, known
 from kafkascope.analyzer.payloads.decoding import MOST_DECODED, Payloads
 from kafkascope.analyzer.payloads.gathered import MOST_NAMES, MOST_TEXTS, Gathered, Said
 from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas
@@ -179,6 +179,41 @@ def test_schemas_that_are_ready_make_room(monkeypatch: pytest.MonkeyPatch) -> No
     assert schemas.forgotten > 60
     assert len(vars(schemas)["_compiled"]) < 40
     assert len(vars(payloads)["_prefixes"]) < 40
+
+
+def test_small_schemas_that_are_let_go_are_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Only their texts counted: 40,000 of Protobuf took half a gigabyte.
+    collected: list[int] = []
+    monkeypatch.setattr(known.gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(known, "MOST_COMPILED", 10)
+    schemas = KnownSchemas()
+    for number in range(10_000):
+        schemas.compiled(Schema("avro", enum(number), (SchemaKey("id", number),)))
+    assert 2 <= len(collected) <= 4
+
+
+def test_schemas_of_json_share_the_classes_of_their_draft() -> None:
+    # Each had two of its own: 20,000 took a minute and 570 MB.
+    classes = set()
+    for number in range(10):
+        made = json_schema.compile(json.dumps({"title": f"T{number}"}), {}, lambda _: None)
+        classes.add(type(made.codec()._validator))
+    assert len(classes) == 1
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("draft", ["draft-04", "draft-06", "draft-07"])
+def test_a_schema_inside_that_says_its_draft_is_bounded_as_well(draft: str) -> None:
+    # The library took its own classes there, with Python's patterns: each character more took
+    # twice as long.
+    inner = {"$schema": f"http://json-schema.org/{draft}/schema#", "pattern": "^(a+)+$"}
+    text = json.dumps({"properties": {"a": inner, "b": {"items": inner}}})
+    codec = json_schema.compile(text, {}, lambda _: None).codec()
+    assert codec.decode(b'{"a": "aaa"}') == {"a": "aaa"}
+    for wrong in ({"a": "a" * 5_000 + "b"}, {"b": ["a" * 5_000 + "b"]}):
+        with pytest.raises(PayloadError) as raised:
+            codec.decode(json.dumps(wrong).encode())
+        assert raised.value.text.startswith("pattern: ")
 
 
 def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:

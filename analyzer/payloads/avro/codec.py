@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Final
 
 from kafkascope.analyzer.payloads.avro.json_form import JsonForm
@@ -21,8 +22,11 @@ class AvroCodec:
     def __init__(self, linked: Linked) -> None:
         self.type_name: Final = branch_name(linked.root)
         self._linked = linked
-        self._reader = AvroReader(linked)
-        self._writer = AvroWriter(linked)
+
+    @cached_property
+    def _reader(self) -> AvroReader:
+        # Of many schemas only the name is asked for; and a reader is in circles, which go late.
+        return AvroReader(self._linked)
 
     def decode(self, data: bytes) -> Value:
         """Return the value; `PayloadError` where the bytes do not fit to the last one."""
@@ -33,7 +37,7 @@ class AvroCodec:
 
     def encode(self, value: Value) -> bytes:
         """Return the bytes of a value; `PayloadError` where it does not fit."""
-        return self._writer.write(value)
+        return AvroWriter(self._linked).write(value)
 
     def explain(self, data: bytes) -> Piece:
         """Return the pieces of a payload with their bytes, as far as it can be read."""
@@ -104,7 +108,7 @@ class AvroSchema:
         self._first: AvroCodec | RawCodec = self._avro
         if isinstance(root, AvroPrimitive) and root.kind == "bytes":
             self._first = RawCodec(root)
-        self._json = AvroJsonCodec(linked)
+        self._linked = linked
 
     def codec(self, which: Selector = None) -> AvroCodec | RawCodec:
         """Return the codec of payloads as Confluent's serializers write them; with "avro" that of
@@ -118,6 +122,10 @@ class AvroSchema:
     def json_codec(self) -> AvroJsonCodec:
         """Return the codec of Avro's JSON form (Apicurio's encoding JSON)."""
         return self._json
+
+    @cached_property
+    def _json(self) -> AvroJsonCodec:
+        return AvroJsonCodec(self._linked)
 
 
 def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> AvroSchema:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 _FRAMES: Final = 4
@@ -87,6 +89,24 @@ class Patterns:
         if len(self.skipped) < 100:
             self.skipped.append(str(pattern)[:MAX_PATTERN])
         return None
+
+
+@dataclass(slots=True, eq=False)
+class Bounds:
+    """What one schema may cost. It lives as long as the schema: `weights` has values of that by
+    their place in memory."""
+
+    budget: Budget = field(default_factory=Budget)
+    patterns: Patterns = field(init=False)
+    weights: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.patterns = Patterns(self.budget)
+
+
+bounds: Final[ContextVar[Bounds]] = ContextVar("bounds")
+"""Those of the schema that is applied: keywords are made once for each draft. A class for each
+schema would cost a millisecond and 28 KB."""
 
 
 def _of_ecma(pattern: str) -> str:

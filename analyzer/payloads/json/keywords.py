@@ -7,10 +7,11 @@ large values costs what they are long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.json.budget import Budget, Patterns, listed
-from kafkascope.analyzer.payloads.json.unevaluated import Unevaluated
+from kafkascope.analyzer.payloads.json import unevaluated
+from kafkascope.analyzer.payloads.json.budget import bounds, listed
 
 _MOST_MESSAGE: Final = 200
 _NOTHING: Final[dict[str, Any]] = {"not": {}}
@@ -19,33 +20,52 @@ _NOTHING: Final[dict[str, Any]] = {"not": {}}
 Keyword = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
 
 
-def counted(draft: Any, budget: Budget, patterns: Patterns) -> Any:
-    """Return a validator class of jsonschema whose keywords are bounded."""
+@cache
+def counted(draft: Any) -> Any:
+    """Return a validator class of jsonschema whose keywords keep within `bounds`."""
     from jsonschema import validators
 
-    own = _Own(budget, patterns)
     keywords: dict[str, Keyword] = dict(draft.VALIDATORS)
-    for name, keyword in own.keywords.items():
+    for name, keyword in _OWN.items():
         if name in keywords:
             keywords[name] = keyword
-    return validators.extend(
-        draft, {name: _paid(keyword, budget, name) for name, keyword in keywords.items()}
+    made: Any = validators.extend(
+        draft, {name: _paid(keyword, name) for name, keyword in keywords.items()}
     )
+    made.evolve = _evolving(made)
+    return made
 
 
-def _paid(keyword: Keyword, budget: Budget, name: str) -> Keyword:
+def _evolving(made: Any) -> Callable[..., Any]:
+    """Return what makes the validator of a schema inside of another one. The library takes its own
+    class, without bounds, for one that says its draft."""
+    plain = made.evolve
+
+    def evolve(self: Any, **changes: Any) -> Any:
+        inner = plain(self, **changes)
+        kind = type(inner)
+        if kind is made:
+            return inner
+        fields = [each for each in kind.__attrs_attrs__ if each.init]
+        given = {each.alias: getattr(inner, each.name) for each in fields}
+        return counted(kind)(**given)
+
+    return evolve
+
+
+def _paid(keyword: Keyword, name: str) -> Keyword:
     by_value = name in ("const", "enum")
-    weights: dict[int, int] = {}
 
     def run(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        bound = bounds.get()
+        budget = bound.budget
         steps = 1
         if isinstance(value, list | dict):
             steps += len(value) >> 3
             if by_value:
-                # The schema lives as long as this function: an object keeps its place.
-                weight = weights.get(id(value))
+                weight = bound.weights.get(id(value))
                 if weight is None:
-                    weight = weights[id(value)] = _weight(value)
+                    weight = bound.weights[id(value)] = _weight(value)
                 steps += weight >> 3
         if isinstance(instance, list | dict):
             steps += len(instance) >> 3
@@ -82,73 +102,59 @@ def _weight(value: Any) -> int:
     return count
 
 
-class _Own:
-    """Keywords that the library evaluates with Python's patterns, or in the square of a size."""
+# --- keywords that the library evaluates with Python's patterns, or in the square of a size
 
-    def __init__(self, budget: Budget, patterns: Patterns) -> None:
-        self._budget = budget
-        self._patterns = patterns
-        unevaluated = Unevaluated(budget, patterns)
-        self.keywords: Final[dict[str, Keyword]] = {
-            "pattern": self.pattern,
-            "patternProperties": self.pattern_properties,
-            "additionalProperties": self.additional_properties,
-            "unevaluatedProperties": unevaluated.properties,
-            "unevaluatedItems": unevaluated.items,
-            "uniqueItems": self.unique_items,
-        }
 
-    def pattern(self, validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        from jsonschema import ValidationError
+def _pattern(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
 
-        if isinstance(instance, str) and self._patterns.matches(value, instance) is False:
-            yield ValidationError(f"{instance[:100]!r} does not match {str(value)[:100]!r}")
+    if isinstance(instance, str) and bounds.get().patterns.matches(value, instance) is False:
+        yield ValidationError(f"{instance[:100]!r} does not match {str(value)[:100]!r}")
 
-    def pattern_properties(
-        self, validator: Any, value: Any, instance: Any, schema: Any
-    ) -> Iterator[Any]:
-        if not isinstance(instance, dict):
+
+def _pattern_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, inner in value.items():
+        for name, each in instance.items():
+            if bounds.get().patterns.matches(pattern, name):
+                yield from validator.descend(each, inner, path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if not isinstance(instance, dict):
+        return
+    known = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})
+    # A pattern that is not applied may match any name.
+    extras = [
+        name
+        for name in instance
+        if name not in known
+        and all(bounds.get().patterns.matches(each, name) is False for each in patterns)
+    ]
+    if isinstance(value, dict):
+        for name in extras:
+            yield from validator.descend(instance[name], value, path=name)
+    elif value is False and extras:
+        yield ValidationError(f"{listed(extras)}: no such property")
+
+
+def _unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if not value or not isinstance(instance, list):
+        return
+    bounds.get().budget.spend(_weight(instance) >> 3)
+    seen = set()
+    for index, each in enumerate(instance):
+        key = _hashable(each)
+        if key in seen:
+            yield ValidationError(f"item {index} is there twice")
             return
-        for pattern, inner in value.items():
-            for name, each in instance.items():
-                if self._patterns.matches(pattern, name):
-                    yield from validator.descend(each, inner, path=name, schema_path=pattern)
-
-    def additional_properties(
-        self, validator: Any, value: Any, instance: Any, schema: Any
-    ) -> Iterator[Any]:
-        from jsonschema import ValidationError
-
-        if not isinstance(instance, dict):
-            return
-        known = schema.get("properties", {})
-        patterns = schema.get("patternProperties", {})
-        # A pattern that is not applied may match any name.
-        extras = [
-            name
-            for name in instance
-            if name not in known
-            and all(self._patterns.matches(each, name) is False for each in patterns)
-        ]
-        if isinstance(value, dict):
-            for name in extras:
-                yield from validator.descend(instance[name], value, path=name)
-        elif value is False and extras:
-            yield ValidationError(f"{listed(extras)}: no such property")
-
-    def unique_items(self, validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        from jsonschema import ValidationError
-
-        if not value or not isinstance(instance, list):
-            return
-        self._budget.spend(_weight(instance) >> 3)
-        seen = set()
-        for index, each in enumerate(instance):
-            key = _hashable(each)
-            if key in seen:
-                yield ValidationError(f"item {index} is there twice")
-                return
-            seen.add(key)
+        seen.add(key)
 
 
 def _hashable(value: Any) -> Any:
@@ -160,3 +166,13 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, dict):
         return ("object", frozenset((name, _hashable(each)) for name, each in value.items()))
     return value
+
+
+_OWN: Final[dict[str, Keyword]] = {
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+    "unevaluatedProperties": unevaluated.properties,
+    "unevaluatedItems": unevaluated.items,
+    "uniqueItems": _unique_items,
+}
