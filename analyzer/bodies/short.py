@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.bodies import facts, nodes
+from kafkascope.analyzer.bodies.dissection import PRODUCE
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH, KEYS
 from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.model import Frame, Later
@@ -104,6 +105,9 @@ def _reader(key: int, layout: Layout, much: Much) -> Reader | None:
     wanted = facts.read_by(layout) if much == "rows" else frozenset()
     if key == FETCH:
         wanted |= _named(layout.body, top=True)
+    elif key == PRODUCE:
+        # Without acks no answer comes.
+        wanted |= {id(slot) for slot in layout.body.slots if slot.name == "acks"}
     return reader(layout, wanted)
 
 

@@ -43,7 +43,7 @@ def _evolving(made: Any) -> Callable[..., Any]:
 
     def evolve(self: Any, **changes: Any) -> Any:
         inner = plain(self, **changes)
-        kind = type(inner)
+        kind: Any = type(inner)
         if kind is made:
             return inner
         fields = [each for each in kind.__attrs_attrs__ if each.init]

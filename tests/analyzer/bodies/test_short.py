@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.bodies.facts import NO_FACTS
+from kafkascope.analyzer.bodies.short import plan_of
 from kafkascope.analyzer.conversation import conversation
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
@@ -116,3 +117,15 @@ def test_headers_and_waits_are_the_same_without_other_bodies(path: Path) -> None
         return [(*(getattr(row, name) for name in HEADS), row.wait_ns) for row in rows]
 
     assert read(only_waits=True) == read(only_waits=False)
+
+
+@pytest.mark.parametrize("acks", [0, -1])
+def test_a_plan_for_the_state_reads_acks(acks: int) -> None:
+    # `records` ended with a KeyError at the first Produce.
+    data = request("Produce", 7, 1, acks=acks, topic_data=[])
+    plan = plan_of(0, 7, "state")
+    assert plan is not None
+    assert plan.request is not None
+    start = data.index(b"\xff\xff", 14)  # of the transactional id, which is null
+    body, end = plan.request(data, start)
+    assert (body["acks"], end) == (acks, len(data))
