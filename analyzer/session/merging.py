@@ -95,9 +95,10 @@ class Merging:
         numbers: Longs,
         numbered: Callable[[int], int],
     ) -> None:
-        """Add the new rows of all. `order`: their indexes, counted from one session to the next, in
-        the order in which they are wanted; `numbers`: those of their exchanges, not in that order;
-        `numbered` gives the number of a connection in place of the one that a session has."""
+        """Add new rows of all. `order`: their indexes, counted from one session to the next, in
+        the order in which they are wanted; other rows are left out. `numbers`: of all exchanges,
+        by index. `numbered` gives the number of a connection in place of the one that a session
+        has."""
         session, parts = self._session, self._parts
         for part, delta in zip(parts, deltas, strict=True):
             part.learn(delta, session, numbered)
@@ -110,14 +111,15 @@ class Merging:
         self._keep_frames(deltas, order)
         ids = b"".join([delta.get("id_bytes", b"") for delta in deltas])
         session.id_bytes += np.frombuffer(ids, ID)[order].tobytes()
-        places = np.empty(len(order), np.int64)
+        places = np.full(len(numbers), -1)
         places[order] = np.arange(session.rows_told, session.rows_told + len(order))
         begin = 0
         for part, delta in both:
             for name in BY_ROW:
                 told = getattr(session, name)
                 for row, value in delta.get(name, ()):
-                    told[int(places[begin + row - part.rows])] = value
+                    if (place := int(places[begin + row - part.rows])) >= 0:
+                        told[place] = value
             size = len(delta.get("column number", ()))
             part.rows += size
             begin += size

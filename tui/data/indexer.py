@@ -145,8 +145,14 @@ class Indexer:
         """Start workers where they may read the input, and are worth it."""
         if self.pace is None or self._options["keylog"]:
             return None
-        from kafkascope.tui.data.parts import started
+        from kafkascope.tui.data.parts import beginning, may_share, started
 
+        if not may_share(self._options, self.capture):
+            return None
+        self._waiting.extend(beginning(self.capture, self._options, TOGETHER))
+        self._put()
+        self._send(self._batch())
+        self._told = self.session.rows_told
         descriptors = self._results, self._commands
         return started(self._options, self.capture, descriptors, schemas=self._seen is not None)
 
@@ -159,7 +165,9 @@ class Indexer:
         names, seen = self.session.context.names, self._seen
         gathered = None if seen is None else Gathered("capture")
         self._seen = gathered
-        parts = Parts(self.session, pool.gathering, gathered)
+        with self._lock:
+            parts = Parts(self.session, pool.gathering, gathered)
+            self._growth.name_again()
         try:
             with pool:
                 for told in pool.reports():

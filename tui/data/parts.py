@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import renamed, result
 from kafkascope.analyzer.payloads.model import is_too_much
-from kafkascope.analyzer.pool.jobs import jobs_for
+from kafkascope.analyzer.pool.jobs import LARGE, jobs_for
 from kafkascope.analyzer.pool.messages import Alone, Work
 from kafkascope.analyzer.session.deltas import Growth
 from kafkascope.analyzer.session.session import Session
@@ -20,7 +21,7 @@ from kafkascope.analyzer.spans import within
 from kafkascope.analyzer.topics import nameless as is_nameless
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.growing import being_written
-from kafkascope.captures.inputs.opening import open_stream
+from kafkascope.captures.inputs.opening import open_at, open_stream
 from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Closed
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.session.deltas import Delta
     from kafkascope.captures.model import Opened
+
+BEGINNING: Final = 1 << 18
+"""Bytes of the input that may be read before workers are started."""
 
 End = tuple[int, int | None, str, int]
 """Connection, side, how, when."""
@@ -147,15 +151,23 @@ def work_of(*, schemas: bool) -> Work:
     return Work(adds=[part.add], saws=[part.saw], begins=begins, block=part.told, whole=False)
 
 
+def may_share(options: dict[str, Any], capture: Capture) -> bool:
+    """Return whether workers may read an open capture, if it is divided."""
+    source, wanted = capture.source, options.get("jobs", 0)
+    if wanted == 1 or (source.size < LARGE and not wanted) or being_written(source.names[-1]):
+        return False
+    return not any(map(_is_compressed, source.names))  # their bytes are kept by who reads them
+
+
 def started(
     options: dict[str, Any], capture: Capture, inherited: Sequence[int], *, schemas: bool
 ) -> Pool | None:
     """Start workers on an open capture where they may read it, and are worth it. `inherited`: what
     they must not keep open."""
-    source, wanted = capture.source, options.get("jobs", 0)
-    jobs = 0 if wanted == 1 or being_written(source.names[-1]) else jobs_for(source, wanted)
-    if not jobs or any(map(_is_compressed, source.names)):
-        return None  # bytes of compressed files are kept by who reads them
+    source = capture.source
+    jobs = jobs_for(source, options.get("jobs", 0))
+    if not jobs:
+        return None
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.pool.processes import Pool
 
@@ -172,6 +184,40 @@ def started(
         return None
 
 
+class _Enough(Exception):
+    """The beginning of an input was read."""
+
+
+def beginning(capture: Capture, options: dict[str, Any], count: int) -> list[Exchange]:
+    """Return the first exchanges of an input, `count` at most, as far as a piece of it tells: they
+    are shown while workers start."""
+    from kafkascope.analyzer.exchanges.offline import Capture
+
+    left = BEGINNING
+
+    class Piece:
+        def __init__(self, name: str) -> None:
+            self._stream = open_at(name, 0)
+            self.close = self._stream.close
+
+        def readinto(self, buffer: memoryview, /) -> int | None:
+            nonlocal left
+            if not left:
+                raise _Enough
+            size = self._stream.readinto(buffer[:left]) or 0
+            left -= size
+            return size
+
+    source = Source(capture.source.names)
+    source.opener = lambda _, name: Piece(name)
+    found: list[Exchange] = []
+    with Capture(source, decode_as=within(options["ports"]), legs=options["legs"]) as first:
+        first.context.whole, first.context.names = False, capture.context.names
+        with suppress(_Enough):
+            found += islice(first.exchanges(), count)
+    return found
+
+
 def _is_compressed(name: str) -> bool:
     stream, _, compressed = open_stream(name)
     stream.close()
@@ -186,6 +232,8 @@ class Parts:
 
         session.context.names = gathering.names
         self._merging = Merging(session, gathering.workers)
+        self._told = session.rows_told
+        """How many of the next rows are there already."""
         self._gathering = gathering
         self._schemas = schemas
         self._journals: dict[str | bytes, bool] = {}
@@ -199,6 +247,8 @@ class Parts:
         said = sorted((one for each in parts for one in each.said), key=itemgetter(0))
         said = [(moment, name, self._named(words)) for moment, name, words in said]
         placed = gathering.place(told)
+        order = placed.order[self._told :]
+        self._told -= len(placed.order) - len(order)
         for each in parts:
             for topic, known in each.journals:
                 if self._journals.setdefault(topic, known) != known:
@@ -209,7 +259,7 @@ class Parts:
             getattr(self._schemas, name)(*words)
         self._merging.add(
             [each.delta for each in parts],
-            placed.order,
+            order,
             placed.number,
             lambda number: gathering.rank(0, number),
         )
@@ -227,7 +277,7 @@ class Parts:
                 else:
                     each.texts[index] = result(renamed(stands, names))
             texts += each.texts
-        return [texts[index] for index in placed.order.tolist()]
+        return [texts[index] for index in order.tolist()]
 
     def _named(self, words: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what is said of a schema with the name of its topic, where that is known by

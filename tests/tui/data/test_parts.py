@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.columns import Read
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.rows import result, row_of
 from kafkascope.analyzer.exchanges.seen_schemas import listen
 from kafkascope.analyzer.payloads.gathered import Gathered
 from kafkascope.analyzer.pool.gathering import Gathering
@@ -30,7 +30,7 @@ from kafkascope.captures import Spool
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.captures.streams.shares import Share
 from kafkascope.tui.data.feed import Feed
-from kafkascope.tui.data.parts import Parts, work_of
+from kafkascope.tui.data.parts import Parts, beginning, work_of
 from kafkascope.tui.data.store import Store
 from tests.analyzer.pipeline.traffic import files
 from tests.analyzer.pool.test_processes import busy, needs_fork, on_linux
@@ -62,8 +62,8 @@ def alone(capture: Capture) -> Shown:
     return store, ends, seen.schemas()
 
 
-def together(names: list[str], count: int, read: Read) -> Shown:
-    """What workers show, in this process; raises `Alone`."""
+def together(names: list[str], count: int, read: Read, early: int) -> Shown:
+    """What workers show, in this process, behind some early rows; raises `Alone`."""
     gathering = Gathering(count, MARKS, None)
     captures = [open_capture(names) for _ in range(count)]
     workers: list[Iterator[BlockReport | Sums]] = [
@@ -72,8 +72,14 @@ def together(names: list[str], count: int, read: Read) -> Shown:
     ]
     child = Session(Context(), read)
     growth, schemas = Growth(child, forget=True), Gathered("capture")
-    parts = Parts(child, gathering, schemas)
     store = Store(read)
+    if early:
+        with open_capture(names) as other:
+            first = beginning(other, {"ports": [], "legs": "client"}, early)
+        rows = [row_of(exchange, child.context.names) for exchange in first]
+        child.extend(first, rows)
+        store.texts.extend([result(row) for row in rows])
+    parts = Parts(child, gathering, schemas)
     try:
         while True:
             found = [next(worker) for worker in workers]
@@ -88,17 +94,17 @@ def together(names: list[str], count: int, read: Read) -> Shown:
             capture.close()
 
 
-def check(names: list[str], count: int) -> bool:
+def check(names: list[str], count: int, early: int = 0) -> bool:
     """Compare; return whether workers could do it."""
     with open_capture(names, spool=Spool()) as capture:
-        return compare(names, count, *alone(capture))
+        return compare(names, count, early, *alone(capture))
 
 
 def compare(
-    names: list[str], count: int, wanted: Store, ends: list[Any], schemas: list[Any]
+    names: list[str], count: int, early: int, wanted: Store, ends: list[Any], schemas: list[Any]
 ) -> bool:
     try:
-        found, other_ends, other_schemas = together(names, count, wanted.read)
+        found, other_ends, other_schemas = together(names, count, wanted.read, early)
     except Alone:
         return False
     ours, theirs = found.session, wanted.session
@@ -129,6 +135,12 @@ def test_most_captures_need_no_single_process() -> None:
     paths = [*sorted(CAUSES.glob("*.pcap*"))[::4], *sorted(SCHEMAS.glob("*.pcap*"))]
     done = sum(check([str(path)], 2) for path in paths)
     assert done > 0.8 * len(paths)
+
+
+@pytest.mark.parametrize("early", [1, 40])
+def test_rows_that_were_told_before_are_not_told_again(early: int) -> None:
+    for name in ("libraries", "transactions", "rebalance", "java-codecs"):
+        assert check([str(SAMPLES / f"{name}.pcap")], 2, early)
 
 
 @given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4))
