@@ -97,13 +97,10 @@ class KafkaFlow:
         return self._told(self._taken, *self._follower.close(time_ns))
 
     def _told(self, at: int, messages: list[Message], exchanges: list[Exchange]) -> list[Pair]:
-        answered = {
-            id(each.response.frame): each for each in exchanges if each.response is not None
-        }
         for message in messages:
             self.is_kafka = True
             self._at[message.side, message.frame.offset] = at
-            self._shown.setdefault(at, []).append((message, answered.get(id(message.frame))))
+            self._shown.setdefault(at, []).append((message, None))
             self._bytes += len(message.frame.payload)
         while self._bytes > KEPT_BYTES and len(self._shown) > 1:
             _, gone = self._shown.popitem(last=False)
@@ -116,12 +113,22 @@ class KafkaFlow:
         return Pair(
             exchange,
             row_of(exchange, self._follower.context.names),
-            self._place("request", exchange.request),
-            self._place("response", exchange.response),
+            self._place("request", exchange),
+            self._place("response", exchange),
         )
 
-    def _place(self, side: Side, message: Request | Response | None) -> int | None:
-        return None if message is None else self._at.pop((side, message.frame.offset), None)
+    def _place(self, side: Side, exchange: Exchange) -> int | None:
+        """The part that a message ends in, which shows its exchange from now on."""
+        message = exchange.request if side == "request" else exchange.response
+        if message is None:
+            return None
+        at = self._at.pop((side, message.frame.offset), None)
+        if at is not None:
+            shown = self._shown.get(at, [])
+            for number, (each, _) in enumerate(shown):
+                if each.frame is message.frame:
+                    shown[number] = each, exchange
+        return at
 
     # --- text
 

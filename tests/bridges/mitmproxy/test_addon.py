@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mitmproxy import contentviews, exceptions, tcp
+from mitmproxy import contentviews, ctx, exceptions, tcp
 from mitmproxy.proxy.mode_specs import ProxyMode
 
 from kafkascope.bridges.mitmproxy import script
@@ -79,7 +79,8 @@ def test_a_filter_marks_flows(addon: KafkaAddon) -> None:
     bad = flow_of((True, heartbeat(1)), (False, beat(1, error_code=27)))
     for flow in (good, bad):
         seen(addon, flow)
-    addon.filter("api == Heartbeat and failed")
+    ctx.master.commands.execute("kafkascope.filter 'api == Heartbeat and failed'")
+    assert "kafkascope.exchanges" in ctx.master.commands.commands
     assert (good.marked, bad.marked) == ("", MARK)
     assert (MATCHES in good.metadata, bad.metadata[MATCHES]) == (False, 1)
     rows = addon.exchanges([good, bad])

@@ -55,6 +55,8 @@ def test_parts_show_the_messages_that_end_in_them() -> None:
     (pair,) = flow.take(parts)
     assert (pair.request_at, pair.response_at) == (1, 2)
     assert "HeartbeatResponse v3" in text(flow, 2)
+    assert "answered: ok" in text(flow, 1)
+    assert text(flow, 1).count("so far") == 1
     assert "HeartbeatRequest" not in text(flow, 2)
     assert pair.to_json()["tcp_messages"] == [1, 2]
     assert pair.to_json()["api"] == "Heartbeat"
