@@ -64,8 +64,9 @@ class Follower:
         if not heard:
             return [], exchanges
         self._heard = []
+        # Of one connection: an offset names a frame.
         answered = {
-            id(each.response.frame): each for each in exchanges if each.response is not None
+            each.response.frame.offset: each for each in exchanges if each.response is not None
         }
         return [self._message(each, answered) for each in heard], exchanges
 
@@ -78,7 +79,7 @@ class Follower:
         side, frame, header = heard
         if side == "request":
             return Message(side, frame, header, "" if header is not None else TOKEN)
-        exchange = answered.get(id(frame))
+        exchange = answered.get(frame.offset)
         if exchange is None or exchange.request is None:
             return Message(side, frame, None, NOT_SEEN)
         header = exchange.request.header

@@ -126,7 +126,7 @@ class KafkaFlow:
         if at is not None:
             shown = self._shown.get(at, [])
             for number, (each, _) in enumerate(shown):
-                if each.frame is message.frame:
+                if (each.side, each.frame.offset) == (side, message.frame.offset):
                     shown[number] = each, exchange
         return at
 
