@@ -88,6 +88,7 @@ class Gathering:
 
     def _place(self, told: Sequence[BlockReport]) -> Placed:
         self._settle(told)
+        _undisturbed(told)
         for packet in sorted(packet for each in told for packet in each.opened):
             self._connections[packet] = len(self._connections)
         self._number([np.array(each.taken) for each in told])
@@ -271,6 +272,17 @@ def _apart(moments: Sequence[Longs]) -> None:
     shared = [np.unique(each[(each & 1 == 0) | (each >= LEFT)]) for each in moments]
     if len(np.unique(np.concatenate(shared))) < sum(map(len, shared)):
         raise Alone
+
+
+def _undisturbed(told: Sequence[BlockReport]) -> None:
+    """Raise `Alone` when a deadline of one worker was over within a run of another one."""
+    for each in told:
+        for other in told if each.woken else ():
+            if other is not each and other.spans:
+                spans = np.array(other.spans, np.int64)
+                begins, ends = spans[::2], spans[1::2]
+                if any(((begins < moment) & (moment < ends)).any() for moment in each.woken):
+                    raise Alone
 
 
 def sums_of(found: Sequence[Sums]) -> Sums:

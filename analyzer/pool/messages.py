@@ -155,6 +155,11 @@ class BlockReport:
     """Names that connections with TLS have, as digests, with the moment: see `keys`."""
     unsealed: list[tuple[int, bytes]] = field(default_factory=list)
     """The same that were asked for."""
+    woken: array[int] = field(default_factory=longs)
+    """Moments before packets: deadlines were over."""
+    spans: array[int] = field(default_factory=longs)
+    """Moments of the first and the last packet of each run that brought something before its last
+    packet: had others been woken meanwhile, one process would have ended the run there."""
     moments: array[int] = field(default_factory=longs)
     """Of the exchanges that something is told of: when each was complete, see
     `captures.streams.shares`."""

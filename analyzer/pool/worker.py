@@ -28,7 +28,7 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, TOTAL_BYTES
-from kafkascope.captures.streams.shares import LEFT, Share, TooMany, shared
+from kafkascope.captures.streams.shares import GIVEN_UP, LEFT, Share, TooMany, shared
 from kafkascope.captures.tls.sources import KeySources, SharedKeys
 
 if TYPE_CHECKING:
@@ -224,6 +224,13 @@ class Worker:
         if comment and comment == BROKER_LEG and self._capture.legs != "both":
             return
         self._now.moment = moment
+        told = self._now.told
+        if not moment & 1:
+            if moment < GIVEN_UP:
+                told.woken.append(moment)
+        elif type(event) is Chunk and len(event.pieces) > 1:
+            self._in_a_run(event)
+            return
         if type(event) is Chunk:
             if self._work.nameds and not event.offset:
                 for each in in_chunk(event):
@@ -233,6 +240,23 @@ class Worker:
                 saw(event)
         for exchange in self._feed(event):
             self._make(exchange)
+
+    def _in_a_run(self, chunk: Chunk) -> None:
+        """Take the bytes of several packets at once."""
+        if self._work.nameds and not chunk.offset:
+            for each in in_chunk(chunk):
+                self._named(each)
+        told, last = self._now.told, chunk.pieces[-1].packet
+        before = len(told.taken), len(told.named), len(told.learned), len(told.asked)
+        found = self._feed(chunk)
+        for exchange in found:
+            self._make(exchange)
+        after = len(told.taken), len(told.named), len(told.learned), len(told.asked)
+        answers = [each.response for each in found]
+        if before != after or any(
+            answer is None or answer.frame.parts[-1].packet != last for answer in answers
+        ):
+            told.spans.extend((2 * chunk.pieces[0].packet + 1, self._now.moment))
 
     def _named(self, name: Resolved) -> None:
         for named in self._work.nameds:

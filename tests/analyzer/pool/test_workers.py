@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
@@ -19,6 +20,7 @@ from kafkascope.analyzer.pool.gathering import Gathering, sums_of
 from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.statistics import Statistics
+from kafkascope.captures.streams import scan
 from kafkascope.captures.streams.shares import Share
 from tests.analyzer.pipeline.traffic import files
 
@@ -97,10 +99,12 @@ def test_most_captures_need_no_single_process() -> None:
     assert done > 0.8 * len(paths)
 
 
-@given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4))
+@given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4), bulk=st.booleans())
+@example(seed=1016, count=2, bulk=False)  # A deadline within a run of another connection.
 @settings(max_examples=settings().max_examples // 2)
-def test_whatever_happens_on_the_network(seed: int, count: int) -> None:
-    with TemporaryDirectory() as folder:
+def test_whatever_happens_on_the_network(seed: int, count: int, bulk: bool) -> None:
+    """With `bulk`, blocks with many odd packets are read at once, too."""
+    with TemporaryDirectory() as folder, patch.object(scan, "MAX_ODD", 2.0 if bulk else 0.3):
         check(files(seed, Path(folder)), count)
 
 
