@@ -92,6 +92,13 @@ def stdout_bytes() -> BinaryIO:
     return cast(BinaryIO, _Whole(out) if isinstance(out, io.RawIOBase) else out)
 
 
+def stdout_blocks() -> BinaryIO:
+    """The same for many lines that nobody waits for: they are written in blocks, also by an
+    unbuffered Python, as containers often have it. To be flushed at the end."""
+    out: Any = sys.stdout.buffer
+    return open(out.fileno(), "wb", closefd=False) if isinstance(out, io.RawIOBase) else out
+
+
 def usage(error: click.ClickException) -> None:
     """What click has to say about a command line: the usage, and what is wrong."""
     told = io.StringIO()

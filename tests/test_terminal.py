@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.logs import Formatter
-from kafkascope.analyzer.terminal import indented
+from kafkascope.analyzer.terminal import indented, stdout_blocks
 from kafkascope.tui.cli import main
 from tests.hostile import EVIL, forged, hostile
 from tests.proxy.served import with_server
@@ -305,3 +305,20 @@ def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -
     assert "the target has no topic" in said[0]
     assert "[red]" in said[0]
     assert not forged(said[0])
+
+
+def test_lines_for_an_unbuffered_stdout_are_written_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out"
+    with path.open("wb", buffering=0) as raw:
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, write_through=True))  # type: ignore[type-var]
+        out = stdout_blocks()
+        out.write(b"one\n")
+        assert path.read_bytes() == b""
+        out.flush()
+        assert path.read_bytes() == b"one\n"
+        del out
+        sys.stdout.write("two\n")  # still open
+        assert path.read_bytes() == b"one\ntwo\n"
+        sys.stdout.detach()

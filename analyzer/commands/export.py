@@ -21,7 +21,7 @@ from kafkascope.analyzer.export import (
 )
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
-from kafkascope.analyzer.terminal import say, stdout_bytes
+from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
 
 if TYPE_CHECKING:
@@ -106,8 +106,10 @@ def write_all(
     """Write all wanted exchanges to `options.output` or stdout; the number of them."""
     names = reading.capture.context.names
     if options.output in (None, "-"):
-        out = stdout_bytes()
-        return _write(reading, options, open_writer(form, out, names, how), out)
+        out = stdout_bytes() if reading.live else stdout_blocks()
+        shown = _write(reading, options, open_writer(form, out, names, how), out)
+        out.flush()
+        return shown
     assert options.output is not None
     path = Path(options.output)
     refuse_inputs(options.output, options.inputs)

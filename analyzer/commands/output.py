@@ -12,7 +12,7 @@ from kafkascope.analyzer.commands.tables import terminal_width
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.spreadsheet import csv_line
-from kafkascope.analyzer.terminal import stdout_bytes
+from kafkascope.analyzer.terminal import stdout_blocks, stdout_bytes
 from kafkascope.analyzer.text import ascii_only, between_tabs, json_safe, tabbed
 from kafkascope.captures.inputs.private import PrivateFile
 
@@ -38,7 +38,8 @@ class Output:
         self.width = None if self._file else terminal_width()
         self._ascii = options.plain or (self._file is None and not _is_utf8(sys.stdout))
         self._color = self._file is None and _colors(options)
-        out = self._file.file if self._file else stdout_bytes()
+        told = stdout_bytes if live else stdout_blocks
+        out = self._file.file if self._file else told()
         self._binary = out
         self._write: Callable[[bytes], object] = self._write_through if live else out.write
 
