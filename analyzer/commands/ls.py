@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from itertools import islice, starmap
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.reading.connects import Connects, Pair
+
+LINES: Final = 16
+"""Lines that are written at once."""
 
 
 @click.command()
@@ -94,6 +97,8 @@ def ls(options: ReadOptions, connects: bool) -> int:
                 reading.capture.watch = watcher.saw
                 found = watcher.merged(reading.rows())
             lines = starmap(printing.of, _ordered(found, sorting, options))
+        if not (reading.live or reading.jobs):
+            lines = _together(lines)
         if printing.always:
             output.octets(printing.head)
         for index, each in enumerate(lines):
@@ -105,6 +110,13 @@ def ls(options: ReadOptions, connects: bool) -> int:
         if connects:
             _left_out(watcher, quiet=options.quiet)
         return code
+
+
+def _together(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield several lines at once, where nobody waits for the first."""
+    left = iter(lines)
+    while some := b"".join(islice(left, LINES)):
+        yield some
 
 
 def _of_tables(names: tuple[str, ...]) -> None:
