@@ -13,7 +13,7 @@ from urllib.parse import urldefrag, urljoin
 
 from kafkascope.analyzer.payloads.json import changes
 from kafkascope.analyzer.payloads.json import text as json_text
-from kafkascope.analyzer.payloads.json.budget import Bounds, Exhausted, bounds
+from kafkascope.analyzer.payloads.json.budget import Exhausted, SchemaBounds, bounds
 from kafkascope.analyzer.payloads.json.keywords import counted
 from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
 
@@ -159,7 +159,7 @@ class JsonCodec:
 
     def __init__(self, schema: Any, documents: dict[str, Any]) -> None:
         self._schema = schema
-        self._bounds = Bounds()
+        self._bounds = SchemaBounds()
         self._failures = 0
         try:
             self._validator = self._made(documents)
@@ -176,7 +176,7 @@ class JsonCodec:
         draft = validators.validator_for(self._schema if known else {}, default=Draft7Validator)
         registry = _drafts()
         checking = counted(draft)(draft.META_SCHEMA, registry=registry)
-        error = _first_error(checking, self._schema, Bounds(), MAX_STEPS_OF_SCHEMA)
+        error = _first_error(checking, self._schema, SchemaBounds(), MAX_STEPS_OF_SCHEMA)
         if error is not None:
             path = _path(error.absolute_path)
             place = f"{path}: " if path else ""
@@ -260,7 +260,7 @@ class JsonCodec:
             raise _bad_schema(wrong) from None
 
 
-def _first_error(validator: Any, value: Any, bound: Bounds, steps: int) -> Any:
+def _first_error(validator: Any, value: Any, bound: SchemaBounds, steps: int) -> Any:
     """Return the first reason why a value does not fit; `Exhausted` where that takes more steps."""
     before = bounds.set(bound)
     try:

@@ -92,7 +92,7 @@ class Patterns:
 
 
 @dataclass(slots=True, eq=False)
-class Bounds:
+class SchemaBounds:
     """What one schema may cost. It lives as long as the schema: `weights` has values of that by
     their place in memory."""
 
@@ -104,7 +104,7 @@ class Bounds:
         self.patterns = Patterns(self.budget)
 
 
-bounds: Final[ContextVar[Bounds]] = ContextVar("bounds")
+bounds: Final[ContextVar[SchemaBounds]] = ContextVar("bounds")
 """Those of the schema that is applied: keywords are made once for each draft. A class for each
 schema would cost a millisecond and 28 KB."""
 
