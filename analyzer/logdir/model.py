@@ -106,7 +106,8 @@ class RecoveryVerdict:
     kind: Kind
     total_bytes: int
     valid_bytes: int
-    """What a recovering broker keeps; equal to `total_bytes` when nothing is wrong."""
+    """What a recovering broker keeps; equal to `total_bytes` but for zeros at the end when nothing
+    is wrong."""
     batches: int = 0
     """Valid ones, or entries of the file."""
     records: int = 0
@@ -115,7 +116,7 @@ class RecoveryVerdict:
     problem: str = ""
     """The first thing wrong with the bytes, with its position; empty when they are sound."""
     padding: int = 0
-    """Zero bytes at the end: space set aside, which is no damage."""
+    """Zero bytes at the end: space set aside, which is no damage; recovery cuts it off."""
     lost_batches: int = 0
     """Sound batches behind the damage, which a recovering broker cuts off with it."""
     lost_first: int | None = None
@@ -139,7 +140,7 @@ class RecoveryVerdict:
         if self.last_valid_offset is not None:
             head += f", offsets {self.first_offset} to {self.last_valid_offset}"
         if self.padding:
-            head += f", {self.padding} zero bytes set aside at the end"
+            head += f", {self.padding} zero bytes set aside at the end, which recovery cuts off"
         if self.sound:
             return [f"{head}; sound", *self._notes()]
         found = [f"{head}; damaged", f"  {self.problem}"]

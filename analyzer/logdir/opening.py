@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,12 +74,22 @@ class AtRest:
     def walk(self) -> Iterator[tuple[LogBatch, bytes] | RecoveryVerdict]:
         """Every batch with its bytes, and behind those of each file its verdict."""
         number = 1
+        behind = ""
+        last: int | None = None
         for path in self.files:
-            segment = Segment(path, self.kind, base_offset_of(path))
+            begin = base_offset_of(path)
+            segment = Segment(path, self.kind, begin, behind)
             for batch, data in segment.batches(number):
                 number = batch.number + 1
                 yield batch, data
-            yield segment.verdict()
+            verdict = segment.verdict()
+            if last is not None and begin is not None and begin > last + 1:
+                hole = f"no segment has the offsets {last + 1} to {begin - 1} before it"
+                verdict = replace(verdict, notes=(hole, *verdict.notes))
+            yield verdict
+            if not behind and verdict.valid_bytes < verdict.total_bytes:
+                behind = path.name
+            last = verdict.last_valid_offset if verdict.last_valid_offset is not None else last
 
     def batches(self) -> Iterator[tuple[LogBatch, bytes]]:
         """Every batch with its bytes, file after file."""

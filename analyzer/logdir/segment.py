@@ -1,8 +1,10 @@
 """A log segment (or KRaft snapshot) batch by batch, and where a recovering broker would cut it.
 
 A broker that was not shut down cleanly walks the batches of a segment and keeps all before the
-first one that is cut short, smaller than any batch can be, or has a wrong checksum. So does
-`Segment`; it then goes on, to say what is sound behind the damage. One batch at a time is held.
+first one that is cut short, smaller than any batch can be, or has a wrong checksum; it takes
+unknown magics for 2, empties a segment whose offsets go back where its index gets an entry (see
+`recovery`), and deletes what stands behind a segment that it cut. So does `Segment`; it then goes
+on, to say what is sound behind the damage. One batch at a time is held.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, RecoveryVerdict
+from kafkascope.analyzer.logdir.recovery import known_magic, offsets_back
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Partial, batches, crc_ok, open_batch
 
@@ -25,6 +28,9 @@ TO_MAGIC: Final = 17
 
 LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Magic -> the least that the length can be."""
+NEWEST: Final = 2
+SIGNED: Final = 127
+"""Magic bytes above are negative, which brokers take for the old formats."""
 
 COUNTING_LIMIT: Final = 128 << 20
 """What an old compressed entry may expand to only to learn its first offset."""
@@ -40,8 +46,17 @@ MAX_RELATIVE: Final = 2**31 - 1
 class Segment:
     """One file of batches; `batches` walks it, `verdict` sums up what the walk saw."""
 
-    def __init__(self, path: Path, kind: Kind = "log", base_offset: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        kind: Kind = "log",
+        base_offset: int | None = None,
+        behind: str = "",
+    ) -> None:
+        """`behind`: name of an earlier segment that a recovering broker cuts; it deletes this one
+        then."""
         self.path = path
+        self.behind = behind
         self.kind: Kind = kind
         self.base_offset = base_offset
         """As the file's name has it; None when the name says nothing."""
@@ -88,6 +103,10 @@ class _Walk:
     def run(self, file: BinaryIO) -> Iterator[tuple[LogBatch, bytes]]:
         self.size = os.fstat(file.fileno()).st_size
         self.budget = SCAN_LIMIT + 2 * self.size
+        if self.segment.behind and self.size:
+            self.blame(f"it stands behind {self.segment.behind}, which recovery cuts: deleted then")
+        elif self.segment.kind == "log" and (back := offsets_back(file, self.segment.path)):
+            self.blame(back)
         while self.at < self.size:
             wrong = self.framing(file)
             if wrong:
@@ -100,7 +119,8 @@ class _Walk:
                 self.at = found
                 continue
             data = self.read(file, self.at, 12 + self.length)
-            row = self.take(data)
+            magic, data = data[16], known_magic(data)
+            row = self.take(data, magic)
             yield row, data
             self.at = self.next_of(file, row)
 
@@ -129,12 +149,17 @@ class _Walk:
         magic = head[16]
         if self.length < LEAST[0]:
             return f"a batch that claims {self.length} bytes"
-        if magic not in LEAST:
-            return f"magic {magic}, which no release has,"
-        if self.length < LEAST[magic]:
+        if magic > SIGNED:
+            return f"magic {magic - 256}, which no release has,"
+        if self.length < LEAST[min(magic, NEWEST)]:
             return f"a batch of magic {magic} that claims {self.length} bytes"
         if 12 + self.length > left:
             return f"a batch of {12 + self.length} bytes of which {left} are there"
+        if magic > NEWEST:
+            # Brokers before 0.11 knew no such batch, and the checksum of theirs covers the magic.
+            data = known_magic(self.read(file, self.at, 12 + self.length))
+            if not crc_ok(data, _only(data)):
+                return f"magic {magic}, which no release has,"
         return ""
 
     def zeros_to_the_end(self, file: BinaryIO) -> bool:
@@ -176,8 +201,9 @@ class _Walk:
             at += SCAN_WINDOW
         return None
 
-    def take(self, data: bytes) -> LogBatch:
-        """The row of a whole batch, and what it means for the verdict."""
+    def take(self, data: bytes, magic: int) -> LogBatch:
+        """The row of a whole batch, and what it means for the verdict. `magic`: as the file has
+        it."""
         batch = _only(data)
         right = crc_ok(data, batch)
         base, count, problem = batch.base_offset, batch.record_count, ""
@@ -188,7 +214,7 @@ class _Walk:
             self.blame(f"a batch with a wrong checksum at position {self.at}")
         lost = bool(self.problem)
         if right and not problem:
-            problem = self.odd(batch, base)
+            problem = self.odd(batch, base, magic)
         if not lost:
             self.valid_bytes = self.at + batch.size
             self.counts["batches"] += 1
@@ -208,7 +234,7 @@ class _Walk:
             base_offset=base,
             last_offset=batch.last_offset,
             records=count,
-            magic=batch.magic,
+            magic=magic,
             codec=batch.codec_name,
             leader_epoch=batch.leader_epoch,
             producer_id=batch.producer_id,
@@ -226,13 +252,18 @@ class _Walk:
             problem=problem,
         )
 
-    def odd(self, batch: Batch, base: int) -> str:
+    def odd(self, batch: Batch, base: int, magic: int) -> str:
         """What no broker writes, though the bytes are sound; noted, not cut."""
         named = self.segment.base_offset if self.segment.kind == "log" else None
         words = []
         if self.last is not None and base <= self.last:
             words.append(f"its offsets begin at {base}, not behind {self.last}")
-        if named is not None and not 0 <= batch.last_offset - named <= MAX_RELATIVE:
+        if magic > NEWEST:
+            words.append(f"magic {magic}, which no release has: brokers take it for {NEWEST}")
+        elsewhere = named is not None and not (
+            named <= base and batch.last_offset - named <= MAX_RELATIVE
+        )
+        if elsewhere:
             words.append(f"its offsets do not belong to a segment that begins at {named}")
         if batch.last_offset < base:
             words.append(f"its last offset {batch.last_offset} stands before its first {base}")
@@ -252,7 +283,7 @@ class _Walk:
             file=self.segment.path.name,
             kind=self.segment.kind,
             total_bytes=total,
-            valid_bytes=self.valid_bytes if self.problem else total,
+            valid_bytes=self.valid_bytes if self.problem else total - self.padding,
             batches=self.counts["batches"],
             records=self.counts["records"],
             first_offset=self.first,

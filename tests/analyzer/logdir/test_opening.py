@@ -167,12 +167,82 @@ def test_zeros_at_the_end_are_space_set_aside(partition: Path) -> None:
     told = verdict(log(partition, batch(0), bytes(3_000_000)))
     assert told.sound
     assert told.padding == 3_000_000
+    assert told.valid_bytes == len(batch(0))  # recovery cuts them off
 
 
 def test_zeros_in_the_middle_are_damage(partition: Path) -> None:
     told = verdict(log(partition, batch(0), bytes(100), batch(3)))
     assert not told.sound
     assert told.lost_batches == 1
+
+
+def test_a_magic_that_no_release_has_is_taken_for_the_newest(partition: Path) -> None:
+    odd = bytearray(batch(3))
+    odd[16] = 6
+    found = log(partition, batch(0), bytes(odd), batch(6))
+    told = verdict(found)
+    assert told.sound
+    assert "magic 6, which no release has: brokers take it for 2" in told.notes[0]
+    assert [row.magic for row, _ in found.batches()] == [2, 6, 2]
+    assert len(list(found.records())) == 9
+    odd[30] ^= 1
+    told = verdict(log(partition, batch(0), bytes(odd), batch(6)))
+    assert told.valid_bytes == len(batch(0))
+    assert "magic 6, which no release has," in told.problem
+
+
+def test_recovery_empties_a_segment_whose_index_would_go_back(partition: Path) -> None:
+    parts = [batch(0), batch(1000), batch(6), batch(9), batch(12)]
+    size = len(parts[0])
+    index = struct.pack(">iiii", 8, 2 * size, 14, 4 * size)
+    # An entry at the third and at the fifth: the odd one between them goes unnoticed.
+    (partition / SEGMENT).with_suffix(".index").write_bytes(index)
+    told = verdict(log(partition, *parts))
+    assert told.sound
+    parts = [batch(0), batch(3), batch(1000), batch(9), batch(12)]
+    # An entry at each: the fourth is not behind the third.
+    entries = [(5, size), (1002, 2 * size)]
+    index = b"".join(struct.pack(">ii", *entry) for entry in entries)
+    (partition / SEGMENT).with_suffix(".index").write_bytes(index)
+    told = verdict(log(partition, *parts))
+    assert (told.valid_bytes, told.batches, told.lost_batches) == (0, 0, 5)
+    assert "offsets go back to 11, not behind 1002" in told.problem
+    # With the usual interval there is no entry at all.
+    (partition / SEGMENT).with_suffix(".index").unlink()
+    assert verdict(log(partition, *parts)).sound
+
+
+def test_damage_before_that_cuts_first(partition: Path) -> None:
+    parts = [batch(0), bytearray(batch(3)), batch(1000), batch(9)]
+    size = len(parts[0])
+    parts[1][40] ^= 1  # type: ignore[index]
+    index = struct.pack(">iiii", 5, size, 1002, 2 * size)
+    (partition / SEGMENT).with_suffix(".index").write_bytes(index)
+    told = verdict(log(partition, *map(bytes, parts)))
+    assert told.valid_bytes == size
+
+
+def test_what_stands_behind_a_cut_segment_is_deleted(partition: Path) -> None:
+    first, second = "00000000000000000000.log", "00000000000000000006.log"
+    log(partition, batch(0), batch(3)[:-1], name=first)
+    log(partition, batch(6), name=second)
+    found = open_at_rest(partition)
+    assert found is not None
+    one, two = found.verdicts()
+    assert (one.valid_bytes, one.sound) == (len(batch(0)), False)
+    assert (two.valid_bytes, two.sound, two.lost_batches) == (0, False, 1)
+    assert f"stands behind {first}" in two.problem
+    assert [row.lost for row, _ in found.batches()] == [False, True]
+
+
+def test_offsets_that_no_segment_has_are_noted(partition: Path) -> None:
+    log(partition, batch(0), name="00000000000000000000.log")
+    log(partition, batch(9), name="00000000000000000009.log")
+    found = open_at_rest(partition)
+    assert found is not None
+    one, two = found.verdicts()
+    assert (one.notes, two.notes) == ((), ("no segment has the offsets 3 to 8 before it",))
+    assert two.sound
 
 
 def test_offsets_that_go_back_are_noted_not_cut(partition: Path) -> None:
@@ -295,7 +365,7 @@ def test_damaged_segments_give_batches_and_a_verdict(
     told = verdict(found)
     # The checksum covers neither offset nor leader epoch: what is kept is sound from there on.
     kept = [row for row, _ in found.batches() if not row.lost]
-    assert sum(row.size for row in kept) == told.valid_bytes - told.padding * told.sound
+    assert sum(row.size for row in kept) == told.valid_bytes
     assert all(row.crc_ok for row in kept)
     list(found.records())
 
