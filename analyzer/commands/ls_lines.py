@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Of: TypeAlias = "Callable[[Row, Exchange | None], bytes]"
 
 
-class Lines(NamedTuple):
+class Printing(NamedTuple):
     """How exchanges are printed."""
 
     of: Of
@@ -32,17 +32,19 @@ class Lines(NamedTuple):
     """Whether that is there without other lines, too."""
 
 
-def objects(output: Output, connect: Callable[[Row], object]) -> Lines:
+def objects(output: Output, connect: Callable[[Row], object]) -> Printing:
     """Print exchange/1. `connect` returns the object of a connect without a connection."""
     from kafkascope.analyzer.exchanges.row_json import json_of_row
 
     def of(row: Row, _: Exchange | None) -> bytes:
         return output.element_of(json_of_row(row) if row.number else connect(row))
 
-    return Lines(of)
+    return Printing(of)
 
 
-def table(columns: Sequence[ListColumn], times: Times, output: Output, reading: Reading) -> Lines:
+def table(
+    columns: Sequence[ListColumn], times: Times, output: Output, reading: Reading
+) -> Printing:
     """Print cells for people: as wide as the terminal, or between tabs."""
     width = output.width
     if width is not None:
@@ -64,7 +66,7 @@ def table(columns: Sequence[ListColumn], times: Times, output: Output, reading: 
     # On a terminal a number is padded, or cut.
     apart = width is None and not times.relative
     asked = [column.name for column in columns]
-    return Lines(of, asked if apart else None, output.lined(head, "header"))
+    return Printing(of, asked if apart else None, output.lined(head, "header"))
 
 
 def _style(state: str, failed: bool) -> str:
@@ -73,7 +75,7 @@ def _style(state: str, failed: bool) -> str:
     return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
 
 
-def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Lines:
+def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:
     """Print tsv, csv, and JSON of chosen columns: values without units."""
     names = [column.name for column in columns]
     if form in ("csv", "tsv"):
@@ -81,10 +83,10 @@ def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Lines:
         def cells(row: Row, exchange: Exchange | None) -> bytes:
             return output.celled([raw_cell(column, row, exchange) for column in columns])
 
-        return Lines(cells, names, output.celled(names), always=True)
+        return Printing(cells, names, output.celled(names), always=True)
 
     def element(row: Row, exchange: Exchange | None) -> bytes:
         shown = [json_value(column, row, exchange) for column in columns]
         return output.element_of(dict(zip(names, shown, strict=True)))
 
-    return Lines(element, names)
+    return Printing(element, names)

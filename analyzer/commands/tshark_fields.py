@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.ls_lines import Lines
+from kafkascope.analyzer.commands.ls_lines import Printing
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.render.cells import plain
 from kafkascope.analyzer.render.listing import raw_values
@@ -53,15 +53,15 @@ class FieldsPrinter:
             raise click.BadParameter("quote is d, s or n; occurrence f, l or a", param_hint="-E")
         self.quote = quote
 
-    def lines(self, output: Output) -> Lines:
+    def lines(self, output: Output) -> Printing:
         """One line for each exchange."""
 
         def of(row: Row, exchange: Exchange | None) -> bytes:
             return output.lined(self.separator.join(self._cells(row, exchange)))
 
         if not self.header:
-            return Lines(of, self.names)
-        return Lines(of, self.names, output.lined(self.separator.join(self.names)), always=True)
+            return Printing(of, self.names)
+        return Printing(of, self.names, output.lined(self.separator.join(self.names)), always=True)
 
     def _cells(self, row: Any, exchange: Any) -> Iterable[str]:
         for kind, values in self.getters:

@@ -159,5 +159,5 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     )
     for reason, count in sorted(statistics.skipped.items()):
         yield f"{count} packets {reason}"
-    for reason, count in context.opaque.most_common():
+    for reason, count in sorted(context.opaque.items(), key=lambda each: (-each[1], each[0])):
         yield f"{count} connections: {reason}"
