@@ -76,7 +76,7 @@ def mitmdump(request: pytest.FixtureRequest) -> Path:
 @contextmanager
 def running(mitmdump: Path, log: Path, *options: str) -> Iterator[None]:
     """mitmdump with the add-on, once it listens, until it has written its flows."""
-    command = [str(mitmdump), "-s", str(SCRIPT), *options]
+    command = [str(mitmdump), "-s", str(SCRIPT), "--set", f"confdir={log.parent}", *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
@@ -98,7 +98,8 @@ def waited(done: Callable[[], Any]) -> None:
 
 def read_back(mitmdump: Path, flows: Path, *options: str) -> str:
     """What mitmdump says of flows in a file."""
-    command = [str(mitmdump), "-s", str(SCRIPT), "-n", "-r", str(flows), *options]
+    home = f"confdir={flows.parent}"
+    command = [str(mitmdump), "-s", str(SCRIPT), "--set", home, "-n", "-r", str(flows), *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, check=True, timeout=120
