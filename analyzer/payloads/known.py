@@ -37,7 +37,7 @@ MOST_COMPILED: Final = 5000
 """Schemas that are kept ready; the oldest is compiled anew when it comes again."""
 MOST_KEPT_BYTES: Final = 16 << 20
 """Text of those that are kept ready, with what it refers to: ready it takes up to 20 times that."""
-READY_BYTES: Final = 1000
+READY_BYTES: Final = 300
 """What a schema counts beside its text when it is let go: ready a small one takes 20 times that."""
 MOST_COMPILED_BYTES: Final = 64 << 20
 """Text that is compiled in all, with what it refers to, each time that it is: a megabyte takes up

@@ -7,17 +7,27 @@ grammar API VERSION --source` prints it.
 from __future__ import annotations
 
 import linecache
-from typing import Any
+from typing import Any, Final
+
+MOST_SOURCES: Final = 5_000
+"""Sources that are registered; those of schemas in traffic come without end."""
+_registered: Final[dict[str, None]] = {}
 
 
 def compile_function(name: str, source: str, names: dict[str, Any], origin: str) -> Any:
     """Return the function `name` of `source`. `names` are its globals, `origin` names it in
     tracebacks."""
     filename = f"<{origin}>"
+    _registered[filename] = _registered.pop(filename, None)
+    if len(_registered) > MOST_SOURCES:
+        oldest = next(iter(_registered))
+        del _registered[oldest]
+        linecache.cache.pop(oldest, None)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace = dict(names)
     exec(compile(source, filename, "exec"), namespace)
-    return namespace[name]
+    # Not among its own globals: it would be in a circle, and go late.
+    return namespace.pop(name)
 
 
 class Lines:

@@ -187,9 +187,9 @@ def test_small_schemas_that_are_let_go_are_collected(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(known.gc, "collect", lambda: collected.append(1))
     monkeypatch.setattr(known, "MOST_COMPILED", 10)
     schemas = KnownSchemas()
-    for number in range(10_000):
+    for number in range(30_000):
         schemas.compiled(Schema("avro", enum(number), (SchemaKey("id", number),)))
-    assert 2 <= len(collected) <= 4
+    assert 0 < len(collected) < 4
 
 
 def test_schemas_of_json_share_the_classes_of_their_draft() -> None:

@@ -144,7 +144,10 @@ class AvroReader:
             source = _Source(self)
             text = source.function(node)
             origin = f"reader of Avro {branch_name(node)}"
-            function: Read = compile_function("read", text, self.names, origin)
+            names = dict(self.names)
+            if "f[" not in text:
+                del names["f"]  # it leads back to the function: a circle, which goes late
+            function: Read = compile_function("read", text, names, origin)
             self._functions[number] = function
             return function(*args)
 
