@@ -20,8 +20,9 @@ from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piec
 MAX_TEXT: Final = 8 << 20
 """Characters of a schema with all that it refers to."""
 
-MAX_STEPS_OF_SCHEMA: Final = 120_000
-"""Keywords applied when a schema is checked by that of its draft; each costs some 20 us."""
+MAX_STEPS_OF_SCHEMA: Final = 250_000
+"""Keywords applied when a schema is checked by that of its draft, those inside of references too;
+each costs some 10 us."""
 
 MAX_STEPS: Final = 30_000
 """Keywords applied to a small value: less than a second."""

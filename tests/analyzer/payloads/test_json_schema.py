@@ -433,6 +433,13 @@ def test_a_schema_that_takes_too_many_steps_is_given_up(name: str) -> None:
     assert time.perf_counter() - begin < 60
 
 
+def test_a_schema_of_a_megabyte_is_read() -> None:
+    fields = {f"f{n}": {"type": "string", "description": "x" * 40} for n in range(10_000)}
+    codec = codec_of({"type": "object", "properties": {**fields, "f0": {"type": "integer"}}})
+    assert failure(codec, b'{"f0": 1, "f9999": "text"}') is None
+    assert failure(codec, b'{"f0": "x"}') is not None
+
+
 def test_patterns_are_re2s_and_cost_what_the_text_is_long() -> None:
     codec = codec_of({"type": "string", "pattern": "^(a+)+$"})
     assert refusal(codec, b'"' + b"a" * 100000 + b'b"').text.startswith("pattern: 'aaa")

@@ -1,4 +1,4 @@
-"""Two readers of one input, and inputs that are still written."""
+"""Inputs that are still written, and a reader that is stopped."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kafkascope.captures.inputs.growing import Pace, being_written
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
 
 
-def _sources(paths: list[Path]) -> tuple[Pace, Source, Source]:
+def _source(paths: list[Path]) -> tuple[Pace, Source]:
     names = [str(path) for path in paths]
     pace = Pace(len(names) - 1)
-    first, second = Source(names), Source(names)
-    first.opener, second.opener = pace.first, pace.second
-    return pace, first, second
+    source = Source(names)
+    source.opener = pace.open
+    return pace, source
 
 
 def _count(source: Source) -> int:
@@ -38,53 +38,35 @@ def test_the_system_tells_who_writes(tmp_path: Path) -> None:
     assert not being_written(str(tmp_path / "nothing"))
 
 
-def test_both_read_the_same_though_the_file_grows_between_them(tmp_path: Path) -> None:
-    path = tmp_path / "a.pcap"
-    data = SAMPLE.read_bytes()
-    path.write_bytes(data)
-    pace, first, second = _sources([path])
-    count = _count(first)
-    pace.through()
-    with path.open("ab") as file:
-        file.write(data[24:])
-    assert _count(second) == count > 300
-
-
 def test_a_file_that_is_written_is_followed_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     data = SAMPLE.read_bytes()
-    pace, first, second = _sources([path])
+    pace, source = _source([path])
     counts: list[int] = []
     with path.open("wb") as file:
         file.write(data[:50_001])  # inside a record
         file.flush()
-        reader = threading.Thread(target=lambda: counts.append(_count(first)), daemon=True)
+        reader = threading.Thread(target=lambda: counts.append(_count(source)), daemon=True)
         reader.start()
-        again = threading.Thread(target=lambda: counts.append(_count(second)), daemon=True)
-        again.start()
         until = time.monotonic() + 60
         while not pace.following:
             assert time.monotonic() < until
             time.sleep(0.01)
         file.write(data[50_001:])
     reader.join(60)
-    pace.through()
-    again.join(60)
-    assert counts[0] == counts[1] == _count(Source([str(SAMPLE)]))
-    assert not first.statistics.damage
+    assert counts == [_count(Source([str(SAMPLE)]))]
+    assert not source.statistics.damage
 
 
-def test_who_stops_the_first_reader_ends_both_at_the_same_byte(tmp_path: Path) -> None:
+def test_who_is_stopped_ends_at_the_next_block(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(SAMPLE.read_bytes())
-    pace, first, second = _sources([path, path])
-    first.block_bytes = second.block_bytes = 10_000
-    blocks = first._blocks()
+    pace, source = _source([path, path])
+    source.block_bytes = 10_000
+    blocks = source._blocks()
     seen = len(next(blocks).positions)
     pace.stopped = True
-    first.upto = second.upto = pace.begun
+    source.upto = pace.begun
     seen += sum(len(block.positions) for block in blocks)
-    pace.through()
-    found = sum(len(block.positions) for block in second._blocks())
-    assert found == seen
+    assert pace.begun == 1
     assert 0 < seen < _count(Source([str(path)]))
