@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.codec.reader import Body
 
-RECORDS_LIMIT: Final = 128 << 20
+RECORDS_LIMIT: Final = 100 << 20
 """Bytes of JSON for the records of one exchange: a line is built in one piece. Clients fetch up to
 50 MB at once by default, and kilobytes of compressed batches could expand to gigabytes."""
 COLUMN_LIMIT: Final = 32 << 20
