@@ -13,6 +13,7 @@ import google_crc32c
 from kafkascope.dissectors.errors import Malformed
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import (
+    CODEC_MASK,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     Batch,
@@ -88,6 +89,23 @@ def encode_batch(
     crc = google_crc32c.value(rest + body)
     length = HEADER_SIZE - 12 + len(body)
     return struct.pack(">qiibI", base, length, leader_epoch, 2, crc) + rest + body
+
+
+def encode_like(
+    batch: Batch, records: Sequence[Record], *, codec: int, last_offset: int | None = None
+) -> bytes:
+    """Encode a magic 2 batch with these records, in all else like another one."""
+    return encode_batch(
+        records,
+        codec=codec,
+        attributes=batch.attributes & ~CODEC_MASK,
+        leader_epoch=batch.leader_epoch,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        base_offset=batch.base_offset,
+        last_offset=last_offset,
+    )
 
 
 def encode_message(magic: int, record: Record, attributes: int = 0) -> bytes:

@@ -28,7 +28,7 @@ from kafkascope.dissectors.records.records import (
     crc_ok,
     open_batch,
 )
-from kafkascope.dissectors.records.writer import encode_batch, with_right_crc
+from kafkascope.dissectors.records.writer import encode_batch, encode_like, with_right_crc
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -208,16 +208,7 @@ def _encoded(records: list[Record], codec: int, original: bytes) -> bytes:
     first = next(iter(batches(original)), None) if original else None
     if not isinstance(first, Batch):
         return encode_batch(records, codec=codec)
-    return encode_batch(
-        records,
-        codec=codec,
-        attributes=first.attributes & ~7,
-        leader_epoch=first.leader_epoch,
-        producer_id=first.producer_id,
-        producer_epoch=first.producer_epoch,
-        base_sequence=first.base_sequence,
-        base_offset=first.base_offset,
-    )
+    return encode_like(first, records, codec=codec)
 
 
 def _right(data: bytes) -> bytes:

@@ -12,7 +12,7 @@ from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.records.records import Batch, Partial, Record, batches, open_batch
-from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.dissectors.records.writer import encode_like
 from kafkascope.dissectors.registry import write_layout
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults.corrupt import CorruptAction
@@ -159,18 +159,9 @@ def _batch(
             return same
         first = batch.base_offset
         records = [each._replace(offset=first + place) for place, each in enumerate(records)]
-    return encode_batch(
-        records,
-        codec=batch.codec,
-        attributes=batch.attributes & ~7,
-        leader_epoch=batch.leader_epoch,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        base_offset=batch.base_offset,
-        # Consumers go on behind the batch, as behind one that was compacted.
-        last_offset=None if produced else batch.last_offset,
-    )
+    # Consumers go on behind the batch, as behind one that was compacted.
+    last = None if produced else batch.last_offset
+    return encode_like(batch, records, codec=batch.codec, last_offset=last)
 
 
 def _twice(records: Records, produced: bool) -> Records:
