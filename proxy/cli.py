@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -107,6 +107,8 @@ class Running:
         from kafkascope.proxy.recording.recorder import Recorder
 
         options = self.options
+        if options.control == "-" and not (_is_pipe(sys.stdin) and _is_pipe(sys.stdout)):
+            raise click.UsageError("--control - needs pipes as stdin and stdout")
         descriptors.raise_limit()
         self._wanted = asyncio.Event()
         recorder = None
@@ -271,10 +273,15 @@ class _Failures:
             loop.default_exception_handler(context)
 
 
+def _is_pipe(stream: TextIO) -> bool:
+    """Whether somebody is at the other end. On a file or /dev/null the event loop aborts."""
+    mode = os.fstat(stream.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stream.isatty()
+
+
 async def _stdin_ends() -> None:
-    mode = os.fstat(sys.stdin.fileno()).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
-        return  # a file or /dev/null: nobody holds it, and the event loop aborts on it
+    if not _is_pipe(sys.stdin):
+        return  # nobody holds it
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

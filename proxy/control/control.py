@@ -143,9 +143,12 @@ class Control:
         """Serve stdin and stdout, until stdin ends."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=MAX_LINE)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        # The transports close what they are given; the command still flushes its stdout at the end.
+        stdin = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
+        stdout = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
         transport, protocol = await loop.connect_write_pipe(
-            asyncio.streams.FlowControlMixin, sys.stdout
+            asyncio.streams.FlowControlMixin, stdout
         )
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         await Session(self, reader, writer).run()

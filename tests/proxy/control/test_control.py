@@ -401,3 +401,50 @@ ready 127.0.0.1 19092
     if "iptables" in done.stderr and done.returncode:
         pytest.skip(f"iptables does not work here: {done.stderr[-200:]}")
     assert b"10.9.8.7" in bytes.fromhex(done.stdout.split()[-1]), done.stderr
+
+
+CONTROL_PIPE = (
+    *(sys.executable, "-m", "kafkascope", "proxy", "--upstream", "127.0.0.1:1"),
+    *("--listen", "127.0.0.1:0", "--quiet", "--control", "-"),
+)
+
+
+@pytest.mark.parametrize("kind", ["pipes", "sockets"])
+def test_a_parent_asks_over_stdin_and_stdout_and_ends_it_by_closing(kind: str) -> None:
+    """Node makes sockets of what others make pipes of."""
+    if kind == "sockets":
+        ours, theirs = socket.socketpair()
+        streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs}
+    else:
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(CONTROL_PIPE, stderr=subprocess.PIPE, text=True, **streams) as child:
+        if kind == "sockets":
+            theirs.close()
+            ours.sendall(b'{"do":"status","id":7}\n')
+            with ours, ours.makefile() as lines:
+                answer = json.loads(lines.readline())
+                ours.shutdown(socket.SHUT_WR)
+                rest = lines.read()
+        else:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            print('{"do":"status","id":7}', file=child.stdin, flush=True)
+            answer = json.loads(child.stdout.readline())
+            child.stdin.close()
+            rest = child.stdout.read()
+        assert child.stderr is not None
+        said = child.stderr.read()
+    assert (answer["id"], answer["pid"], rest) == (7, child.pid, "")
+    assert answer["bootstrap"] in said
+    assert child.returncode == 0, said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("given", ["stdin", "stdout"])
+def test_a_file_is_no_control_channel(given: str, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w+") as file:
+        streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, given: file}
+        done = subprocess.Popen(CONTROL_PIPE, stderr=subprocess.PIPE, text=True, **streams)
+        _, said = done.communicate(timeout=60)
+    assert done.returncode == 2
+    assert "--control - needs pipes as stdin and stdout" in said
