@@ -8,19 +8,19 @@ import logging
 import os
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.proxy import answers
 from kafkascope.proxy.options import ProxyOptions, proxy_options
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ class Running:
         from kafkascope.proxy.recording.recorder import Recorder
 
         options = self.options
-        if options.control == "-" and not (_is_pipe(sys.stdin) and _is_pipe(sys.stdout)):
-            raise click.UsageError("--control - needs pipes as stdin and stdout")
+        if options.control == "-" and not answers.has_pipes():
+            raise click.UsageError(answers.NO_PIPES)
         descriptors.raise_limit()
         self._wanted = asyncio.Event()
         recorder = None
@@ -273,14 +273,8 @@ class _Failures:
             loop.default_exception_handler(context)
 
 
-def _is_pipe(stream: TextIO) -> bool:
-    """Whether somebody is at the other end. On a file or /dev/null the event loop aborts."""
-    mode = os.fstat(stream.fileno()).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stream.isatty()
-
-
 async def _stdin_ends() -> None:
-    if not _is_pipe(sys.stdin):
+    if not answers.is_pipe(sys.stdin):
         return  # nobody holds it
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()

@@ -14,7 +14,6 @@ import os
 import select
 import socket
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.proxy import answers
+from kafkascope.proxy.control.expecting import Expected, Judges
 from kafkascope.proxy.control.steering import Steering, text_of
 from kafkascope.proxy.engine.held import NotHeld
 from kafkascope.proxy.recording.live import Live
@@ -33,8 +34,6 @@ from kafkascope.proxy.rules.faults import FaultError
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.server import KafkaProxy
 
-MAX_LINE: Final = 64 * 1024 * 1024
-"""An edited body may be large."""
 EVERY_S: Final = 1.0
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
 GATHER_S: Final = 0.05
@@ -44,7 +43,7 @@ HUNG_UP_S: Final = 0.2
 STREAM_S: Final = 3.0
 """For the last lines of streams when the proxy ends."""
 
-REFUSED: Final = (ValueError, KeyError, TypeError, FaultError, FilterError, DissectError, NotHeld)
+REFUSED: Final = (*answers.REFUSED, FaultError, FilterError, DissectError, NotHeld)
 
 
 def runtime_folder() -> Path:
@@ -98,6 +97,7 @@ class Control:
         self.proxy = proxy
         self.steering = Steering(proxy, stop)
         self.live = Live(proxy)
+        self.judges = Judges(proxy.schemas.wanted)
         self.streams = 0
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
@@ -107,7 +107,9 @@ class Control:
     async def listen(self, path: Path) -> None:
         """Serve on a socket; `OSError`, also when a living process has it."""
         sock = _bound(path)
-        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=MAX_LINE)
+        self._server = await asyncio.start_unix_server(
+            self._serve, sock=sock, limit=answers.MAX_LINE
+        )
         self.path = path
 
     async def close(self) -> None:
@@ -118,6 +120,7 @@ class Control:
         if self.streaming:
             # Their recorder is over: what it gave them is on its way.
             await asyncio.wait(tuple(self.streaming), timeout=STREAM_S)
+        await self.judges.close()
         for task in tuple(self._sessions):
             task.cancel()
         if self._sessions:
@@ -141,21 +144,12 @@ class Control:
 
     async def serve_pipe(self) -> None:
         """Serve stdin and stdout, until stdin ends."""
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=MAX_LINE)
-        # The transports close what they are given; the command still flushes its stdout at the end.
-        stdin = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
-        stdout = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
-        transport, protocol = await loop.connect_write_pipe(
-            asyncio.streams.FlowControlMixin, stdout
-        )
-        writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        reader, writer = await answers.standard_pipes()
         await Session(self, reader, writer).run()
 
     def respond(self, line: bytes) -> bytes:
         """The response to a line that only asks."""
-        request, refusal = _read(line)
+        request, refusal = answers.read(line)
         if refusal:
             return refusal
         return _response(request, lambda: self.steering.do(request))
@@ -178,7 +172,8 @@ class Session:
             while line := await self._reader.readline():
                 if await self._one(line):
                     return
-            sock = self._writer.get_extra_info("socket")
+            pipe = self._writer.get_extra_info("pipe")
+            sock = self._writer.get_extra_info("socket") if pipe is None else None
             while self._watch is not None and not (sock is None or _hung_up(sock.fileno())):
                 # Whoever sends no more may still read: `echo '{"do":"watch"}' | nc -U PATH`.
                 if (await asyncio.wait((self._watch,), timeout=HUNG_UP_S))[0]:
@@ -191,13 +186,15 @@ class Session:
 
     async def _one(self, line: bytes) -> bool:
         """Respond to a line. True: a stream has used the connection up."""
-        request, refusal = _read(line)
+        request, refusal = answers.read(line)
         what = request.get("do")
         stream = None
         if refusal:
             response = refusal
         elif what == "flush":
             response = await self._flush(request)
+        elif what == "expect":
+            response = await self._expect(request)
         elif what == "watch":
             response = _response(request, lambda: self._start_watch(request))
         elif what in ("capture", "exchanges"):
@@ -216,15 +213,32 @@ class Session:
         return stream is not None
 
     async def _flush(self, request: dict[str, Any]) -> bytes:
+        try:
+            files = await self._flushed()
+        except ValueError as error:
+            reason = str(error)
+            return _response(request, lambda: _refuse(reason))
+        return _response(request, lambda: {"files": files})
+
+    async def _flushed(self) -> list[str]:
+        """What passed is in the recorded files; return their paths."""
         recorder = self._control.proxy.recorder
         end = time.monotonic() + FLUSH_S
         # What connections have been told of is queued by now; the recorder's thread does the rest.
         while recorder is not None and not recorder.idle:
             if time.monotonic() > end:
-                return _response(request, lambda: _refuse("the recording does not keep up"))
+                raise ValueError("the recording does not keep up")
             await asyncio.sleep(0.005)
-        files = recorder.files if recorder is not None else []
-        return _response(request, lambda: {"files": [str(path) for path in files]})
+        return [str(path) for path in recorder.files] if recorder is not None else []
+
+    async def _expect(self, request: dict[str, Any]) -> bytes:
+        try:
+            expected = Expected.of(request)
+            told = await self._control.judges.judge(expected, self._flushed)
+        except REFUSED as error:
+            reason = str(error)
+            return _response(request, lambda: _refuse(reason))
+        return _response(request, lambda: told)
 
     # --- events
 
@@ -262,12 +276,12 @@ class Session:
             hub.watchers.discard(changed.set)
 
     def _send(self, event: dict[str, Any]) -> None:
-        self._writer.write(_line(event))
+        self._writer.write(answers.written(event))
 
     # --- streams
 
     def _check_stream(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self._writer.get_extra_info("socket") is None:
+        if self._writer.get_extra_info("pipe") is not None:  # uvloop gives it a "socket", too
             raise ValueError("streams need the socket")
         if self._watch is not None:
             raise ValueError("this connection watches: use another one for a stream")
@@ -357,37 +371,9 @@ def is_listening(path: Path) -> bool:
     return True
 
 
-def _read(line: bytes) -> tuple[dict[str, Any], bytes]:
-    """Parse a request; or the refusal of a line that is none."""
-    try:
-        request = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return {}, _line({"ok": False, "error": str(error)})
-    if not isinstance(request, dict):
-        return {}, _line({"ok": False, "error": "an object is wanted"})
-    return request, b""
-
-
-def _response(request: dict[str, Any], do: Callable[[], dict[str, Any]]) -> bytes:
-    try:
-        out = {"ok": True, **do()}
-    except REFUSED as error:
-        reason = f"{error.args[0]!r} is missing" if type(error) is KeyError else str(error)
-        out = {"ok": False, "error": reason}
-    if "id" in request:
-        out["id"] = request["id"]
-    return _line(out)
-
-
 def _refuse(sentence: str) -> dict[str, Any]:
     raise ValueError(sentence)
 
 
-def _line(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, separators=(",", ":"), default=_plain).encode() + b"\n"
-
-
-def _plain(value: Any) -> Any:
-    from kafkascope.dissectors.codec.jsonform import dumps
-
-    return json.loads(dumps(value))
+def _response(request: dict[str, Any], do: Callable[[], dict[str, Any]]) -> bytes:
+    return answers.response(request, do, REFUSED)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.proxy.answers import PROTOCOL, release
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults import Fault, parse_fault
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.server import KafkaProxy
     from kafkascope.proxy.relay.direction import Direction
 
-PROTOCOL: Final = 1
-"""Goes up when a member changes its meaning or goes away."""
 HOLD: Final = "hold"
 SIDES: Final = ("request", "response")
 
@@ -96,7 +94,7 @@ class Steering:
         return {
             "protocol": PROTOCOL,
             "pid": os.getpid(),
-            "version": _release(),
+            "version": release(),
             "started_ns": self._started_ns,
             **proxy.status(),
             "upstreams": [str(each) for each in proxy.nodes.upstreams],
@@ -150,16 +148,6 @@ class Steering:
             self.proxy.rules.add(rule)
         names = {f"{HOLD} {side}" for side in SIDES}
         return {"rules": [rule for rule in self.rules() if rule["name"] in names]}
-
-
-@cache
-def _release() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("kafkascope")
-    except PackageNotFoundError:
-        return ""
 
 
 def hold_rules(text: str, on: str | None = None) -> list[Fault]:

@@ -75,7 +75,7 @@ class ProxySchemas:
 
     def __init__(self, hub: Hub, wanted: SchemaOptions) -> None:
         """Reads the files that the options name; a usage error where they are wrong."""
-        self._hub, self._wanted = hub, wanted
+        self._hub, self.wanted = hub, wanted
         ask = None
         if wanted.registry is not None:
             from kafkascope.analyzer.reading.schemas import registry_of
@@ -97,7 +97,7 @@ class ProxySchemas:
         from kafkascope.analyzer.payloads.decoding import Payloads
         from kafkascope.analyzer.reading.schemas import known_of
 
-        known = known_of(self._wanted, quiet=quiet, want=self.late.want)
+        known = known_of(self.wanted, quiet=quiet, want=self.late.want)
         known.grows(self.late)
         return Payloads(known)
 
@@ -121,7 +121,7 @@ class ProxySchemas:
             self.late.add(self._seen.since(before))
 
     def _lacking(self, key: SchemaKey) -> None:
-        asked = " by now; the registry is asked" if self._wanted.registry is not None else ""
+        asked = " by now; the registry is asked" if self.wanted.registry is not None else ""
         self._hub.once(
             f"schema {key}",
             f"no schema with {key} is known{asked}: for rules about decoded keys and values "

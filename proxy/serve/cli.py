@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import click
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say
+from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import whole_address
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class ServeOptions(NamedTuple):
     port: int
     advertise: str | None
     original_pace: bool
+    controlled: bool
     until_eof: bool
     users: dict[str, str]
     tls: ssl.SSLContext | None
@@ -73,6 +76,11 @@ class ServeOptions(NamedTuple):
 @click.option(
     "--confdir", type=click.Path(path_type=Path), help="Of the CA for it [~/.kafkascope]."
 )
+@click.option(
+    "--control",
+    type=click.Choice(["-"]),
+    help="Steered over stdin and stdout (docs/control.md); ends when stdin does.",
+)
 @click.option("--until-eof", is_flag=True, hidden=True)
 def serve(
     options: ReadOptions,
@@ -85,6 +93,7 @@ def serve(
     tls_cert: Path | None,
     tls_key: Path | None,
     confdir: Path | None,
+    control: str | None,
     until_eof: bool,
 ) -> int:
     """The capture becomes a broker: real clients, of any language, connect and get its topics,
@@ -97,12 +106,15 @@ def serve(
     address = whole_address(listen)
     if address is None:
         raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
+    if control is not None and not answers.has_pipes():
+        raise click.UsageError(answers.NO_PIPES)
     host, port = address
     settings = ServeOptions(
         host,
         port,
         advertise,
         pace == "original",
+        control is not None,
         until_eof,
         _users(users, file),
         _tls(advertise or host, tls_cert, tls_key, confdir) if tls or tls_cert else None,
@@ -178,10 +190,14 @@ async def _serve(
     model: CapturedCluster, library: Library, options: ReadOptions, settings: ServeOptions
 ) -> int:
     from kafkascope.proxy.serve.broker import Broker
+    from kafkascope.proxy.serve.channel import MOST_NOTICES, Channel
     from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server
 
+    notices: deque[str] = deque(maxlen=MOST_NOTICES)
+
     def tell(text: str) -> None:
+        notices.append(text)
         if not options.quiet:
             say(f"{text}")
 
@@ -208,18 +224,24 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop.set)
-    # Who reads this may end us at once.
     first = _written(places[min(places)])
     topics = sum(1 for topic in model.topics.values() if topic.partitions)
-    out(first)
+    channel: asyncio.Task[None] | None = None
+    if settings.controlled:
+        nodes = {node: _written(place) for node, place in places.items()}
+        channel = asyncio.create_task(Channel(first, nodes, notices, stop.set).run())
+    else:
+        out(first)  # who reads this may end us at once
     tell(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
-    if settings.until_eof:
+    if settings.until_eof and channel is None:
         # Whoever started us holds our stdin: when it is gone, we go.
         try:
             loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)
         except PermissionError:  # a file or /dev/null: nobody holds it
             stop.set()
     await stop.wait()
+    if channel is not None:
+        channel.cancel()
     await server.stop()
     tell(f"{server.requests} requests answered")
     return 0

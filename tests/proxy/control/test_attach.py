@@ -147,7 +147,7 @@ def test_a_watcher_that_does_not_read_stops_nobody(tmp_path: Path) -> None:
             await until(lambda: bool(made.hub.watchers))
             for turn in range(300):
                 made.hub.changed()
-                assert (await ask(path, "status"))["protocol"] == 1
+                assert (await ask(path, "status"))["protocol"] == 2
                 if turn % 100 == 0:
                     await asyncio.sleep(0.1)
             deaf.close()

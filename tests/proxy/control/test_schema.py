@@ -1,0 +1,216 @@
+"""What a running proxy and a served capture say, held against docs/control.schema.json."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from tests import control_schema
+from tests.proxy.kit import HEARTBEAT, PATIENCE_S, request
+
+ROOT = Path(__file__).parents[3]
+SAMPLE = str(ROOT / "captures" / "samples" / "librdkafka.pcap")
+
+
+class Steered:
+    """kafkascope with `--control -`; what is said is held against the schema."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kafkascope", *arguments, "--control", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.asked: set[str] = set()
+
+    def line(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def ask(self, do: str, **members: Any) -> dict[str, Any]:
+        asked = {"do": do, **members}
+        control_schema.check_request(asked)
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        answer = self.line()
+        control_schema.check_answer(asked, answer)
+        self.asked.add(do)
+        return answer
+
+    def end(self) -> int:
+        """Close its stdin; its exit code."""
+        with self.process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+            return process.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def served() -> Iterator[Steered]:
+    broker = Steered("serve", SAMPLE, "--listen", "127.0.0.1:0")
+    yield broker
+    assert broker.end() == 0
+
+
+@pytest.fixture
+def steered(served: Steered, tmp_path: Path) -> Iterator[Steered]:
+    upstream = served.ask("status")["bootstrap"]
+    listen = ("--listen", "127.0.0.1:0", "--quiet", "-w", str(tmp_path / "w.pcapng"))
+    made = Steered("proxy", "--upstream", upstream, *listen, "--grace", "0s")
+    yield made
+    assert made.end() == 0
+
+
+def connected(bootstrap: str) -> socket.socket:
+    host, _, port = bootstrap.rpartition(":")
+    return socket.create_connection((host, int(port)), PATIENCE_S)
+
+
+def test_the_schema_is_one() -> None:
+    schema = json.loads(control_schema.PATH.read_text())
+    Draft202012Validator.check_schema(schema)
+    for wrong in ({"do": "dance"}, {"ok": 1}, {"event": "nothing"}, {"do": "drop", "number": "1"}):
+        with pytest.raises(ValidationError):
+            Draft202012Validator(schema).validate(wrong)
+
+
+def test_it_has_what_the_page_has() -> None:
+    page = (ROOT / "docs" / "control.md").read_text()
+    told = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) - {"do"}
+    assert told == control_schema.names("request") == control_schema.names("answer")
+
+
+def test_a_served_capture_is_steered_and_ends_with_stdin(served: Steered) -> None:
+    status = served.ask("status", id=[1])
+    assert status["id"] == [1]
+    assert status["mode"] == "serve"
+    connected(status["bootstrap"]).close()
+    assert served.ask("flush")["error"] == "there is no 'flush' to do for a served capture"
+
+
+@pytest.mark.parametrize("do", ["status", "stop"])
+def test_it_is_stopped(served: Steered, do: str) -> None:
+    assert served.ask(do)["ok"]
+
+
+def test_all_requests_answers_and_events(steered: Steered) -> None:
+    ask = steered.ask
+    status = ask("status", id="first")
+    assert status["protocol"] == 2
+    with connected(status["bootstrap"]) as client:
+        ask("fault", rule="api == Fetch -> delay 1ms", name="slow")
+        assert not ask("fault", rule="nonsense")["ok"]
+        ask("hold", filter="api == Heartbeat")
+        client.sendall(request(HEARTBEAT, 4))
+        while not (held := ask("held")["held"]):
+            pass
+        number = held[0]["number"]
+        ask("edit", number=number, body={**ask("show", number=number)["body"], "group_id": "g"})
+        client.sendall(request(HEARTBEAT, 4, correlation_id=2) * 2)
+        while len(held := ask("held")["held"]) < 1:
+            pass
+        ask("drop", number=held[0]["number"])
+        ask("release", number="all")
+        ask("rules")
+        ask("connections")
+        ask("metrics")
+        ask("remove", name="slow")
+        ask("hold", filter=None)
+        ask("clear")
+        ask("flush")
+        met = ask("expect", filter="api == Heartbeat", within=PATIENCE_S, limit=1)
+        assert met["met"]
+        assert len(met["exchanges"]) == 1
+        for stream in ("capture", "exchanges"):
+            assert ask(stream)["error"] == "streams need the socket"
+        ask("watch", every=0.1)
+        steered.process.stdin.write('{"do":"status"}\n')  # type: ignore[union-attr]
+        steered.process.stdin.flush()  # type: ignore[union-attr]
+        events = [line for line in (steered.line() for _ in range(3)) if "event" in line]
+        assert events
+        for event in events:
+            control_schema.check_event(event)
+    assert steered.asked == control_schema.names("request") - {"stop"}
+
+
+def test_what_was_sent_instead_is_told(steered: Steered) -> None:
+    ask = steered.ask
+    with connected(ask("status")["bootstrap"]) as client:
+        client.sendall(request(HEARTBEAT, 4) + request(HEARTBEAT, 3))
+        assert ask("expect", filter="api == Heartbeat", count=2, within=PATIENCE_S)["text"] == ""
+    wrong = ask("expect", filter="api == Heartbeat and version == 2")
+    sent = {"Heartbeat v3": 1, "Heartbeat v4": 1}
+    assert (wrong["met"], wrong["found"], wrong["sent"]) == (False, 0, sent)
+    assert wrong["text"] == (
+        "no request with api == Heartbeat and version == 2; "
+        "there were 1 Heartbeat v3, 1 Heartbeat v4"
+    )
+    many = ask("expect", filter="api == Heartbeat", count=1, within=0.2)
+    assert many["text"].startswith("2 requests, not 1, with api == Heartbeat; there were 1 ")
+    none = ask("expect", filter="version == 4", count=0)
+    assert none["text"].startswith("1 request, not 0, with version == 4;")
+    assert ask("expect", filter="api == Fetch", count=0)["met"]
+    last = max(each["time"] for each in ask("expect")["exchanges"])
+    assert last
+    later = ask("expect", since_ns=4_000_000_000 * 10**9)
+    assert later["text"] == "no request; there were none at all"
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        ({"filter": "api = Fetch"}, 'filter: unexpected "="'),
+        ({"filter": 5}, "`filter` is text"),
+        ({"count": -1}, "`count` is a number from 0 on"),
+        ({"within": "1s"}, "`within` is seconds"),
+        ({"limit": True}, "`limit` is a number"),
+        ({"filter": "marked"}, "marked is known in the terminal UI only"),
+    ],
+)
+def test_a_wrong_expectation_is_refused(
+    steered: Steered, members: dict[str, Any], sentence: str
+) -> None:
+    assert steered.process.stdin is not None
+    steered.process.stdin.write(json.dumps({"do": "expect", **members}) + "\n")
+    steered.process.stdin.flush()
+    answer = steered.line()
+    assert not answer["ok"]
+    assert sentence in answer["error"]
+    assert steered.ask("expect", filter="api == Fetch", count=0)["met"]
+
+
+def test_without_a_recording_nothing_can_be_expected(served: Steered) -> None:
+    upstream = served.ask("status")["bootstrap"]
+    made = Steered("proxy", "--upstream", upstream, "--listen", "127.0.0.1:0", "--quiet")
+    try:
+        told = made.ask("expect")
+    finally:
+        assert made.end() == 0
+    assert told["error"] == "nothing is recorded: start the proxy with -w FILE"
+
+
+@pytest.mark.parametrize("command", [("serve", SAMPLE), ("proxy", "--upstream", "x:1", "--quiet")])
+def test_stdin_that_is_no_pipe_is_refused(command: tuple[str, ...]) -> None:
+    listen = ("--listen", "127.0.0.1:0", "--control", "-")
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkascope", *command, *listen],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 2
+    assert "--control - needs pipes as stdin and stdout" in done.stderr
