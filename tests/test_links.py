@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kafkascope.tui.cli import main
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("docs", "captures", "tests", "benchmarks", "proxy")
+FOLDERS = ("docs", "captures", "tests", "benchmarks", "proxy", "bindings")
 DOCUMENTS = [
     *sorted(ROOT.glob("*.md")),
     *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.md"))),
