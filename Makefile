@@ -103,7 +103,7 @@ spark-package: setup
 
 wheel: setup
 	rm -rf dist
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./proxy/pytest_plugin ./pyspark_kafkascope
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./bindings/python ./pyspark_kafkascope
 	@ls dist
 
 # One lock for each Python, because its newest mitmproxy and numpy differ.

@@ -82,7 +82,7 @@ def test_references_of_the_readme_are_defined() -> None:
     assert used == defined
 
 
-@pytest.mark.parametrize("folder", [ROOT, ROOT / "proxy" / "pytest_plugin"], ids=["", "plugin"])
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "bindings" / "python"], ids=["", "plugin"])
 def test_packages_name_places_that_are_there(folder: Path) -> None:
     found = urls(folder)
     assert found["Repository"] == urls(ROOT)["Repository"]

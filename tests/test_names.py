@@ -16,7 +16,17 @@ import pytest
 from tests.test_links import DOCUMENTS, ROOT
 
 PACKAGES = ("captures", "dissectors", "analyzer", "proxy", "library", "bridges", "tui")
-FOLDERS = (*PACKAGES, "kafkascope", "tests", "docs", "benchmarks", "requirements", ".ci", ".github")
+FOLDERS = (
+    *PACKAGES,
+    "bindings",
+    "kafkascope",
+    "tests",
+    "docs",
+    "benchmarks",
+    "requirements",
+    ".ci",
+    ".github",
+)
 # Decisions say what was true when they were made.
 CURRENT = [path for path in DOCUMENTS if "decisions" not in path.parts]
 EXAMPLES = {"dissectors/messages/close_account.py", "FILE.py", "slow_leader.py"}

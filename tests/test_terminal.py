@@ -29,7 +29,6 @@ WRITERS = {
     "analyzer/terminal.py": "the one place",
     "analyzer/logs.py": "log records, indented by the one place",
     "tui/process/splash.py": "draws a screen before Textual does",
-    "proxy/pytest_plugin/pytest_kafkascope.py": "a distribution of its own, prints nothing of ours",
 }
 STREAMS = {
     f"sys.{name}.{how}"

@@ -20,7 +20,7 @@ from tests.interop.needs import CI
 pytestmark = pytest.mark.interop
 
 ROOT = Path(__file__).parents[2]
-SOURCES = {"kafkascope": ROOT, "pytest_kafkascope": ROOT / "proxy" / "pytest_plugin"}
+SOURCES = {"kafkascope": ROOT, "pytest_kafkascope": ROOT / "bindings" / "python"}
 TOOLS = ("twine", "readme-renderer[md]", "pipx", "uv")
 RENDER = (
     "import sys; from readme_renderer import markdown; print(markdown.render(sys.stdin.read()))"

@@ -15,7 +15,7 @@ import pytest
 from tests.interop.scenarios import make_topics
 
 ROOT = Path(__file__).parents[2]
-PLUGIN = ROOT / "proxy" / "pytest_plugin"
+PLUGIN = ROOT / "bindings" / "python"
 SAMPLES = ROOT / "captures" / "samples"
 KAFKASCOPE = Path(sys.executable).with_name("kafkascope")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parents[1]
-PLUGIN = TESTS.parent / "proxy" / "pytest_plugin" / "pytest_kafkascope.py"
+PLUGIN = TESTS.parent / "bindings" / "python" / "pytest_kafkascope.py"
 CAUSES = TESTS / "analyzer" / "captures" / "causes"
 KAFKASCOPE = Path(sys.executable).with_name("kafkascope")
 

@@ -1,7 +1,7 @@
 """Kafka traffic in tests: `kafka_proxy`, `kafka_capture`, `kafka_replay_broker`.
 
 All of it is done by `kafkascope` as a child process, from this environment or another one; here are
-only pipes, JSON lines and assertions. Every wait has a limit, every child ends with us.
+only pipes, lines of JSON and assertions. Every wait has a limit, every child ends with us.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter, deque
@@ -34,7 +33,15 @@ ANSWER_S = 60.0
 REMARK_S = 15.0
 READ_S = 300.0
 END_S = 30.0
+PROTOCOL = 2
+"""Of the control channel; an older kafkascope has no `expect`."""
+ABSENT = (
+    "there is no kafkascope: install it, or say where it is (KAFKASCOPE in the environment, or "
+    "--kafkascope COMMAND)"
+)
 SEVERITIES = ("error", "warning", "note", "chat")
+MOST_EXCHANGES = 10_000
+"""Of a verdict."""
 MOST_TOLD = 20
 """Findings of a failure."""
 _FAILED = pytest.StashKey[bool]()
@@ -61,10 +68,7 @@ def _command(config: pytest.Config) -> list[str]:
     beside = Path(sys.executable).with_name("kafkascope")
     found = str(beside) if beside.exists() else shutil.which("kafkascope")
     if found is None:
-        raise KafkascopeError(
-            "there is no kafkascope: install it, or tell where it is"
-            " (--kafkascope COMMAND, or KAFKASCOPE in the environment)"
-        )
+        raise KafkascopeError(ABSENT)
     return [found]
 
 
@@ -83,7 +87,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 def _kept(item: pytest.Item, path: Path) -> Path:
     """Where a capture is when the test has failed."""
-    folder = item.config.getoption("--kafkascope-dir")
+    folder = item.config.getoption("--kafkascope-dir") or os.environ.get("KAFKASCOPE_DIR")
     if not folder:
         return path
     name = re.sub(r"[^\w.-]+", "_", item.nodeid)
@@ -94,107 +98,111 @@ def _kept(item: pytest.Item, path: Path) -> Path:
 
 
 class _Child:
-    """A kafkascope that runs beside the test; ends when its stdin does, or is told to."""
+    """A kafkascope that is steered over its stdin and stdout (docs/control.md of kafkascope). It
+    ends when its stdin does: with us, whatever ends us."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._command = list(command)
-        self._lines: deque[str] = deque(maxlen=200)
+        """Start it, and wait until clients can connect."""
+        self._said: deque[str] = deque(maxlen=200)
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._turn = threading.Lock()  # tests of asyncio ask in threads
+        self._over = False
         try:
             self._process = subprocess.Popen(
-                self._command,
+                [*command, "--control", "-"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
+                encoding="utf-8",
+                errors="replace",
                 start_new_session=True,  # ctrl+c is for pytest, which then ends us in order
             )
+        except FileNotFoundError:
+            raise KafkascopeError(f"{ABSENT}; {command[0]} is not there") from None
         except OSError as error:
-            raise KafkascopeError(f"{self._command[0]}: {error.strerror or error}") from None
-        self._first: list[str] = []
-        self._told = threading.Event()
+            raise KafkascopeError(f"{command[0]}: {error.strerror or error}") from None
         self._readers = [
-            threading.Thread(target=self._read, args=(pipe, out), daemon=True)
-            for pipe, out in ((self._process.stderr, False), (self._process.stdout, True))
+            threading.Thread(target=self._read, args=reading, daemon=True)
+            for reading in (
+                (self._process.stderr, lambda line: self._said.append(line.rstrip())),
+                (self._process.stdout, self._answers.put),
+            )
         ]
         for reader in self._readers:
             reader.start()
+        try:
+            status = self._answer({"do": "status"}, START_S)
+        except KafkascopeError:
+            self.stop()
+            raise KafkascopeError(f"kafkascope did not start:\n{self.said}") from None
+        if status["protocol"] < PROTOCOL:
+            self.stop()
+            raise KafkascopeError(
+                f"this kafkascope speaks protocol {status['protocol']} of its control channel, and "
+                f"{PROTOCOL} is needed: update kafkascope"
+            )
+        self.bootstrap = str(status["bootstrap"])
 
-    def _read(self, pipe: Any, out: bool) -> None:
+    @staticmethod
+    def _read(pipe: Any, put: Callable[[str], None]) -> None:
         for line in pipe:
-            if not out:
-                self._lines.append(line.rstrip())
-                if " bootstrap.servers " not in line:
-                    continue
-                line = line.rpartition(" ")[2]
-            if not self._first:
-                self._first.append(line.strip())
-                self._told.set()
-        if out:
-            self._told.set()  # it is over: nobody has to wait for an address any more
+            put(line)
+        put("")
 
     @property
     def said(self) -> str:
         """The last lines of its stderr."""
-        return "\n".join(self._lines)
-
-    def address(self) -> str:
-        """HOST:PORT, when it serves."""
-        if not self._told.wait(START_S) or not self._first:
-            self.stop()
-            raise KafkascopeError(f"kafkascope did not start:\n{self.said}")
-        return self._first[0]
-
-    def stop(self) -> None:
-        """End it, in order if possible; returns when it is gone."""
-        process = self._process
-        for how in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
-            if process.poll() is not None:
-                break
-            process.send_signal(how)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(END_S)
-        for reader in self._readers:
-            reader.join(END_S)
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-
-
-class _Control:
-    """The control socket of a proxy: a line goes in, a line comes back (docs/control.md)."""
-
-    def __init__(self, path: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(ANSWER_S)
-        try:
-            self._socket.connect(str(path))
-        except OSError as error:
-            self._socket.close()
-            raise KafkascopeError(f"the proxy's control socket: {error}") from None
-        self._file = self._socket.makefile("rb")
-        self._turn = threading.Lock()  # tests of asyncio ask in threads
+        return "\n".join(self._said).strip()
 
     def ask(self, do: str, **members: Any) -> dict[str, Any]:
-        """The answer; `KafkascopeError` with the proxy's reason."""
-        question = {"do": do, **{k: v for k, v in members.items() if v is not None}}
-        try:
-            with self._turn:
-                self._socket.sendall(json.dumps(question).encode() + b"\n")
-                line = self._file.readline()
-        except OSError as error:
-            raise KafkascopeError(f"{do}: the proxy does not answer ({error})") from None
-        if not line:
-            raise KafkascopeError(f"{do}: the proxy is gone")
-        answer: dict[str, Any] = json.loads(line)
+        """The answer; `KafkascopeError` with its reason."""
+        request = {"do": do, **{k: v for k, v in members.items() if v is not None}}
+        answer = self._answer(request, ANSWER_S + float(members.get("within") or 0))
         if not answer.get("ok"):
             raise KafkascopeError(f"{do}: {answer.get('error', 'refused')}")
         return answer
 
-    def close(self) -> None:
-        """Hang up."""
-        self._file.close()
-        self._socket.close()
+    def _answer(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        with self._turn:
+            if self._over:
+                raise self._ended()
+            assert self._process.stdin is not None
+            try:
+                self._process.stdin.write(json.dumps(request) + "\n")
+                self._process.stdin.flush()
+                line = self._answers.get(timeout=seconds)
+            except (OSError, ValueError):
+                line = ""
+            except queue.Empty:
+                self._over = True  # a late answer would be taken for the next one
+                raise KafkascopeError(f"{request['do']}: no answer after {seconds:g} s") from None
+            if not line:
+                self._over = True
+                raise self._ended()
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _ended(self) -> KafkascopeError:
+        self._readers[0].join(END_S)
+        return KafkascopeError(f"kafkascope has ended:\n{self.said}".rstrip(":\n"))
+
+    def stop(self) -> None:
+        """End it, in order if possible; returns when it is gone."""
+        process = self._process
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_S)
+                break
+            process.send_signal(how)
+        process.wait()
+        for reader in self._readers:
+            reader.join(END_S)
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
 
 
 # --- what tests hold
@@ -281,16 +289,27 @@ class Capture:
     ) -> list[dict[str, Any]]:
         """Such a request was sent (exactly `count` times); gives the exchanges."""
         __tracebackhide__ = True
-        known = {"api": api, "api_version": version, "client_id": client}
-        wanted = {name: value for name, value in known.items() if value is not None}
-        seen = self.exchanges(where)
-        found = [e for e in seen if all(e[name] == value for name, value in wanted.items())]
-        if found and count in (None, len(found)):
-            return found
-        what = ", ".join([*(f"{k}={v}" for k, v in wanted.items()), *([where] if where else [])])
-        how = "no request" if not found else f"{len(found)} requests, not {count},"
-        sent = _census(self.exchanges() if where else seen)
-        raise AssertionError(f"{how} with {what or 'anything'}; there were {sent}")
+        wanted = [] if api is None else [f"api == {api}"]
+        wanted += [] if version is None else [f"version == {version}"]
+        wanted += [] if client is None else [f"client == {json.dumps(client)}"]
+        if where:
+            wanted.append(f"({where})" if wanted and " or " in where else where)
+        verdict = self._verdict(" and ".join(wanted), count)
+        if not verdict["met"]:
+            raise AssertionError(verdict["text"])
+        found: list[dict[str, Any]] = verdict["exchanges"]
+        return found
+
+    def _verdict(self, where: str, count: int | None) -> dict[str, Any]:
+        """Whether so many requests match (None: some), with what was sent instead."""
+        found = self.exchanges(where)
+        if (count is None and found) or len(found) == count:
+            return {"met": True, "exchanges": found}
+        many = "no request" if not found else _times(len(found), "request")
+        how = f"{many}, not {count}," if found else many
+        sent = _census(self.exchanges() if where else found)
+        with_what = f" with {where}" if where else ""
+        return {"met": False, "text": f"{how}{with_what}; there were {sent}"}
 
     def assert_no_errors(self, allow: Sequence[str] = ()) -> None:
         """No answer had an error, except those named in `allow`."""
@@ -312,7 +331,7 @@ class Capture:
         bad = [e for e in every if e["severity"] in wanted and e["name"] not in allow]
         if bad:
             told = list(_folded(bad[:MOST_TOLD], every))
-            count = "1 finding" if len(bad) == 1 else f"{len(bad)} findings"
+            count = _times(len(bad), "finding")
             raise AssertionError("\n".join([f"{count} of level {level} or worse:", *told]))
 
     def assert_versions(self, **versions: int | range | Sequence[int]) -> None:
@@ -346,32 +365,30 @@ class Proxy(Capture):
         self, command: Sequence[str], upstream: str, path: Path, arguments: Sequence[str]
     ) -> None:
         super().__init__(command, path)
-        self._folder = Path(tempfile.mkdtemp(prefix="kafkascope-"))  # socket paths must be short
-        control = self._folder / "control.sock"
-        self._control: _Control | None = None
+        self._stopped = False
         self._child = _Child(
             [
                 *(*command, "proxy", "--upstream", upstream, "--listen", "127.0.0.1:0"),
-                *("--quiet", "--until-eof", "--grace", "1s", "--overwrite"),
-                *("-w", str(path), "--control", str(control), *arguments),
+                *("--quiet", "--grace", "1s", "--overwrite", "-w", str(path), *arguments),
             ]
         )
-        try:
-            self.bootstrap = self._child.address()
-            self._control = _Control(control)
-        except KafkascopeError:
-            self.stop()
-            raise
+        self.bootstrap = self._child.bootstrap
 
     def ask(self, do: str, **members: Any) -> dict[str, Any]:
         """Anything that docs/control.md of kafkascope knows."""
-        if self._control is None:
+        if self._stopped:
             raise KafkascopeError(f"{do}: the proxy has been stopped")
-        return self._control.ask(do, **members)
+        return self._child.ask(do, **members)
 
     def _flush(self) -> None:
-        if self._control is not None:
+        if not self._stopped:
             self.ask("flush")
+
+    def _verdict(self, where: str, count: int | None) -> dict[str, Any]:
+        # What a schema decodes, only commands know that are told of it.
+        if self._stopped or self._schemas:
+            return super()._verdict(where, count)
+        return self.ask("expect", filter=where, count=count, limit=MOST_EXCHANGES)
 
     def add_rule(self, rule: str, name: str | None = None) -> str:
         """A fault, as for `--fault`: `api == Fetch -> delay 200ms once`; gives its name."""
@@ -416,20 +433,17 @@ class Proxy(Capture):
 
     def stop(self) -> None:
         """End the proxy; the capture is complete then."""
-        if self._control is not None:
-            self._control.close()
-            self._control = None
+        self._stopped = True
         self._child.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class ReplayBroker:
     """A capture that answers as a broker does. Clients connect to `bootstrap`."""
 
     def __init__(self, command: Sequence[str], path: Path, arguments: Sequence[str]) -> None:
-        listen = ("--listen", "127.0.0.1:0", "--until-eof")
+        listen = ("--listen", "127.0.0.1:0")
         self._child = _Child([*command, "serve", str(path), *listen, *arguments])
-        self.bootstrap = self._child.address()
+        self.bootstrap = self._child.bootstrap
 
     @property
     def said(self) -> str:
@@ -581,6 +595,10 @@ def _undecoded(records: Sequence[dict[str, Any]]) -> Iterator[str]:
             if error := each.get(side):
                 yield f"{side} {error['reason']} at offset {each['offset']} of {each['topic']}"
                 return
+
+
+def _times(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _census(seen: Sequence[dict[str, Any]]) -> str:
