@@ -15,8 +15,10 @@ from kafkascope.analyzer.commands.options import KEYLOG, key_logs
 from kafkascope.analyzer.terminal import say, status
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.transform.live_secrets import SecretsRecording
     from kafkascope.captures.inputs.files import Source
     from kafkascope.captures.inputs.keylogs import KeyLogFollower
+    from kafkascope.captures.inputs.private import PrivateFile
 
 EVERY: Final = 1.0
 """Seconds between two lines about rates."""
@@ -33,6 +35,11 @@ EVERY: Final = 1.0
     "--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after so long."
 )
 @KEYLOG
+@click.option(
+    "--secrets",
+    is_flag=True,
+    help="Write the secrets of --keylog that open the connections as well. The file is a key log.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No rates on stderr.")
 def capture(
     interface: str,
@@ -41,6 +48,7 @@ def capture(
     count: int | None,
     seconds: float | None,
     keylog: tuple[str, ...],
+    secrets: bool,
     quiet: bool,
 ) -> int:
     """Capture packets of an interface into a file, until ctrl+c. Captures through dumpcap or
@@ -49,6 +57,7 @@ def capture(
     \b
       kafkascope capture -i eth0 -f 'port 9092' -w kafka.pcapng
       kafkascope capture -i any -w kafka.pcapng --for 60
+      kafkascope capture -i eth0 -f 'port 9093' -w tls.pcapng --keylog keys.log --secrets
       kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
     """
     from kafkascope.captures.inputs.keylogs import follow_key_logs
@@ -60,21 +69,46 @@ def capture(
     if path.exists() and not is_special(path):
         raise click.UsageError(f"{path} is there already; choose another name")
     log = follow_key_logs(key_logs(keylog))
+    if secrets and log is None:
+        raise click.UsageError("--secrets writes what is in a key log: --keylog FILE names it")
     # The file appears when there is something to write: not where capturing is not allowed.
     copy = PrivateFile(path, buffering=0)
-    tee = Tee(copy, capacity=1 << 20)
+    sink = _Sink(copy)
+    recording: SecretsRecording | None = None
+    tee: Tee | None = None
+    if secrets and log is not None:
+        from kafkascope.analyzer.transform.live_secrets import SecretsRecording
+
+        recording = SecretsRecording(sink, log.log)
+    else:
+        tee = Tee(copy, capacity=1 << 20)
     try:
         source = open_interface(interface, capture_filter, spool=tee)
         watched = _Watched(source, log, quiet, seconds)
         try:
-            watched.run(count)
+            watched.run(count, recording)
         finally:
             source.close()
     finally:
-        (copy.close if tee.written else copy.discard)()
-    if tee.written and not quiet:
+        written = sink.written if tee is None else tee.written
+        (copy.close if written else copy.discard)()
+    if written and not quiet:
         say(f"{watched.counted()} written to {path}")
     return 0
+
+
+class _Sink:
+    """A file without a buffer that takes all of what it is given."""
+
+    def __init__(self, copy: PrivateFile) -> None:
+        self._file = copy.file
+        self.written = 0
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        self.written += len(view)
+        while view:
+            view = view[self._file.write(view) :]
 
 
 class _Watched:
@@ -95,34 +129,42 @@ class _Watched:
         statistics = self._source.statistics
         return f"{statistics.packets:,} packets, {self._exchanges:,} exchanges"
 
-    def run(self, count: int | None) -> None:
-        """Read until ctrl+c, the count or the time."""
+    def run(self, count: int | None, recording: SecretsRecording | None) -> None:
+        """Read until ctrl+c, the count or the time. `recording` gets the packets and secrets."""
         from kafkascope.analyzer.exchanges.offline import Capture
 
+        found = Capture(self._source, log=self._log)
+        if recording is not None:
+            taken = recording
+            self._source.watcher = lambda block: taken.block(block, time.monotonic())
+            found.context.keys.opened = recording.opened
         teller = threading.Thread(target=self._tell, daemon=True)
         teller.start()
+        # A signal wakes what waits for packets; not SIGINT, which a job in the background ignores.
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(
+            signal.ITIMER_REAL, 0.0 if self._seconds is None else max(self._seconds, 1e-6)
+        )
         try:
-            for _ in Capture(self._source, log=self._log).exchanges():
+            for _ in found.exchanges():
                 self._exchanges += 1
                 if count is not None and self._exchanges >= count:
                     break
         except KeyboardInterrupt:
             pass  # the usual end
         finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
             self._done.set()
             teller.join(1)
+            if recording is not None:
+                found.in_flight()  # secrets that came last open what waits
+                recording.finish()
 
     def _tell(self) -> None:
-        began = time.monotonic()
         packets = exchanges = 0
         bar = not self._quiet and sys.stderr.isatty()
         while not self._done.wait(EVERY):
-            if self._seconds is not None and time.monotonic() - began >= self._seconds:
-                main = threading.main_thread().ident
-                assert main is not None
-                # To that thread: it waits for packets, and must be woken.
-                signal.pthread_kill(main, signal.SIGINT)
-                return
             now = self._source.statistics.packets
             if bar:
                 rates = f"{now - packets:,} packets/s  {self._exchanges - exchanges:,} exchanges/s"

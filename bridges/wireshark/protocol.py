@@ -102,6 +102,14 @@ ARGS: Final[dict[str, tuple[Arg, ...]]] = {
             default=PORTS,
             tooltip="9092, or several: 9092,9094,19092-19099",
         ),
+        Arg(
+            "--keylog",
+            "Key log",
+            "fileselect",
+            tooltip="Of clients or brokers, while they write it; its secrets go into the capture",
+            group="TLS",
+            more="{mustexist=false}",
+        ),
     ),
 }
 
@@ -224,7 +232,10 @@ def words_of(asked: Asked) -> list[str]:
             raise WrongCall(f"{arg.display} is missing; in a terminal: -o {preference}:VALUE")
     if asked.interface == LIVE:
         chosen = bpf(told["--ports"] or PORTS, asked.capture_filter or "")
-        return ["capture", f"-i{told['--interface']}", f"-f{chosen}", "--quiet"]
+        words = ["capture", f"-i{told['--interface']}", f"-f{chosen}", "--quiet"]
+        if told["--keylog"]:
+            words += [f"--keylog={told['--keylog']}", "--secrets"]
+        return words
     words = ["proxy", "--quiet", "--until-eof"]
     for arg in ARGS[PROXY]:
         value = asked.options.get(arg.call)

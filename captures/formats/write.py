@@ -67,11 +67,20 @@ class PcapngWriter:
 
     def secrets(self, data: bytes, kind: int = TLS_KEY_LOG) -> None:
         """Write a decryption secrets block; it must come before the packets that need it."""
-        self._block(SECRETS, pack("<II", kind, len(data)) + data + bytes(-len(data) & 3))
+        self._sink.write(secrets_block(data, kind))
 
     def _block(self, kind: int, body: bytes) -> None:
-        size = len(body) + 12
-        self._sink.write(pack("<II", kind, size) + body + _SIZE.pack(size))
+        self._sink.write(_whole(kind, body))
+
+
+def secrets_block(data: bytes, kind: int = TLS_KEY_LOG) -> bytes:
+    """Return a decryption secrets block of a little-endian section."""
+    return _whole(SECRETS, pack("<II", kind, len(data)) + data + bytes(-len(data) & 3))
+
+
+def _whole(kind: int, body: bytes) -> bytes:
+    size = len(body) + 12
+    return pack("<II", kind, size) + body + _SIZE.pack(size)
 
 
 def around(

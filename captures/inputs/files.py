@@ -138,6 +138,8 @@ class Source:
         self.patience: float | None = None
         """Seconds without a byte after which `blocks` yields a block without records, where bytes
         come as they are made, and are not compressed; None: it waits for more."""
+        self.watcher: Callable[[Block], None] | None = None
+        """Called with each block before `blocks` yields it."""
         self.remarks = Remarks()
         """Comments of packets of our own recordings, as far as they were read."""
         self.told: tuple[FileGap, ...] | None = None
@@ -177,7 +179,13 @@ class Source:
     def blocks(self) -> Iterator[Block]:
         """Yield all records in order. Damage ends its file, not the others; it is raised at the
         end."""
-        yield from self._blocks() if self.order is None else self._in_order(self.order)
+        found = self._blocks() if self.order is None else self._in_order(self.order)
+        if self.watcher is None:
+            yield from found
+        else:
+            for block in found:
+                self.watcher(block)
+                yield block
         if self.statistics.damage:
             raise self.statistics.damage[0]
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import signal
+import stat
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,16 +16,17 @@ from kafkascope.analyzer.commands.capture import capture
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.errors import NotAllowed
 
+TLS = Path(__file__).parents[1] / "captures" / "tls"
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
 
 
-def program(monkeypatch: pytest.MonkeyPatch, code: str) -> list[tuple[str, str]]:
+def program(monkeypatch: pytest.MonkeyPatch, code: str, *more: Path) -> list[tuple[str, str]]:
     """Stands for tcpdump; what it was asked for."""
     asked: list[tuple[str, str]] = []
 
     def command(interface: str, capture_filter: str = "") -> list[str]:
         asked.append((interface, capture_filter))
-        return [sys.executable, "-c", code]
+        return [sys.executable, "-c", code, *map(str, more)]
 
     monkeypatch.setattr("kafkascope.captures.live.capture_command", command)
     return asked
@@ -59,3 +64,68 @@ def test_a_missing_right_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert isinstance(done.exception, NotAllowed)
     assert "setcap" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_time_ends_a_job_in_the_background(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A shell starts such jobs with SIGINT ignored."""
+    program(monkeypatch, "import time; time.sleep(60)")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        began = time.monotonic()
+        arguments = ["-i", "eth0", "-w", str(tmp_path / "kept.pcap"), "--for", "0.2"]
+        assert CliRunner().invoke(capture, arguments).exit_code == 0
+        assert time.monotonic() - began < 30
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+FOREIGN = b"CLIENT_TRAFFIC_SECRET_0 " + b"ab" * 32 + b" " + b"cd" * 32 + b"\n"
+LATE = """
+import sys, time
+packets = open(sys.argv[1], "rb").read()
+sys.stdout.buffer.write(packets[: len(packets) // 3])
+sys.stdout.flush()
+time.sleep(0.4)
+with open(sys.argv[3], "ab") as log:
+    log.write(open(sys.argv[2], "rb").read())
+sys.stdout.buffer.write(packets[len(packets) // 3 :])
+"""
+
+
+@pytest.mark.parametrize("name", ["tls13-mutual", "tls12-tickets"])
+def test_secrets_stand_before_the_packets_that_need_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """Also those that the key log gets when the packets have come; and no others."""
+    packets = tmp_path / "packets.pcap"
+    packets.write_bytes(gzip.decompress((TLS / f"{name}.pcap.gz").read_bytes()))
+    keys, log, kept = TLS / f"{name}.keys", tmp_path / "log", tmp_path / "kept.pcapng"
+    log.write_bytes(FOREIGN)
+    program(monkeypatch, LATE, packets, keys, log)
+    arguments = ["-i", "eth0", "-w", str(kept), "--keylog", str(log), "--secrets"]
+    done = CliRunner().invoke(capture, arguments)
+    assert done.exit_code == 0, done.output
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    with open_capture([kept]) as one, open_capture([packets], keylog=[keys]) as other:
+        wanted = sum(1 for _ in other.exchanges())
+        assert sum(1 for _ in one.exchanges()) == wanted > 0
+        assert one.source.statistics.packets == other.source.statistics.packets
+        blocks = one.source.secrets
+    assert f"{wanted:,} exchanges written" in done.output
+    written = b"".join(each.data for each in blocks).splitlines()
+    assert written
+    assert len(written) == len(set(written))
+    assert FOREIGN.strip() not in written
+    everything = kept.read_bytes()
+    for line in written:
+        random = line.split()[1]
+        hello = everything.find(bytes.fromhex(random.decode()))
+        assert hello == -1 or everything.index(line) < hello
+
+
+def test_secrets_need_a_key_log(tmp_path: Path) -> None:
+    done = CliRunner().invoke(capture, ["-i", "lo", "-w", str(tmp_path / "x"), "--secrets"])
+    assert done.exit_code == 2
+    assert "--keylog FILE" in done.output

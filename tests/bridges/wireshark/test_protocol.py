@@ -158,6 +158,15 @@ def test_a_capture_is_started_with_its_own_options() -> None:
         "(host 10.0.0.1 or vlan) and tcp and (port 9092 or portrange 9094-9096)"
     )
     assert told["quiet"] is True
+    assert (told["keylog"], told["secrets"]) == ((), False)
+
+
+def test_secrets_are_captured_where_a_key_log_is_named() -> None:
+    asked = read_call(
+        ["--extcap-interface", LIVE, "--interface", "lo", "--keylog", " /tmp/-odd keys.log "]
+    )
+    told = parsed(capture, [*protocol.words_of(asked), "-w", "x"])
+    assert (told["keylog"], told["secrets"]) == (("/tmp/-odd keys.log",), True)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -231,6 +232,110 @@ def test_tshark_captures_live(folder: Path, broker: int, tmp_path: Path) -> None
         found = wait_for(out, "on-the-wire")
         assert children(f"(port {broker})")
     assert {name for name, _ in found} == {"on-the-wire"}
+
+
+@pytest.fixture
+def encrypted(
+    broker: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, ssl.SSLContext]]:
+    """The port of a server that puts TLS before the broker, and a client for it."""
+    folder = tmp_path_factory.mktemp("tls")
+    pem = folder / "own.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
+            *("-subj", "/CN=localhost", "-keyout", pem, "-out", f"{pem}.crt"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(f"{pem}.crt", pem)
+    client = ssl.create_default_context(cafile=f"{pem}.crt")
+    client.check_hostname = False
+    client.keylog_filename = str(folder / "keys.log")
+
+    def serve(link: socket.socket) -> None:
+        with (
+            closing(server.wrap_socket(link, server_side=True)) as inside,
+            closing(socket.create_connection(("127.0.0.1", broker))) as outside,
+        ):
+            while data := inside.recv(65536):
+                outside.sendall(data)
+                inside.sendall(outside.recv(65536))
+
+    def accept() -> None:
+        while True:
+            try:
+                link, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(link,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1], client
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.skipif(
+    not (can_capture() and shutil.which("openssl")), reason="needs openssl, and a right to capture"
+)
+@pytest.mark.parametrize(
+    ("newest", "given"),
+    [
+        (ssl.TLSVersion.TLSv1_2, True),
+        (ssl.TLSVersion.TLSv1_3, True),
+        (ssl.TLSVersion.TLSv1_3, False),
+    ],
+    ids=["1.2", "1.3", "no-key-log"],
+)
+def test_a_live_capture_carries_the_secrets_of_its_key_log(
+    folder: Path,
+    encrypted: tuple[int, ssl.SSLContext],
+    tmp_path: Path,
+    newest: ssl.TLSVersion,
+    given: bool,
+) -> None:
+    """tshark decrypts it without being told a key log, while clients come and go."""
+    port, client = encrypted
+    client.maximum_version = newest
+    log = Path(client.keylog_filename)
+    log.write_bytes(b"")
+    out = tmp_path / "out.pcapng"
+    options = {"interface": "lo", "ports": str(port)} | ({"keylog": str(log)} if given else {})
+    names = [f"client-{number}" for number in range(4)]
+    with capturing(folder, out, LIVE, options):
+        until = time.monotonic() + PATIENCE_S
+        ready = False
+        while not ready:  # what captures may need a moment
+            assert time.monotonic() < until
+            ask_inside(port, client, "first")
+            ready = out.stat().st_size > 2000
+        for name in names:
+            ask_inside(port, client, name)
+            time.sleep(0.3)
+        size = -1
+        while size != (size := out.stat().st_size):
+            time.sleep(2)
+    fields = ["-T", "fields", "-e", "kafka.client_id"]
+    decode = ["-d", f"tcp.port=={port},tls", "-d", f"tls.port=={port},kafka"]
+    decoded = printed(folder, "-r", out, *decode, "-Y", "kafka", *fields)
+    shown = [name for name in decoded if name and name != "first"]
+    assert shown == [name for name in names if given for _ in range(3)]
+    assert (b"CLIENT_RANDOM" in out.read_bytes() or b"TRAFFIC" in out.read_bytes()) is given
+    if given:
+        # To the question and its answer alike.
+        assert len([name for name in decoded if not name]) >= 3 * len(names)
+
+
+def ask_inside(port: int, client: ssl.SSLContext, name: str) -> None:
+    """Three requests over a connection with TLS."""
+    request = bytes([0, 18, 0, 0, 0, 0, 0, 7, 0, len(name)]) + name.encode()
+    with client.wrap_socket(socket.create_connection(("127.0.0.1", port), 5)) as link:
+        for _ in range(3):
+            link.sendall(len(request).to_bytes(4, "big") + request)
+            assert link.recv(65536)
 
 
 @pytest.mark.parametrize(
