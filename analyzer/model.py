@@ -25,10 +25,18 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 State = Literal[
-    "answered", "open", "lost", "no-reply", "orphan", "opaque", "refused", "unreachable"
+    "answered", "open", "lost", "no-reply", "orphan", "opaque", "event", "refused", "unreachable"
 ]
 """The last two are of connects without a connection: see `connects`."""
-STATES: Final[tuple[State, ...]] = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
+STATES: Final[tuple[State, ...]] = (
+    "answered",
+    "open",
+    "lost",
+    "no-reply",
+    "orphan",
+    "opaque",
+    "event",
+)
 """Of exchanges; sessions store the places."""
 Side = Literal["request", "response"]
 Severity = Literal["error", "warning", "note", "chat"]
@@ -275,6 +283,24 @@ class Response:
         return None if self.decoded is None else self.decoded.body
 
 
+class ZooKeeperFacts(NamedTuple):
+    """What a message of ZooKeeper is about."""
+
+    session: int | None
+    """Id of the session; None before the handshake was seen."""
+    path: str | None
+    """The node that is asked for or told of; None where there is none, or many."""
+    event: str
+    """Type of a watch event; else empty."""
+    zxid: int | None
+    """Of the answer or event."""
+
+    @property
+    def session_id(self) -> str | None:
+        """The session's id as ZooKeeper prints it."""
+        return None if self.session is None else f"{self.session & (1 << 64) - 1:#x}"
+
+
 # Not frozen, though nobody changes it: a frozen one takes three times as long to make, and there
 # are millions.
 @dataclass(slots=True, unsafe_hash=True)
@@ -319,6 +345,8 @@ class Exchange:
     """What it came out of, or could not be read in; None for what was sent in plain."""
     facts: BodyFacts | None = field(default=None, compare=False, repr=False)
     """What its bodies say, where that was read without all of them; None: see the bodies."""
+    zookeeper: ZooKeeperFacts | None = None
+    """Of a message of ZooKeeper's protocol; None for Kafka's."""
 
     @property
     def request_body(self) -> dict[str, Any] | None:

@@ -53,6 +53,13 @@ class StringWire:
 
     compact: bool
     nullable: bool
+    long: bool = False
+    """Whether the length is an int32."""
+
+    @property
+    def code(self) -> str:
+        """The length's letter in the struct module, where it is not compact."""
+        return "i" if self.long else "h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,9 @@ class ArrayWire:
     element: Wire
     compact: bool
     nullable: bool
+    operations: bool = False
+    """Whether there is no count: see `schema.Operations`. Elements are structs of type, err, and
+    fields of which each type has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,8 @@ class Slot:
     tag: int | None
     default: Any
     """Value of a tagged slot that is not on the wire; `default_of` copies it."""
+    only: frozenset[int] = frozenset()
+    """Types of operations that have it; bodies of others have None. Empty for all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +136,9 @@ class Layout:
         releases = f" of {self.message.releases}" if self.message.releases else ""
         return f"<Layout {self.message.name} v{self.version}{releases}>"
 
+
+OPERATION_HEAD: Final = 9
+"""Bytes of type, end and err before each operation, and behind the last one."""
 
 MAGICS: Final = {
     "ProduceRequest": tuple(map(Versions.parse, ("0-1", "2", "3+"))),
@@ -168,7 +183,9 @@ def _slot(field: Field, version: int, flexible: bool) -> Slot:
     default = implied_default(wire) if field.default is UNSET else field.default
     if isinstance(wire, UuidWire) and not default:
         default = bytes(16)
-    return Slot(field.name, wire, field, tag, default)
+    if field.only:
+        default = None
+    return Slot(field.name, wire, field, tag, default, field.only)
 
 
 def _wire(field: Field, version: int, flexible: bool) -> Wire:
@@ -180,7 +197,7 @@ def _wire(field: Field, version: int, flexible: bool) -> Wire:
         case schema.Uuid():
             return UuidWire()
         case schema.String():
-            return StringWire(compact, nullable)
+            return StringWire(compact, nullable, isinstance(field, schema.Ustring))
         case schema.Bytes():
             return BytesWire(compact, nullable, isinstance(field, schema.Records))
         case schema.Array():
@@ -188,7 +205,7 @@ def _wire(field: Field, version: int, flexible: bool) -> Wire:
                 element: Wire = _struct(field.children, version, flexible, nullable=False)
             else:
                 element = _wire(field.element(field.name, "0+"), version, flexible)
-            return ArrayWire(element, compact, nullable)
+            return ArrayWire(element, compact, nullable, isinstance(field, schema.Operations))
         case schema.Struct():
             return _struct(field.children, version, flexible, nullable=nullable)
         case _:
@@ -233,10 +250,13 @@ def minimum_size(wire: Wire) -> int:
         case UuidWire():
             return 16
         case StringWire():
-            return 1 if wire.compact else 2
+            return 1 if wire.compact else 4 if wire.long else 2
+        case ArrayWire() if wire.operations:
+            return OPERATION_HEAD
         case BytesWire() | ArrayWire():
             return 1 if wire.compact else 4
         case StructWire():
             if wire.nullable:
                 return 1
-            return sum(minimum_size(slot.wire) for slot in wire.slots) + wire.flexible
+            always = (slot.wire for slot in wire.slots if not slot.only)
+            return sum(map(minimum_size, always)) + wire.flexible

@@ -16,6 +16,7 @@ them: "3+", "0-5", "4", "none". `layout.resolve` is the only reader of version r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Self
 
@@ -23,7 +24,14 @@ OPEN_END: Final = 32767
 """The end of an open range: api versions are int16."""
 
 Kind = Literal[
-    "request", "response", "header", "data", "coordinator-key", "coordinator-value", "metadata"
+    "request",
+    "response",
+    "header",
+    "data",
+    "coordinator-key",
+    "coordinator-value",
+    "metadata",
+    "zookeeper",
 ]
 
 
@@ -109,6 +117,8 @@ class Field:
     plain: bool
     """Whether it keeps the plain encoding in flexible versions, as the client id of request header
     2."""
+    only: frozenset[int]
+    """Of a field of `Operations`: types of operations that have it; empty for all."""
     children: tuple[Field, ...]
     element: type[Field] | None
     """Type of the elements of an array of plain values."""
@@ -133,6 +143,7 @@ class Field:
         volatile: bool = False,
         endpoint: bool = False,
         plain: bool = False,
+        only: Iterable[int] = (),
     ) -> None:
         # Frozen: the only way in is past __setattr__.
         put = object.__setattr__
@@ -154,6 +165,7 @@ class Field:
         put(self, "volatile", volatile)
         put(self, "endpoint", endpoint)
         put(self, "plain", plain)
+        put(self, "only", frozenset(only))
         put(self, "children", ())
         put(self, "element", None)
 
@@ -198,6 +210,10 @@ class String(Field):
     """UTF-8 after its length: int16, or unsigned varint of length + 1 in flexible versions."""
 
 
+class Ustring(String):
+    """UTF-8 after its length, an int32: a string of ZooKeeper's jute."""
+
+
 class Bytes(Field):
     """Bytes after their length: int32, or unsigned varint of length + 1 in flexible versions."""
 
@@ -225,6 +241,12 @@ class Array(Field):
         else:
             object.__setattr__(self, "children", children)
         return self
+
+
+class Operations(Array):
+    """Structs that begin with the type of an operation, which decides what fields follow (`only`),
+    as in ZooKeeper's multi: int32 type, bool false, int32 err, fields, again and again; behind the
+    last one type -1, true, err -1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,6 +317,12 @@ def coordinator_value(name: str, *, key: int, versions: str, flexible: str = "no
 def metadata(name: str, *, key: int, versions: str, flexible: str = "none") -> Message:
     """Declare a record of `__cluster_metadata` or `__remote_log_metadata`."""
     return _message(name, "metadata", key, versions, flexible)
+
+
+def zookeeper(name: str, *, versions: str = "0") -> Message:
+    """Declare a record of ZooKeeper's protocol, named as there ("GetDataRequest"); its versions are
+    ours."""
+    return _message(f"zk.{name}", "zookeeper", None, versions, "none")
 
 
 def variant(version: int, *, releases: str, flexible: bool) -> Message:

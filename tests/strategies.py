@@ -55,12 +55,26 @@ def values(wire: Wire, depth: int = 0) -> st.SearchStrategy[Any]:
             return _nullable(text, wire.nullable)
         case BytesWire():
             return _nullable(st.binary(max_size=12) | st.just(b"\0" * 127), wire.nullable)
+        case ArrayWire() if wire.operations:
+            return st.lists(operations(wire), max_size=3)
         case ArrayWire():
             most = 3 if depth < 2 else 2
             elements = st.lists(values(wire.element, depth + 1), max_size=most)
             return _nullable(elements, wire.nullable)
         case StructWire():
             return _nullable(structs(wire, depth), wire.nullable)
+
+
+@st.composite
+def operations(draw: st.DrawFn, wire: ArrayWire) -> dict[str, Any]:
+    """One operation of ZooKeeper's multi, with the fields that its type has."""
+    assert isinstance(wire.element, StructWire)
+    slots = wire.element.slots
+    kind = draw(st.sampled_from(sorted(frozenset().union(*(slot.only for slot in slots)))))
+    body = {"type": kind, "err": draw(_number("i"))}
+    for slot in slots[2:]:
+        body[slot.name] = draw(values(slot.wire, 2)) if kind in slot.only else None
+    return body
 
 
 def _tagged(slot: Slot, depth: int) -> st.SearchStrategy[Any]:

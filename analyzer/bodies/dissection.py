@@ -21,6 +21,8 @@ from kafkascope.dissectors.registry import (
     decode_response,
     layout_of,
 )
+from kafkascope.dissectors.zookeeper import frames
+from kafkascope.dissectors.zookeeper.types import is_zookeeper, name_of_key
 
 PRODUCE: Final = 0
 
@@ -28,7 +30,9 @@ _HEAD = struct.Struct(">hhih")
 
 
 def api_name(key: int) -> str:
-    """Return Kafka's name of an API, or `Api 123`."""
+    """Return Kafka's name of an API, ZooKeeper's name of a type, or `Api 123`."""
+    if is_zookeeper(key):
+        return name_of_key(key)
     api = APIS.get(key)
     return f"Api {key}" if api is None else api.name
 
@@ -71,7 +75,10 @@ def dissect_request(
     if frame.cut:
         return None, cut_of(frame, "request")
     try:
-        decoded = decode_request(frame.payload, header)
+        if is_zookeeper(header.api_key):
+            decoded = frames.decode_request(frame.payload, header)
+        else:
+            decoded = decode_request(frame.payload, header)
     except DissectError as error:
         return None, (_undecoded("request", error, frame.payload, header.end),)
     if decoded.end == len(frame.payload):
@@ -86,7 +93,10 @@ def dissect_response(
     if frame.cut:
         return None, cut_of(frame, "response")
     try:
-        decoded = decode_response(frame.payload, header.api_key, header.api_version)
+        if is_zookeeper(header.api_key):
+            decoded = frames.decode_response(frame.payload, header.api_key)
+        else:
+            decoded = decode_response(frame.payload, header.api_key, header.api_version)
     except DissectError as error:
         return None, (_undecoded("response", error, frame.payload, 4),)
     if decoded.end == len(frame.payload):

@@ -21,6 +21,9 @@ from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.tls.sources import KeySources, SharedKeys
 from kafkascope.dissectors.registry import RequestHeader
 
+ZOOKEEPER_PORTS: Final = frozenset({2181})
+"""Ports on which ZooKeeper is expected where the begin of a connection is not in the capture."""
+
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
 
@@ -70,6 +73,8 @@ class Context:
         """Keys of the APIs whose bodies the state needs."""
         self.brokers: set[Endpoint] = set()
         """Endpoints that answered as Kafka in this session."""
+        self.zookeepers: set[Endpoint] = set()
+        """Endpoints that answered as ZooKeeper in this session."""
         self.fingerprints: list[bytes] = []
         """Of the input files, by their index: what makes exchange ids stable."""
         self.remarks: Remarks | None = None
@@ -135,6 +140,10 @@ class Context:
     def is_broker_port(self, port: int) -> bool:
         """Return whether Kafka is to be expected at a port, whatever was seen."""
         return port in KAFKA_PORTS or port in self.decode_as
+
+    def is_zookeeper(self, endpoint: Endpoint) -> bool:
+        """Return whether ZooKeeper is to be expected there."""
+        return endpoint.port in ZOOKEEPER_PORTS or endpoint in self.zookeepers
 
     def expects(self, connection: Connection) -> bool:
         """Return whether Kafka should be at an end of a connection, also by what brokers told of

@@ -40,6 +40,13 @@ from kafkascope.analyzer.conversation.phases import STATEFUL, Phases
 from kafkascope.analyzer.conversation.resync import RequestSense, ResponseSense
 from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.analyzer.conversation.tampering import notes_of
+from kafkascope.analyzer.conversation.zookeeper import (
+    EVENT_XID,
+    AnswerSense,
+    AskSense,
+    ZooKeeperSession,
+    is_event,
+)
 from kafkascope.analyzer.model import (
     Exchange,
     Frame,
@@ -63,6 +70,7 @@ from kafkascope.dissectors.registry import (
     RequestHeader,
     read_request_header,
 )
+from kafkascope.dissectors.zookeeper.frames import EVENT_HEADER
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
@@ -157,8 +165,10 @@ class Conversation(Resumable):
         *,
         midstream: bool = False,
         number: int | None = None,
+        zookeeper: ZooKeeperSession | None = None,
     ) -> None:
-        """`number` was given to the first request already, by whoever saw its first byte."""
+        """`number` was given to the first request already, by whoever saw its first byte;
+        `zookeeper`: of a connection that speaks ZooKeeper's protocol."""
         self.connection = connection
         self.client = client
         """Direction in which the requests go."""
@@ -170,11 +180,16 @@ class Conversation(Resumable):
         """It answered, and the context knows that."""
         self._context = context
         self._heard = context.heard
+        self._zookeeper = zookeeper
         self._sense = RequestSense()
         self._sense.lenient = True
         self._in_flight = InFlight()
-        self._requests = FrameBuffer(self._sense)
-        self._responses = FrameBuffer(ResponseSense(self._in_flight.ids))
+        if zookeeper is None:
+            self._requests = FrameBuffer(self._sense)
+            self._responses = FrameBuffer(ResponseSense(self._in_flight.ids))
+        else:
+            self._requests = FrameBuffer(AskSense())
+            self._responses = FrameBuffer(AnswerSense(self._in_flight.ids))
         if midstream:
             self._requests.hunt()
             self._responses.hunt()
@@ -202,11 +217,17 @@ class Conversation(Resumable):
 
     def dump(self) -> Dump:
         """Return the state between two events."""
-        return {**super().dump(), "half": None if self._half is None else self._half.dump()}
+        return {
+            **super().dump(),
+            "half": None if self._half is None else self._half.dump(),
+            "zookeeper": None if self._zookeeper is None else self._zookeeper.dump(),
+        }
 
     def load(self, state: Dump) -> Self:
         """Take over what `dump` gave."""
         self._half = None if state["half"] is None else loaded(state["half"])
+        if self._zookeeper is not None:
+            self._zookeeper.load(state["zookeeper"])
         return super().load(state)
 
     @property
@@ -415,6 +436,9 @@ class Conversation(Resumable):
         if half is not None:
             self._complete(half, frame)
             return
+        if self._zookeeper is not None:
+            self._begin(frame, self._header_of(frame.payload))
+            return
         if (self.phases.tokens or not frame.offset) and self.phases.is_token(frame):
             self._token(frame)
             return
@@ -426,6 +450,10 @@ class Conversation(Resumable):
             return
         if header is None and frame.cut:
             header = header_of_cut(frame.payload, self._sense.client_id)
+        self._begin(frame, header)
+
+    def _begin(self, frame: Frame, header: RequestHeader | None) -> None:
+        """Take in a request of which the header, or that there is none, is known."""
         if header is None:
             self._opaque(frame)
             return
@@ -435,6 +463,8 @@ class Conversation(Resumable):
     def _header_of(self, payload: bytes) -> RequestHeader | None:
         """Return the header of a request; None when the bytes are no request of whatever
         release."""
+        if self._zookeeper is not None:
+            return self._zookeeper.header_of(payload)
         try:
             header = read_request_header(payload)
         except DissectError:
@@ -455,11 +485,18 @@ class Conversation(Resumable):
         whole = not frame.cut or header.end < len(frame.payload)
         if whole and self._sense.client_id is None and header.client_id:
             self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
-        if self._context.bodies or header.api_key in self._context.stateful:
+        if (
+            self._context.bodies
+            or header.api_key in self._context.stateful
+            or self._zookeeper is not None
+        ):
             self._read(pending, header, frame)
         elif frame.cut:
             pending.undecoded = cut_of(frame, "request")
-        self.phases.saw_request(header, pending.decoded)
+        if self._zookeeper is None:
+            self.phases.saw_request(header, pending.decoded)
+        else:
+            self._zookeeper.saw_request(header, pending.decoded)
         pending.software = self.phases.software
         if pending.answer is not None:
             self._answered(pending, pending.answer)
@@ -547,6 +584,9 @@ class Conversation(Resumable):
         if len(payload) < 4:
             self._orphan(frame)
             return
+        if self._zookeeper is not None and is_event(payload):
+            self._event(frame)
+            return
         pending = self._in_flight.take(_INT.unpack_from(payload)[0])
         if pending is not None:
             self._answered(pending, frame)
@@ -601,7 +641,8 @@ class Conversation(Resumable):
                 self._unanswered(missed, IN_A_GAP)
         if not self._known:
             self._known = True
-            self._context.brokers.add(self._ends[1])
+            context = self._context
+            (context.brokers if self._zookeeper is None else context.zookeepers).add(self._ends[1])
         self._acknowledged = self._acknowledged or pending.blind
         plan = pending.plan
         if plan is None or frame.cut or not self._usual(pending, plan, frame, frame.payload, 0):
@@ -680,6 +721,7 @@ class Conversation(Resumable):
             correlation_id = None if header is None else header.correlation_id
             notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
         phases, tls = self.phases, self.connection.tls
+        spoken = self._zookeeper
         # By position: this is done for every exchange.
         self._out.append(
             Exchange(
@@ -691,7 +733,7 @@ class Conversation(Resumable):
                 broker,
                 None if header is None else header.api_key,
                 pending.api,
-                None if header is None else header.api_version,
+                None if header is None or spoken is not None else header.api_version,
                 None if header is None else header.correlation_id,
                 phases.client_id if header is None else header.client_id,
                 request,
@@ -706,8 +748,11 @@ class Conversation(Resumable):
                 self._ended_ns if state == "lost" and reason == self._ended else None,
                 wait_ns,
                 None if tls is None else tls.summary,
+                zookeeper=None if spoken is None else spoken.facts(asked, decoded),
             )
         )
+        if spoken is not None:
+            self._out[-1].user = spoken.user
 
     def _usual(self, pending: Pending, plan: Plan, answer: Whole, data: bytes, start: int) -> bool:
         """Tell a request with its answer where nothing is odd about them, as most are; return
@@ -783,16 +828,28 @@ class Conversation(Resumable):
     ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
         """Return the body of a response, after the state has learned from it."""
         header = pending.header
-        if header is None or not (self._context.bodies or header.api_key in self._context.stateful):
+        if header is None or not (
+            self._context.bodies
+            or header.api_key in self._context.stateful
+            or self._zookeeper is not None
+        ):
             return None, cut_of(answer, "response") if answer.cut else ()
         decoded, undecoded = dissect_response(answer, header)
         if decoded is not None:
             self._learn(decoded)
-            if header.api_key in STATEFUL:
+            if self._zookeeper is not None:
+                self._zookeeper.saw_response(header.api_key, decoded)
+            elif header.api_key in STATEFUL:
                 self.phases.saw_response(header.api_key, decoded)
             elif header.api_key in fetch_sessions.KEYS and pending.body is not None:
                 self._fetching.response(header.api_key, pending.body, decoded.body)
         return decoded, undecoded
+
+    def _event(self, frame: Frame) -> None:
+        """Make an exchange of a watch event of ZooKeeper, which no request asked for."""
+        decoded, undecoded = dissect_response(frame, EVENT_HEADER)
+        response = Response(frame, EVENT_XID, decoded)
+        self._tell_alone("event", None, response, "", undecoded, EVENT_HEADER)
 
     def _orphan(self, frame: Frame) -> None:
         """Make an exchange of a response whose request was not seen: what it holds cannot be
@@ -816,9 +873,12 @@ class Conversation(Resumable):
         response: Response | None,
         reason: str,
         undecoded: tuple[Undecoded, ...],
+        header: RequestHeader | None = None,
     ) -> None:
+        """Tell a message that has no other one; `header`: what it is, where that is known."""
         client, broker = self._ends
-        tls = self.connection.tls
+        tls, spoken = self.connection.tls, self._zookeeper
+        decoded = None if response is None else response.decoded
         if response is not None:
             direction, frame = 1 - self.client, response.frame
             number = self._context.next_number()
@@ -834,8 +894,8 @@ class Conversation(Resumable):
                 connection=self.connection,
                 client=client,
                 broker=broker,
-                api_key=None,
-                api="",
+                api_key=None if header is None else header.api_key,
+                api="" if header is None else api_name(header.api_key),
                 api_version=None,
                 correlation_id=None if response is None else response.correlation_id,
                 client_id=self.phases.client_id,
@@ -848,5 +908,6 @@ class Conversation(Resumable):
                 undecoded=undecoded,
                 notes=self._notes(),
                 tls=None if tls is None else tls.summary,
+                zookeeper=None if spoken is None else spoken.facts(None, decoded),
             )
         )

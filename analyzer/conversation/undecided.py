@@ -16,6 +16,7 @@ from kafkascope.analyzer.conversation.detect import (
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
 from kafkascope.analyzer.conversation.http_messages import without_credentials
 from kafkascope.analyzer.conversation.resync import RequestSense
+from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession, look_zookeeper, word_of
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
@@ -164,6 +165,17 @@ class Undecided(Resumable):
             self.connection, self._context, client, midstream=self.midstream, number=self._number
         )
 
+    def _zookeeper(self, client: int) -> Conversation:
+        """Go on with a connection to ZooKeeper."""
+        return Conversation(
+            self.connection,
+            self._context,
+            client,
+            midstream=self.midstream,
+            number=self._number,
+            zookeeper=ZooKeeperSession(),
+        )
+
     def _expected(self, direction: int) -> bool:
         """Return whether Kafka is to be expected at the far end of a direction."""
         connection = self.connection
@@ -187,6 +199,12 @@ class Undecided(Resumable):
             there = look(head, True)
             if there != found and self._expected(0):
                 found = there
+        if found != "kafka" or usual:
+            greeting = look_zookeeper(head)
+            if greeting == "zookeeper" and (found != "kafka" or look(head, False) != "kafka"):
+                return self._zookeeper(0)
+            if greeting == "short" and found == "other":
+                return None
         if found == "short":
             if self._number is None and self._expected(0):
                 self._number = self._context.next_number()
@@ -215,6 +233,10 @@ class Undecided(Resumable):
             reason = describe(self._heads[client])
             known = reason.startswith(("TLS", "HTTP", "SSH"))
             return reason if known else self._conversation(client)
+        ends = (self.connection.b, self.connection.a)
+        served = [self._context.is_zookeeper(end) for end in ends]
+        if served[0] != served[1]:
+            return self._zookeeper(0 if served[0] else 1)
         if direction and self.connection.handshake:
             return None  # the side that connected is the client: these are answers
         probe = self._probes[direction]
@@ -252,7 +274,7 @@ class Undecided(Resumable):
                 if self._heads[direction] and not self.midstream:
                     return self._other(direction)
                 return self._conversation(direction)
-        return NOT_KAFKA
+        return word_of(self._heads[0]) or NOT_KAFKA
 
     def row(self, reason: str) -> list[Exchange]:
         """Return the one row of a connection that should have been Kafka."""
@@ -308,7 +330,8 @@ def loaded(kind: str, state: Dump, context: Context) -> Conversation | Undecided
     class and what its `dump` gave."""
     connection = state["connection"]
     if kind == Conversation.__name__:
-        return Conversation(connection, context, state["client"]).load(state)
+        spoken = None if state["zookeeper"] is None else ZooKeeperSession()
+        return Conversation(connection, context, state["client"], zookeeper=spoken).load(state)
     return Undecided(connection, context).load(state)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import contents_of
 from kafkascope.analyzer.bodies.facts import BodyFacts, collector
+from kafkascope.analyzer.bodies.zookeeper import zookeeper_facts
 from kafkascope.analyzer.exchanges.column import (
     DURATION,
     FLAG,
@@ -28,7 +29,7 @@ from kafkascope.analyzer.exchanges.column import (
     RowColumn,
     columns_of,
 )
-from kafkascope.analyzer.model import STATES, Note, State, Undecoded
+from kafkascope.analyzer.model import STATES, Note, State, Undecoded, ZooKeeperFacts
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import nameless, short_id
 from kafkascope.captures.model import TlsSummary
@@ -36,6 +37,7 @@ from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -104,6 +106,19 @@ TLS_COLUMNS: Final = {
 }
 """What JSON and tables have of the TLS around an exchange, by the name there: the attribute, its
 type in tables, its meaning."""
+ZOOKEEPER_COLUMNS: Final = {
+    "path": ("path", "string", "node of ZooKeeper that it is about; null for Kafka"),
+    "event": ("event or None", "string", "type of a watch event of ZooKeeper"),
+    "zk_session": ("session_id", "string", "id of the session with ZooKeeper"),
+    "zxid": ("zxid", "int64", "transaction of ZooKeeper that the answer is of"),
+}
+"""The same of messages of ZooKeeper."""
+_ZOOKEEPER: Final = Kind(
+    "string",
+    "string",
+    table="'kafka' if {} is None else 'zookeeper'",
+    load="_zookeeper_of_table(values)",
+)
 _TLS: Final = Kind(
     "string",
     "string",
@@ -493,6 +508,22 @@ class Row:
             json={name: f"{{}} and {{}}.{value}" for name, (value, _, _) in TLS_COLUMNS.items()},
         ),
     ]
+    zookeeper: Annotated[
+        ZooKeeperFacts | None,
+        RowColumn(
+            _ZOOKEEPER,
+            "protocol that it is of: kafka, zookeeper",
+            told_by="head",
+            json={
+                "protocol": "'kafka' if {} is None else 'zookeeper'",
+                **{
+                    name: f"None if {{}} is None else {{}}.{value}"
+                    for name, (value, _, _) in ZOOKEEPER_COLUMNS.items()
+                },
+            },
+            table="protocol",
+        ),
+    ]
 
     @property
     def latency_beyond_wait_ns(self) -> int | None:
@@ -531,7 +562,10 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
     if ids:
         topics = tuple(dict.fromkeys((*topics, *(names.get(i) or short_id(i) for i in ids))))
     errors: tuple[RowError, ...] = ()
-    if facts.errors:
+    about = exchange.zookeeper
+    if facts.errors and about is not None:
+        errors = tuple([_zookeeper_error(each) for each in facts.errors])
+    elif facts.errors:
         # A response need not repeat the group of its request.
         group = facts.groups[0] if len(facts.groups) == 1 else None
         errors = tuple([_error(each, names, group) for each in facts.errors])
@@ -581,6 +615,7 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
         exchange.undecoded,
         exchange.notes + contents.notes if contents.notes else exchange.notes,
         exchange.tls,
+        about,
     )
 
 
@@ -589,6 +624,8 @@ def _collected(exchange: "Exchange") -> tuple[BodyFacts, "Layout | None"]:
     request, response = exchange.request, exchange.response
     asked = None if request is None else request.decoded
     told = None if response is None else response.decoded
+    if exchange.zookeeper is not None:
+        return zookeeper_facts(asked, told), None
     one = None if asked is None else asked.layout
     other = None if told is None else told.layout
     collect = collector(one, other)
@@ -629,6 +666,11 @@ def _error(found: tuple[Any, ...], names: "TopicNames", asked: str | None) -> Ro
     if not topic and topic_id is not None:
         topic = names.get(topic_id) or short_id(topic_id)
     return RowError(code, error_name(code), top, topic, topic_id, partition, group, message)
+
+
+def _zookeeper_error(found: tuple[Any, ...]) -> RowError:
+    code, top, *_, message = found
+    return RowError(code, zookeeper_error_name(code), top, message=message)
 
 
 def renamed(row: Row, names: "TopicNames") -> Row:
@@ -674,7 +716,10 @@ def _table_reader() -> Callable[[dict[str, Any]], Row]:
         pairs.append(f"empty[{name!r}] if (value := {get}) is None else {load},")
     body = "\n        ".join(pairs)
     source = f"def row_of_table(values):\n    return Row(\n        {body}\n    )\n"
-    names = (Row, RowError, Undecoded, Note, Uuid, is_flexible, _summary_of_table)
+    names = (
+        *(Row, RowError, Undecoded, Note, Uuid),
+        *(is_flexible, _summary_of_table, _zookeeper_of_table),
+    )
     known = {each.__name__: each for each in names}
     made: Callable[[dict[str, Any]], Row] = compile_function(
         "row_of_table", source, {**known, "empty": empty}, "rows of tables"
@@ -687,6 +732,17 @@ def _summary_of_table(values: dict[str, Any]) -> TlsSummary:
     name, resumed, *texts = map(values.get, TLS_COLUMNS)
     server_name, protocol, client = (text or "" for text in texts)
     return TlsSummary.named(name or "", bool(resumed), server_name, protocol, client)
+
+
+def _zookeeper_of_table(values: dict[str, Any]) -> ZooKeeperFacts | None:
+    """Return what the columns of a table's row say of ZooKeeper."""
+    if values.get("protocol") != "zookeeper":
+        return None
+    path, event, session, zxid = map(values.get, ZOOKEEPER_COLUMNS)
+    number = None if session is None else int(session, 16)
+    if number is not None and number >> 63:
+        number -= 1 << 64
+    return ZooKeeperFacts(number, path, event or "", zxid)
 
 
 def to_json(row: Row) -> dict[str, Any]:
@@ -739,6 +795,8 @@ def result(row: Row) -> str:
         return f"~ {row.reason}"
     if row.state in ("orphan", "refused", "unreachable"):
         return f"? {row.reason}"
+    if row.state == "event" and row.zookeeper is not None:
+        return f"~ {row.zookeeper.event} {row.zookeeper.path}"
     if not row.undecoded:
         return _outcome(row)
     left = [
@@ -769,7 +827,9 @@ def _outcome(row: Row) -> str:
 
 
 def _subject(row: Row) -> list[str]:
-    """Return what it refers to: one partition, some topics, or a group."""
+    """Return what it refers to: one partition, some topics, a group, or a node of ZooKeeper."""
+    if row.zookeeper is not None and row.zookeeper.path:
+        return [row.zookeeper.path]
     if row.topics:
         if len(row.topics) == 1 and len(row.partitions) == 1:
             return [f"{row.topics[0]}-{row.partitions[0]}"]
@@ -793,6 +853,8 @@ def _errors(row: Row) -> str:
             places.append(f"{error.topic}{partition}")
         elif error.group:
             places.append(error.group)
+        elif row.zookeeper is not None and (path := error.message or row.zookeeper.path):
+            places.append(path)
     texts = [
         " ".join((name, *([_some(places)] if places else ()))) for name, places in about.items()
     ]

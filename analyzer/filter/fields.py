@@ -70,6 +70,7 @@ Teller = Literal[
     "order",
     "connection",
     "tls",
+    "zookeeper",
     "login",
     "head",
     "request",
@@ -86,9 +87,10 @@ Teller = Literal[
     "schemas",
 ]
 """Source of a field: the place of the exchange among others, its connection, the TLS around that,
-what its client said of itself when it connected, the head of the request, the request with its
-body, that there is a response, the body of the response, either body, record batches of either (for
-Produce, with the response), the bytes, how it ended, what could be decoded, the user's notes, the
+ZooKeeper's protocol, what its client said of itself when it connected, the head of the request, the
+request with its body, that there is a response, the body of the response, either body, record
+batches of either (for Produce, with the response), the bytes, how it ended, what could be decoded,
+the user's notes, the
 findings of `check`, what keys and values say by their schemas. An input that lacks the source
 refuses the field."""
 
@@ -190,6 +192,54 @@ _OTHERS: Final[tuple[Field, ...]] = (
         ("tcp.port",),
         told_by="connection",
         get=getters.ports,
+    ),
+    Field(
+        "protocol",
+        "string",
+        "i",
+        "protocol of the exchange: kafka, zookeeper",
+        "protocol == zookeeper",
+        told_by="zookeeper",
+        get=getters.protocol,
+    ),
+    Field(
+        "path",
+        "string",
+        "s",
+        "node of ZooKeeper that it is about",
+        'path contains "/brokers/ids"',
+        ("zookeeper.path",),
+        told_by="zookeeper",
+        get=getters.of_zookeeper("path"),
+    ),
+    Field(
+        "event",
+        "string",
+        "s",
+        "type of a watch event of ZooKeeper",
+        "event == NodeDeleted",
+        told_by="zookeeper",
+        get=getters.of_zookeeper("event"),
+    ),
+    Field(
+        "zk.session",
+        "string",
+        "i",
+        "session with ZooKeeper",
+        "zk.session == 0x10000576b320000",
+        ("zookeeper.session",),
+        told_by="zookeeper",
+        get=getters.of_zookeeper("session_id"),
+    ),
+    Field(
+        "zxid",
+        "int",
+        "s",
+        "transaction of ZooKeeper that its answer is of",
+        "zxid >= 0x20",
+        ("zookeeper.zxid",),
+        told_by="zookeeper",
+        get=getters.of_zookeeper("zxid"),
     ),
     Field(
         "tls.version",

@@ -106,6 +106,17 @@ def of_tls(name: str) -> Getter:
     return lambda row: () if row.tls is None else _if_any(value(row.tls))
 
 
+def protocol(row: Row) -> Values:
+    """Return the protocol of the exchange."""
+    return ("kafka" if row.zookeeper is None else "zookeeper",)
+
+
+def of_zookeeper(name: str) -> Getter:
+    """Return the getter of what a message of ZooKeeper is about."""
+    value = attrgetter(name)
+    return lambda row: () if row.zookeeper is None else _if_any(value(row.zookeeper))
+
+
 def tls_version(row: Row) -> Values:
     """Return the version of TLS as `TLS 1.3`, and as 1.3."""
     version = "" if row.tls is None else row.tls.version

@@ -215,6 +215,7 @@ def address_number(text: str) -> tuple[int, int] | None:
 def api_key(text: str) -> int:
     """Return the key of an API by name or number."""
     from kafkascope.dissectors.registry import APIS
+    from kafkascope.dissectors.zookeeper.types import BY_NAME
 
     if re.match(r"-?\d+\Z", text, re.ASCII):
         return int(text)
@@ -222,7 +223,9 @@ def api_key(text: str) -> int:
     for api in APIS.values():
         if api.name.lower() == wanted:
             return api.key
-    near = nearest(text, (api.name for api in APIS.values()))
+    if wanted in BY_NAME:
+        return BY_NAME[wanted]
+    near = nearest(text, (*(api.name for api in APIS.values()), *BY_NAME))
     raise Nearest(
         f'unknown API "{text}"',
         (f"did you mean {near}?   " if near else "") + "(list: kafkascope grammar)",
@@ -231,13 +234,14 @@ def api_key(text: str) -> int:
 
 def error_code(text: str) -> int:
     """Return the code of an error by name, former name or number."""
-    from kafkascope.dissectors.reference.codes import ERRORS
+    from kafkascope.dissectors.reference.codes import ENUMS, ERRORS
 
     if re.match(r"-?\d+\Z", text, re.ASCII):
         return int(text)
     wanted = text.upper()
     names = {name: error.code for error in ERRORS.values() for name in error.former_names}
     names |= {error.name: error.code for error in ERRORS.values()}
+    names |= {name: int(code) for code, name in ENUMS["ZooKeeperError"].items() if code}
     for name, code in names.items():
         if name.upper() == wanted:
             return code

@@ -20,7 +20,15 @@ from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.exchanges.internal import learn_from_log
-from kafkascope.analyzer.model import Exchange, Frame, Note, Part, Request, Response
+from kafkascope.analyzer.model import (
+    Exchange,
+    Frame,
+    Note,
+    Part,
+    Request,
+    Response,
+    ZooKeeperFacts,
+)
 from kafkascope.analyzer.pipeline.schemas import SentSchemas
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions, Told
@@ -122,7 +130,8 @@ class Dissection:
     def _exchange(
         self, number: int, about: Any, asked: bytes | None, answer: bytes | None
     ) -> Exchange:
-        id_, state, ends, side, header, who, notes, frames, session, ended_ns, wait_ns, tls = about
+        id_, state, ends, side, header, who, notes, frames, session, *rest = about
+        ended_ns, wait_ns, tls, spoken = rest
         key, version, correlation_id, client_id, end = header
         api, software, user, mechanism, reason = who
         connection = _connection(ends)
@@ -167,6 +176,7 @@ class Dissection:
             ended_ns,
             wait_ns,
             None if tls is None else TlsSummary(*tls),
+            zookeeper=None if spoken is None else ZooKeeperFacts(*spoken),
         )
 
 
@@ -215,6 +225,7 @@ def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
         exchange.ended_ns,
         exchange.wait_ns,
         exchange.tls,
+        exchange.zookeeper,
     ]
 
 

@@ -179,6 +179,7 @@ def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
         notes=row.notes,
         wait_ns=row.wait_ns,
         tls=row.tls,
+        zookeeper=row.zookeeper,
     )
 
 

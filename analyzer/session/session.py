@@ -23,6 +23,8 @@ from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Re
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES, pack
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import RequestHeader, read_request_header
+from kafkascope.dissectors.zookeeper.frames import header_by
+from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -248,6 +250,7 @@ class Session:
             ended_ns=self.ended_by_row.get(self.dropped + index),
             wait_ns=columns["wait_ns"][index],
             tls=value("tls", index),
+            zookeeper=value("zookeeper", index),
         )
 
     def frames(self, index: int) -> tuple[int, ...]:
@@ -279,10 +282,14 @@ class Session:
     ) -> tuple[RequestHeader | None, Request | None]:
         if frame is None:
             return None, None
-        if self.columns["api_key"][index] == NONE:
+        key = self.columns["api_key"][index]
+        if key == NONE:
             return None, Request(frame, None, None)
         try:
-            header = read_request_header(frame.payload)
+            if is_zookeeper(key):
+                header = header_by(key, frame.payload)
+            else:
+                header = read_request_header(frame.payload)
         except DissectError:
             # If not cut, the header was readable when the exchange was added: the file has changed.
             head = header_of_cut(frame.payload, None) if frame.cut else None
@@ -294,7 +301,9 @@ class Session:
     ) -> Response | None:
         if frame is None:
             return None
-        id_ = self.columns["correlation_id"][index]
+        id_, key = self.columns["correlation_id"][index], self.columns["api_key"][index]
+        if header is None and is_zookeeper(key):
+            header = header_by(key, b"")
         if header is None:
             return Response(frame, None if id_ == NO_ID else id_, None)
         return Response(frame, header.correlation_id, dissect_response(frame, header)[0])

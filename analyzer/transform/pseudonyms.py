@@ -26,6 +26,8 @@ NOUNS: Final = {
     "connectorName": "connector",
     "nodeName": "node",
     "subtopologyId": "subtopology",
+    "znodePath": "znode",
+    "znodeIdentity": "user",
 }
 """What a mark of the declarations names -> the word that pseudonyms begin with."""
 

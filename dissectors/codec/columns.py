@@ -105,7 +105,8 @@ def _struct(wire: StructWire) -> StructOf:
 
 
 def _column(slot: Slot) -> Column:
-    return Column(slot.name, _type(slot.wire), bool(getattr(slot.wire, "nullable", False)))
+    nullable = bool(slot.only) or getattr(slot.wire, "nullable", False)
+    return Column(slot.name, _type(slot.wire), nullable)
 
 
 def _type(wire: Wire) -> Type:

@@ -133,6 +133,10 @@ class _Text:
                 if slot.tag is not None
                 else "after INT8 -1 (null) or 1"
             )
+        if isinstance(slot.wire, ArrayWire) and slot.wire.operations:
+            words.append("each after type, BOOLEAN false, err; then INT32 -1, true, INT32 -1")
+        if slot.only and slot.name != "type":
+            words.append(f"of types {', '.join(map(str, sorted(slot.only)))} only")
         words.append(_named_values(slot))
         words.append("secret" if slot.field.secret else "")
         if slot.tag is not None:
@@ -189,6 +193,8 @@ def word(wire: Wire) -> str:
             return f"{_prefix(wire)}STRING"
         case BytesWire():
             return f"{_prefix(wire)}{'RECORDS' if wire.records else 'BYTES'}"
+        case ArrayWire() if wire.operations:
+            return f"OPERATIONS of {word(wire.element)}"
         case ArrayWire():
             return f"{_prefix(wire)}ARRAY of {word(wire.element)}"
         case StructWire():
@@ -198,4 +204,9 @@ def word(wire: Wire) -> str:
 
 
 def _prefix(wire: StringWire | BytesWire | ArrayWire) -> str:
-    return ("COMPACT_" if wire.compact else "") + ("NULLABLE_" if wire.nullable else "")
+    long = isinstance(wire, StringWire) and wire.long
+    return (
+        ("COMPACT_" if wire.compact else "")
+        + ("NULLABLE_" if wire.nullable else "")
+        + ("LONG_" if long else "")
+    )

@@ -147,7 +147,10 @@ def _of_array(element: Converter) -> Converter:
 
 
 def _of_struct(wire: StructWire) -> Converter:
-    slots = [(slot.name, _convert(slot.wire), slot) for slot in (*wire.slots, *wire.tags)]
+    slots = [
+        (slot.name, _or_null(_convert(slot.wire), bool(slot.only)), slot)
+        for slot in (*wire.slots, *wire.tags)
+    ]
     names = {slot[0] for slot in slots}
 
     def convert(value: Any) -> Body:

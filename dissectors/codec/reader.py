@@ -21,6 +21,7 @@ from kafkascope.dissectors.codec.source import Lines, compile_function
 from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
+    OPERATION_HEAD,
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -224,9 +225,11 @@ class _ReaderSource(Lines):
                 self.run.append(("16s", variable))
                 return f"Uuid({variable})"
             case StringWire():
-                return self.blob(wire, "h", ".decode('utf-8', 'surrogateescape')")
+                return self.blob(wire, wire.code, ".decode('utf-8', 'surrogateescape')")
             case BytesWire():
                 return self.blob(wire, "i", "")
+            case ArrayWire() if wire.operations:
+                return self.operations(wire)
             case ArrayWire():
                 return self.array(wire)
             case StructWire():
@@ -290,6 +293,41 @@ class _ReaderSource(Lines):
         self.null_or_refuse(value, f"{count} == -1", wire.nullable)
         return value
 
+    def operations(self, wire: ArrayWire) -> str:
+        """Emit a loop over operations, up to the head that says it is the last."""
+        self.flush()
+        value, kind, last = self.fresh("a"), self.fresh("kind"), self.fresh("last")
+        err, element = self.fresh(), wire.element
+        assert isinstance(element, StructWire)
+        self.names["read_head"] = struct.Struct(">i?i").unpack_from
+        self.names[known := self.fresh("known")] = frozenset().union(
+            *(slot.only for slot in element.slots)
+        )
+        self.add(f"{value} = []", "while True:")
+        self.depth += 1
+        self.add(f"{kind}, {last}, {err} = read_head(data, at)", f"at += {OPERATION_HEAD}")
+        self.add(f"if {last}:", "    break", f"if {kind} not in {known}:", "    raise Refusal")
+        self.add(f"room -= {8 + weight(element)}", "if room < 0:", "    raise too_large(at)")
+        heads = zip(element.slots, (kind, err), strict=False)
+        items = [f"{slot.name!r}: {each}" for slot, each in heads if self.keeps(slot)]
+        for slot in element.slots[2:]:
+            part = self.fresh()
+            self.names[types := self.fresh("types")] = slot.only
+            self.add(f"{part} = None", f"if {kind} in {types}:")
+            self.depth += 1
+            if self.keeps(slot):
+                found = self.value(slot.wire)
+                self.flush()
+                self.add(f"{part} = {found}")
+                items.append(f"{slot.name!r}: {part}")
+            else:
+                self.skip(slot.wire)
+                self.flush()
+            self.depth -= 1
+        self.add(f"{value}.append({{{', '.join(items)}}})")
+        self.depth -= 1
+        return value
+
     def nullable_struct(self, wire: StructWire) -> str:
         marker, value = self.fresh("n"), self.fresh("s")
         self.run.append(("b", marker))
@@ -313,9 +351,11 @@ class _ReaderSource(Lines):
             case UuidWire():
                 self.run.append(("16x", ""))
             case StringWire():
-                self.skip_blob(wire, "h")
+                self.skip_blob(wire, wire.code)
             case BytesWire():
                 self.skip_blob(wire, "i")
+            case ArrayWire() if wire.operations:
+                self.operations(wire)
             case ArrayWire():
                 self.skip_array(wire)
             case StructWire():

@@ -57,6 +57,9 @@ def construct_of(wire: Wire) -> construct.Construct:
             return kafka.Identifier()
         case StringWire() | BytesWire():
             return kafka.Blob(wire)
+        case ArrayWire() if wire.operations:
+            assert isinstance(wire.element, StructWire)
+            return kafka.Series(wire.element, _fields(wire.element).members)
         case ArrayWire():
             return kafka.Counted(wire, construct_of(wire.element), minimum_size(wire.element))
         case StructWire():

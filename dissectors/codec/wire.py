@@ -230,7 +230,7 @@ class Blob(Kafka):
     def __init__(self, wire: StringWire | BytesWire) -> None:
         super().__init__()
         self.text = isinstance(wire, StringWire)
-        code = "h" if self.text else "i"
+        code = wire.code if isinstance(wire, StringWire) else "i"
         self.length = Length(code, compact=wire.compact, nullable=wire.nullable, role="length")
 
     def _parse(self, stream: Input, context: Any, path: str) -> str | bytes | None:
@@ -290,6 +290,59 @@ class Counted(Kafka):
         self.count._build(-1 if obj is None else len(obj), stream, context, path)
         for index, each in enumerate(obj or ()):
             self.element._build(each, stream, context, f"{path}[{index}]")
+        return obj
+
+
+class Series(Kafka):
+    """Operations one after the other, up to a head that says it is behind the last."""
+
+    def __init__(self, wire: StructWire, members: list[Member]) -> None:
+        super().__init__()
+        self.head, self.members = struct.Struct(">i?i"), members[2:]
+        self.types = frozenset().union(*(slot.only for slot in wire.slots))
+        self.each = 8 + weight(wire)
+
+    def _parse(self, stream: Input, context: Any, path: str) -> list[Any]:
+        trace = trace_of(context)
+        values: list[Any] = []
+        while True:
+            start, here = stream.tell(), f"{path}[{len(values)}]"
+            kind, last, err = self.head.unpack(take(stream, self.head.size, here, "a head"))
+            if not last and kind not in self.types:
+                raise self.refuse(f"{kind} is no type of an operation", stream, here, start)
+            stream.weigh(1, self.each, path)
+            trace.begin("end" if last else f"[{len(values)}]", start, None)
+            trace.leaf("type", start, start + 4, kind)
+            trace.leaf("last", start + 4, start + 5, last)
+            trace.leaf("err", start + 5, stream.tell(), err)
+            if last:
+                trace.end(stream.tell(), None)
+                return values
+            body = {"type": kind, "err": err}
+            for member in self.members:
+                there = kind in member.slot.only
+                body[member.name] = member._parsereport(stream, context, here) if there else None
+            values.append(body)
+            trace.end(stream.tell(), body)
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if not isinstance(obj, list | tuple):
+            raise self.refuse(f"{obj!r:.60} is no array", stream, path)
+        for index, each in enumerate(obj):
+            here = f"{path}[{index}]"
+            kind = each.get("type") if isinstance(each, dict) else None
+            if kind not in self.types:
+                raise self.refuse(f"{kind!r:.60} is no type of an operation", stream, here)
+            try:
+                stream.write(self.head.pack(kind, False, each.get("err")))
+            except struct.error:
+                raise self.refuse("err does not fit int32", stream, here) from None
+            for member in self.members:
+                if kind in member.slot.only:
+                    if member.name not in each:
+                        raise self.refuse(f"{member.name} is missing", stream, here)
+                    member._build(each[member.name], stream, context, here)
+        stream.write(self.head.pack(-1, True, -1))
         return obj
 
 
@@ -442,6 +495,7 @@ __all__ = [
     "Member",
     "NullableFields",
     "Number",
+    "Series",
     "StructWire",
     "Tags",
     "Trace",

@@ -154,9 +154,9 @@ class _WriterSource(Lines):
                     self.add(f"if {text} is not None:")
                     self.depth += 1
                 self.add(f"{text} = {text}.encode('utf-8', 'surrogateescape')")
-                self.length(wire.compact, f"len({text})", "h", out)
+                self.length(wire.compact, f"len({text})", wire.code, out)
                 self.add(f"{out} += {text}")
-                self.null(wire, "h", out)
+                self.null(wire, wire.code, out)
             case BytesWire():
                 data = self.fresh()
                 self.flush(out)
@@ -167,6 +167,8 @@ class _WriterSource(Lines):
                 self.length(wire.compact, f"len({data})", "i", out)
                 self.add(f"{out} += {data}")
                 self.null(wire, "i", out)
+            case ArrayWire() if wire.operations:
+                self.operations(wire, expression, out)
             case ArrayWire():
                 self.array(wire, expression, out)
             case StructWire():
@@ -194,6 +196,29 @@ class _WriterSource(Lines):
         if wire.nullable:
             self.depth -= 1
             self.add("else:", f"    {out} += {_null(wire.compact, code)!r}")
+
+    def operations(self, wire: ArrayWire, expression: str, out: str) -> None:
+        item, kind, element = self.fresh("e"), self.fresh("kind"), wire.element
+        assert isinstance(element, StructWire)
+        self.flush(out)
+        self.names["write_head"] = struct.Struct(">i?i").pack
+        self.names[known := self.fresh("known")] = frozenset().union(
+            *(slot.only for slot in element.slots)
+        )
+        self.add(f"for {item} in {expression}:")
+        self.depth += 1
+        self.add(f"{kind} = {item}['type']", f"if {kind} not in {known}:")
+        self.add("    raise ValueError('no such operation')")
+        self.add(f"{out} += write_head({kind}, False, {item}['err'])")
+        for slot in element.slots[2:]:
+            self.names[types := self.fresh("types")] = slot.only
+            self.add(f"if {kind} in {types}:")
+            self.depth += 1
+            self.value(slot.wire, f"{item}[{slot.name!r}]", out)
+            self.flush(out)
+            self.depth -= 1
+        self.depth -= 1
+        self.add(f"{out} += write_head(-1, True, -1)")
 
     def array(self, wire: ArrayWire, expression: str, out: str) -> None:
         items, item = self.fresh("a"), self.fresh("e")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
+
 
 class ErrorCode(NamedTuple):
     """An error code of the protocol."""
@@ -599,5 +601,6 @@ ENUMS: Final[dict[str, dict[int | str, str]]] = {
         1: "INCREMENTAL",
         2: "FULL",
     },
+    **ZOOKEEPER,
 }
 """Names of values on the wire, by set; of bit numbers where the set's name ends in `Bits`."""

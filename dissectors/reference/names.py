@@ -30,6 +30,8 @@ def name_of(field: Field, value: Any, around: Mapping[str, Any] = _NOTHING) -> s
         return error.name if error else ""
     if field.enum == "AuthorizedOperations":
         return operations(value)
+    if field.enum == "ZooKeeperPermissions":
+        return permissions(value)
     if field.enum == "ApiKey":
         return APIS[value].name if value in APIS else ""
     if field.enum == "FeatureLevel":
@@ -56,6 +58,16 @@ def operations(bits: int) -> str:
     names = ENUMS["AclOperation"]
     found = [names.get(n, str(n)) for n in range(32) if bits >> n & 1]
     return "|".join(found) or "none"
+
+
+def permissions(bits: int) -> str:
+    """Return what a bit field of ZooKeeper allows."""
+    names = ENUMS["ZooKeeperPermissions"]
+    if bits in names:
+        return names[bits]
+    return "|".join(
+        name for bit, name in names.items() if isinstance(bit, int) and bits & bit == bit
+    )
 
 
 def time_text(milliseconds: int) -> str:

@@ -122,6 +122,7 @@ WORDS: Final[dict[str, Words]] = {
             "the subscription has changed from ",
         ),
     ),
+    "ZooKeeperScheme": _words("scheme", "world auth digest ip host sasl x509 super"),
     "SoftwareVersion": _words("version", "unknown"),
 }
 """Lists by name."""

@@ -83,6 +83,8 @@ def declared() -> dict[str, str]:
     lines = {}
     for name in registry.message_names():
         message = registry.message(name)
+        if message.kind == "zookeeper":
+            continue
         for version in range(message.versions.low, message.versions.high + 1):
             text = line(resolve(message, version))
             lines[" ".join(text.split(" ", 2)[:2])] = text

@@ -357,6 +357,14 @@ def _tls(name: str) -> Source:
     return source
 
 
+def _zookeeper(name: str) -> Source:
+    def source(rows: RowRange) -> Told:
+        known = rows.session.tables["zookeeper"].values
+        return Told(rows.numbers("zookeeper"), lambda key: _got(name, _Part(zookeeper=known[key])))
+
+    return source
+
+
 LISTS: Final[dict[str, Source]] = {
     **{
         asked: _lists(name) if column.kind.many else _table(name)
@@ -367,6 +375,7 @@ LISTS: Final[dict[str, Source]] = {
     **{name: _ends(name) for name in ("broker.port", "ip", "port")},
     **{name: _state(name) for name in ("state", *STATES)},
     **{name: _tls(name) for name in told_by("tls")},
+    **{name: _zookeeper(name) for name in told_by("zookeeper")},
     "api": _api,
     "flexible": _versioned(lambda key, version: (is_flexible(key, version),)),
     "removed_in": _versioned(removals),

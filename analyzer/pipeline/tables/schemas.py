@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from kafkascope.analyzer.exchanges.column import columns_of
-from kafkascope.analyzer.exchanges.rows import TLS_COLUMNS, Row
+from kafkascope.analyzer.exchanges.rows import TLS_COLUMNS, ZOOKEEPER_COLUMNS, Row
 
 VERSION: Final = 2
 """Version of all schemas together, in the manifest and in each Parquet file."""
@@ -134,6 +134,13 @@ ADDED: Final = (
     *(
         Added(Col(name, _TYPES[kind], text), f"row.tls and row.tls.{value}")
         for name, (value, kind, text) in list(TLS_COLUMNS.items())[1:]
+    ),
+    *(
+        Added(
+            Col(name, _TYPES[kind], text),
+            f"None if row.zookeeper is None else row.zookeeper.{value}",
+        )
+        for name, (value, kind, text) in ZOOKEEPER_COLUMNS.items()
     ),
     Added(Col("file_id", _I32, "key of `captures`: where the first byte is"), "place[0]"),
     Added(Col("record_offset", _I64, "and its offset in the (uncompressed) file"), "place[1]"),

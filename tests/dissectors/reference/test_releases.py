@@ -22,10 +22,11 @@ from kafkascope.dissectors.schema import Versions
 
 def test_every_version_of_every_message_has_a_release() -> None:
     assert APIS.keys() == {api.name for api in registry.APIS.values()}
-    assert MESSAGES.keys() == set(registry.message_names()) - {
+    kafkas = {name for name in registry.message_names() if not name.startswith("zk.")}
+    assert MESSAGES.keys() == kafkas - {
         f"{api.name}{side}" for api in registry.APIS.values() for side in ("Request", "Response")
     }
-    for name in registry.message_names():
+    for name in sorted(kafkas):
         versions = registry.message(name).versions
         assert list(releases.spans(name)) == list(range(versions.low, versions.high + 1)), name
 

@@ -1,0 +1,220 @@
+"""Connections to ZooKeeper: how they begin, what a session is, and where frames are found again
+behind a hole. Requests and answers are paired as Kafka's are, by xid. State without I/O."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from kafkascope.analyzer.conversation.plausible import Data, Plausibility
+from kafkascope.analyzer.model import ZooKeeperFacts
+from kafkascope.captures.resumable import Resumable
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
+from kafkascope.dissectors.registry import Decoded, RequestHeader
+from kafkascope.dissectors.zookeeper.frames import (
+    CONNECT_HEADER,
+    HANDSHAKE,
+    HEAD,
+    REPLY_HEAD,
+    is_handshake,
+    read_head,
+)
+from kafkascope.dissectors.zookeeper.types import AUTH, BASE, CONNECT
+
+EVENT_XID: Final = -1
+PING_XID: Final = -2
+AUTH_XID: Final = -4
+WATCHES_XID: Final = -8
+
+LONGEST: Final = HANDSHAKE + 64 + 1
+"""Bytes of a handshake with the longest password that is believed: servers give 16."""
+MAX_FRAME: Final = 64 << 20
+"""A frame that is looked for behind a hole is no larger: servers take 1 MB (jute.maxbuffer)."""
+
+WORDS: Final = frozenset(
+    {"conf", "cons", "crst", "dirs", "dump", "envi", "gtmk", "hash", "isro", "kill", "lead"}
+    | {"mntr", "reqs", "ruok", "srst", "srvr", "stat", "stmk", "wchc", "wchp", "wchs"}
+)
+"""Four-letter words that some release answers."""
+
+_INT = struct.Struct(">i")
+_REQUEST = struct.Struct(">iii")
+_ANSWER = struct.Struct(">iiqi")
+
+
+def look_zookeeper(data: Data) -> Literal["zookeeper", "short", "other"]:
+    """Judge the first bytes of a client: a handshake, the begin of one, or neither."""
+    if len(data) < 4:
+        return "other"
+    (size,) = _INT.unpack_from(data)
+    if not HANDSHAKE <= size <= LONGEST:
+        return "other"
+    if len(data) < 4 + size:
+        return "short" if data[4:7] == b"\0\0\0"[: max(0, len(data) - 4)] else "other"
+    return "zookeeper" if is_handshake(bytes(data[4 : 4 + size])) else "other"
+
+
+def word_of(data: Data) -> str:
+    """Return a sentence where a four-letter word is all that a client said; else nothing."""
+    word = bytes(data[:4]).decode("ascii", "replace")
+    if word in WORDS and not bytes(data[4:]).strip():
+        return f"ZooKeeper's four-letter word {word}, not Kafka"
+    return ""
+
+
+def is_event(payload: bytes) -> bool:
+    """Return whether a frame of the server is a watch event."""
+    return len(payload) >= REPLY_HEAD and _INT.unpack_from(payload)[0] == EVENT_XID
+
+
+class ZooKeeperSession(Resumable):
+    """Who the client is and what its session is, as far as it was seen on one connection."""
+
+    STATE = ("_claimed", "_greeted", "id", "timeout_ms", "user")
+
+    def __init__(self) -> None:
+        self.id: int | None = None
+        """Of the session, as the server gave it; as asked for where it refused that one."""
+        self.timeout_ms: int | None = None
+        """As the server gave it."""
+        self.user = ""
+        """Who authenticated by digest, where the server agreed."""
+        self._claimed = ""
+        self._greeted = False
+        """The handshake was seen, or is missing."""
+
+    def header_of(self, payload: bytes) -> RequestHeader | None:
+        """Return the header of a client's frame; None for one that has none."""
+        if not self._greeted and is_handshake(payload):
+            return CONNECT_HEADER
+        try:
+            return read_head(payload)
+        except DissectError:
+            return None
+
+    def saw_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
+        """Take note of a request."""
+        self._greeted = True
+        if decoded is None:
+            return
+        if header.api_key == BASE + CONNECT and decoded.body["session_id"]:
+            self.id = decoded.body["session_id"]
+        elif header.api_key == BASE + AUTH:
+            self._claimed = _user_of(decoded.body)
+
+    def saw_response(self, key: int, decoded: Decoded) -> None:
+        """Take note of the answer to a request of a key."""
+        body = decoded.body
+        if key == BASE + CONNECT:
+            self.timeout_ms = body["timeout_ms"]
+            self.id = body["session_id"] or self.id
+        elif key == BASE + AUTH and not decoded.header["err"]:
+            self.user = self._claimed or self.user
+
+    def facts(self, asked: Decoded | None, told: Decoded | None) -> ZooKeeperFacts:
+        """Return what a message with its answer, or an event, is about."""
+        path: str | None = None
+        event = ""
+        zxid: int | None = None
+        if asked is not None:
+            body = asked.body
+            path = body.get("path", body.get("prefix_path"))
+        if told is not None:
+            zxid = told.header.get("zxid")
+            if told.message == "zk.WatcherEvent":
+                event = _event_name(told.body["type"])
+                path = told.body["path"]
+        return ZooKeeperFacts(self.id, path, event, zxid)
+
+
+def _event_name(kind: int) -> str:
+    return ZOOKEEPER["ZooKeeperEvent"].get(kind, str(kind))
+
+
+def _user_of(packet: dict[str, Any]) -> str:
+    """Return the name in a digest's credentials, without the password."""
+    if packet["scheme"] != "digest" or not packet["auth"]:
+        return ""
+    name: bytes = packet["auth"].partition(b":")[0]
+    return name.decode("utf-8", "replace")
+
+
+_KINDS: Final = b"".join(
+    re.escape(bytes([kind])) for kind in map(int, ZOOKEEPER["ZooKeeperType"]) if 0 < kind < 256
+)
+_ASKS = re.compile(
+    rb"(?=[\x00-\x03][\x00-\xff]{7}(?:\x00\x00\x00[" + _KINDS + rb"]|\xff\xff\xff\xf5))", re.DOTALL
+)
+_ANSWERS = re.compile(
+    rb"(?=[\x00-\x03][\x00-\xff]{15}(?:\x00\x00\x00\x00|\xff\xff\xff[\x80-\xff]))", re.DOTALL
+)
+
+
+def _finder(pattern: re.Pattern[bytes]) -> Callable[[Data, int], int]:
+    def find(data: Data, at: int) -> int:
+        found = pattern.search(data, at)
+        return -1 if found is None else found.start()
+
+    return find
+
+
+class AskSense(Resumable):
+    """What requests look like: a size, an xid and a type that is known."""
+
+    def finder(self) -> Callable[[Data, int], int]:
+        """Return a function that finds positions with a plausible size and type."""
+        return _finder(_ASKS)
+
+    def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
+        """Judge a position: YES where a packet starts with a request."""
+        if at + 4 + HEAD > len(data):
+            return Plausibility.MORE
+        size, xid, kind = _REQUEST.unpack_from(data, at)
+        known = kind in ZOOKEEPER["ZooKeeperType"] and kind not in (-10, -1, 0)
+        numbered = xid > 0 or xid in (PING_XID, AUTH_XID, WATCHES_XID)
+        if not (known and numbered and HEAD <= size <= MAX_FRAME):
+            return Plausibility.NO
+        return Plausibility.YES if fresh else Plausibility.MAYBE
+
+    def starts(self, data: Data, at: int) -> bool:
+        """Return False: a header is all there is, and it is judged already."""
+        return False
+
+    def follows(self, data: Data, first: int, second: int) -> Plausibility:
+        """Judge whether a second plausible request confirms the first."""
+        verdict = self.judge(data, second, fresh=False)
+        return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
+
+
+class AnswerSense:
+    """What answers look like: a size, an xid, a zxid and an error that is known."""
+
+    def __init__(self, in_flight: Callable[[], list[int]]) -> None:
+        self._in_flight = in_flight
+
+    def finder(self) -> Callable[[Data, int], int]:
+        """Return a function that finds positions with a plausible size and error."""
+        return _finder(_ANSWERS)
+
+    def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
+        """Judge a position: YES where a packet starts with an answer."""
+        if at + 4 + REPLY_HEAD > len(data):
+            return Plausibility.MORE
+        size, xid, zxid, err = _ANSWER.unpack_from(data, at)
+        known = err in ZOOKEEPER["ZooKeeperError"]
+        numbered = xid > 0 or xid in (EVENT_XID, PING_XID, AUTH_XID, WATCHES_XID)
+        if not (known and numbered and zxid >= -1 and REPLY_HEAD <= size <= MAX_FRAME):
+            return Plausibility.NO
+        return Plausibility.YES if fresh else Plausibility.MAYBE
+
+    def starts(self, data: Data, at: int) -> bool:
+        """Return False: a header is all there is, and it is judged already."""
+        return False
+
+    def follows(self, data: Data, first: int, second: int) -> Plausibility:
+        """Judge whether a second plausible answer confirms the first."""
+        verdict = self.judge(data, second, fresh=False)
+        return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
