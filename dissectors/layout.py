@@ -123,6 +123,12 @@ class Layout:
     body: StructWire
 
     @property
+    def title(self) -> str:
+        """Name and version; ZooKeeper's records have no versions of their own."""
+        name = self.message.name
+        return name if self.message.kind == "zookeeper" else f"{name} v{self.version}"
+
+    @property
     def flexible(self) -> bool:
         """Whether strings are compact and structs end with a tagged section."""
         return self.body.flexible

@@ -287,6 +287,12 @@ class Decoded(NamedTuple):
     layout: Layout
     header_layout: Layout
 
+    @property
+    def parts(self) -> tuple[tuple[Layout, int], ...]:
+        """Layouts and offsets of the header and the body, without those that have no fields."""
+        both = ((self.header_layout, 0), (self.layout, self.body_at))
+        return tuple(each for each in both if each[0].body.slots or each[0].flexible) or both[1:]
+
 
 def _note(layout: Layout) -> str:
     releases = layout.message.releases

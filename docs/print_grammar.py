@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.codec.grammar import call_grammar, grammar
+from kafkascope.dissectors.codec.grammar import call_grammar, grammar, zookeeper_grammar
 from kafkascope.dissectors.codec.history import history
 from kafkascope.dissectors.messages import DATA
+from kafkascope.dissectors.zookeeper.types import PREFIX, TYPES
 
 TARGET = Path(__file__).with_name("grammar.md")
 
@@ -38,6 +39,8 @@ differs from its default.
 | COMPACT_STRING | UNSIGNED_VARINT length + 1, UTF-8; COMPACT_NULLABLE_STRING: 0 is null |
 | BYTES, RECORDS | INT32 length, bytes; NULLABLE_: length -1 is null |
 | COMPACT_BYTES, COMPACT_RECORDS | UNSIGNED_VARINT length + 1, bytes; NULLABLE_: 0 is null |
+| LONG_STRING | INT32 length, -1 is null, UTF-8: a text of ZooKeeper |
+| OPERATIONS | of each INT32 type, BOOLEAN false, INT32 err, fields; then -1, true, -1 |
 | array | INT32 count, -1 is null; flexible: UNSIGNED_VARINT count + 1, 0 is null; elements |
 | _tagged_fields | UNSIGNED_VARINT count; of each: UNSIGNED_VARINT tag and size, then its bytes |
 """
@@ -60,8 +63,13 @@ def _parts() -> Iterator[str]:
         yield _block(history(api.name))
     yield "## Records, keys and values, and embedded structures\n"
     for name in DATA:
-        if not name.endswith("Header"):
+        if not name.endswith("Header") and not name.startswith(PREFIX):
             yield from _message(name)
+    yield "## ZooKeeper\n"
+    yield "Requests by their types; the handshake has no header. Versions do not differ.\n"
+    for each in TYPES.values():
+        yield f"### {each.name}\n"
+        yield _block(zookeeper_grammar(each.key))
 
 
 def _message(name: str) -> Iterator[str]:

@@ -56,7 +56,13 @@ def _of_one(
     name: str, version: str | None, side: str | None, since: bool, source: bool
 ) -> Iterator[str]:
     from kafkascope.dissectors import registry
+    from kafkascope.dissectors.zookeeper.types import BY_NAME
 
+    if name.lower() in BY_NAME and not (side or source):
+        from kafkascope.dissectors.codec.grammar import zookeeper_grammar
+
+        yield zookeeper_grammar(BY_NAME[name.lower()])
+        return
     key = _api_key(name) if side is None else None
     if key is None:
         yield from _of_message(full_name(name, side), version, since, source)
@@ -119,11 +125,22 @@ def _of_message(name: str, version: str | None, since: bool, source: bool) -> It
 
 
 def _list() -> Iterator[str]:
+    from textwrap import wrap
+
     from kafkascope.dissectors import messages, registry
+    from kafkascope.dissectors.zookeeper.types import TYPES
 
     yield f"{'key':>4}  {'API':<40} {'versions':<9} flexible"
     for api in registry.APIS.values():
         yield f"{api.key:>4}  {api.name:<40} {api.versions!s:<9} {api.flexible}"
+    yield ""
+    yield "requests of ZooKeeper"
+    yield from wrap(
+        " ".join(each.name for each in TYPES.values()),
+        92,
+        initial_indent="      ",
+        subsequent_indent="      ",
+    )
     yield ""
     yield "other messages"
     for name in messages.DATA:

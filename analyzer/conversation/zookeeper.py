@@ -22,7 +22,7 @@ from kafkascope.dissectors.zookeeper.frames import (
     is_handshake,
     read_head,
 )
-from kafkascope.dissectors.zookeeper.types import AUTH, BASE, CONNECT
+from kafkascope.dissectors.zookeeper.types import AUTH, BASE, CHECK, CONNECT
 
 EVENT_XID: Final = -1
 PING_XID: Final = -2
@@ -120,14 +120,24 @@ class ZooKeeperSession(Resumable):
         event = ""
         zxid: int | None = None
         if asked is not None:
-            body = asked.body
-            path = body.get("path", body.get("prefix_path"))
+            path = _path_of(asked.body)
         if told is not None:
             zxid = told.header.get("zxid")
             if told.message == "zk.WatcherEvent":
                 event = _event_name(told.body["type"])
                 path = told.body["path"]
         return ZooKeeperFacts(self.id, path, event, zxid)
+
+
+def _path_of(body: dict[str, Any]) -> str | None:
+    """Return the node that a request is about: of a multi, the first one that is more than
+    checked."""
+    operations = body.get("operations")
+    if operations is None:
+        path: str | None = body.get("path", body.get("prefix_path"))
+        return path
+    writes = (each["path"] for each in operations if each["type"] != CHECK)
+    return next(writes, operations[0]["path"] if operations else None)
 
 
 def _event_name(kind: int) -> str:

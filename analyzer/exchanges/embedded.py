@@ -11,6 +11,7 @@ from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.dissectors.embedded import Around, Embedded, embedded_in, sasl_token
 from kafkascope.dissectors.embedded.masking import has_secrets
 from kafkascope.dissectors.registry import APIS, layout_of
+from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 SASL_AUTHENTICATE: Final = 36
 
@@ -31,6 +32,8 @@ def token_of(exchange: Exchange, side: Request | Response) -> Embedded | None:
 
 def may_hide(exchange: Exchange, side: Request | Response) -> bool:
     """Return whether undecoded bytes of a side may be a secret."""
+    if is_zookeeper(exchange.api_key):
+        return True  # Passwords, tokens, and what is in nodes.
     api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
     if api is None:
         return False
@@ -48,4 +51,6 @@ def _around(exchange: Exchange) -> Around:
         key, version = struct.unpack_from(">hh", asked["request_data"])
         nested = (key, version)
     protocol = (asked or {}).get("protocol_type") or ""
-    return Around(mechanism=exchange.mechanism, protocol_type=protocol, request=nested)
+    about = exchange.zookeeper
+    path = "" if about is None or about.path is None else about.path
+    return Around(mechanism=exchange.mechanism, protocol_type=protocol, request=nested, path=path)

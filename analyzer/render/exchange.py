@@ -198,7 +198,7 @@ def _side(
     if decoded is not None:
         if decoded.note:
             yield f"  ({decoded.note})"
-        for layout, at in ((decoded.header_layout, 0), (decoded.layout, decoded.body_at)):
+        for layout, at in decoded.parts:
             yield from _indented(text.message(layout, at), show_hex)
         end = decoded.end
     else:

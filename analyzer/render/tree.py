@@ -76,7 +76,7 @@ class TreeText:
         """The lines of one message."""
         root = annotate(layout, self.data, at)
         self.end = root.end
-        title = f"{root.name} v{layout.version}"
+        title = layout.title
         yield from self._line(root, 0, title, leaf=False)
         for child in root.children:
             yield from self._node(child, 1, "", root.value)

@@ -72,10 +72,28 @@ def call_grammar(key: int, version: int) -> str:
     return "\n".join(texts)
 
 
+def zookeeper_grammar(key: int) -> str:
+    """Return request and answer of a type of ZooKeeper's requests, each with its header."""
+    from kafkascope.dissectors.registry import layout_of, message
+    from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, EVENT, TYPES
+
+    found = TYPES[key - BASE]
+    head = f"# {found.name}" + ("" if key - BASE in (CONNECT, EVENT) else f", type {key - BASE}")
+    texts = [f"{head}, of ZooKeeper's protocol\n{FRAME}\n"]
+    for name, header in ((found.request, "zk.RequestHeader"), (found.response, "zk.ReplyHeader")):
+        if key - BASE == EVENT and name == found.request:
+            continue
+        parts = (name,) if key - BASE == CONNECT else (header, name)
+        texts += [grammar(layout_of(each, message(each).versions.high)) for each in parts]
+    return "\n".join(texts)
+
+
 def title(layout: Layout) -> str:
     """Return the title of a layout: `Fetch Request (Version: 12)`."""
     message = layout.message
     name = message.name
+    if message.kind == "zookeeper":
+        return f"{name} (since 3.4)" if layout.version else name
     if message.kind == "header":
         return f"{name.removesuffix('Header')} Header v{layout.version}"
     for side in ("Request", "Response"):

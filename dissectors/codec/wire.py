@@ -298,7 +298,7 @@ class Series(Kafka):
 
     def __init__(self, wire: StructWire, members: list[Member]) -> None:
         super().__init__()
-        self.head, self.members = struct.Struct(">i?i"), members[2:]
+        self.head, self.members = struct.Struct(">i?i"), members
         self.types = frozenset().union(*(slot.only for slot in wire.slots))
         self.each = 8 + weight(wire)
 
@@ -311,15 +311,17 @@ class Series(Kafka):
             if not last and kind not in self.types:
                 raise self.refuse(f"{kind} is no type of an operation", stream, here, start)
             stream.weigh(1, self.each, path)
-            trace.begin("end" if last else f"[{len(values)}]", start, None)
-            trace.leaf("type", start, start + 4, kind)
-            trace.leaf("last", start + 4, start + 5, last)
-            trace.leaf("err", start + 5, stream.tell(), err)
             if last:
-                trace.end(stream.tell(), None)
+                trace.leaf("marker", start, stream.tell(), kind)
                 return values
+            trace.begin(f"[{len(values)}]", start, None)
+            trace.begin("type", start, self.members[0].slot)
+            trace.end(start + 4, kind)
+            trace.leaf("marker", start + 4, start + 5, last)
+            trace.begin("err", start + 5, self.members[1].slot)
+            trace.end(stream.tell(), err)
             body = {"type": kind, "err": err}
-            for member in self.members:
+            for member in self.members[2:]:
                 there = kind in member.slot.only
                 body[member.name] = member._parsereport(stream, context, here) if there else None
             values.append(body)
@@ -337,7 +339,7 @@ class Series(Kafka):
                 stream.write(self.head.pack(kind, False, each.get("err")))
             except struct.error:
                 raise self.refuse("err does not fit int32", stream, here) from None
-            for member in self.members:
+            for member in self.members[2:]:
                 if kind in member.slot.only:
                     if member.name not in each:
                         raise self.refuse(f"{member.name} is missing", stream, here)

@@ -15,13 +15,27 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
 from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
 from kafkascope.dissectors.schema import Field
+from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 
 CONFIG_VALUE: Final = "configValue"
 """`Field.subject` of a config's value; its `name` or `key` stands beside it."""
 
 
+NODE_DATA: Final = "znodeData"
+"""The same of what is in a node of ZooKeeper, whose `path` may stand beside it."""
+NODE_IDENTITY: Final = "znodeIdentity"
+"""The same of whom an ACL of ZooKeeper is for; of the `scheme` digest it holds a password's
+hash."""
+SUBJECTS: Final = frozenset({CONFIG_VALUE, NODE_DATA, NODE_IDENTITY})
+"""Marks of values that may be secret."""
+
+
 def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
     """Whether the field's value must not be shown; `around` is the struct that it stands in."""
+    if field.subject == NODE_DATA:
+        return holds_credentials(around.get(field.name), around.get("path"))
+    if field.subject == NODE_IDENTITY:
+        return around.get("scheme") == "digest"
     if field.subject != CONFIG_VALUE or field.secret:
         return field.secret
     name = around.get("name", around.get("key"))
@@ -44,7 +58,7 @@ def _secret_in(wire: Wire) -> bool:
         return _secret_in(wire.element)
     if isinstance(wire, StructWire):
         return any(
-            slot.field.secret or slot.field.subject == CONFIG_VALUE or _secret_in(slot.wire)
+            slot.field.secret or slot.field.subject in SUBJECTS or _secret_in(slot.wire)
             for slot in (*wire.slots, *wire.tags)
         )
     return False

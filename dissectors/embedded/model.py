@@ -35,6 +35,8 @@ class Around:
     """Protocol type of the group, where the message does not carry it."""
     request: tuple[int, int] | None = None
     """Api key and version of the request inside the Envelope that a response answers."""
+    path: str = ""
+    """Node of ZooKeeper that the request asks for."""
 
     def text(self, name: str) -> str:
         """Return a text field around the bytes; empty when it is not there or null."""

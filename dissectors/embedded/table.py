@@ -11,6 +11,7 @@ from kafkascope.dissectors.embedded import groups, nested, sasl, telemetry
 from kafkascope.dissectors.embedded.model import Around, Embedded
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire
+from kafkascope.dissectors.zookeeper import nodes
 
 Format: TypeAlias = Literal[
     "subscription",
@@ -24,6 +25,7 @@ Format: TypeAlias = Literal[
     "principal",
     "address",
     "metrics",
+    "node",
 ]
 Decoder: TypeAlias = Callable[[bytes, Around], Embedded | None]
 
@@ -66,6 +68,12 @@ FORMATS: Final[dict[tuple[str, str], Format]] = {
     ("EnvelopeRequest", "client_host_address"): "address",
     ("EnvelopeResponse", "response_data"): "response",
     ("PushTelemetryRequest", "metrics"): "metrics",
+    ("zk.CreateRequest", "data"): "node",
+    ("zk.CreateTTLRequest", "data"): "node",
+    ("zk.GetDataResponse", "data"): "node",
+    ("zk.MultiRequest", "data"): "node",
+    ("zk.MultiResponse", "data"): "node",
+    ("zk.SetDataRequest", "data"): "node",
 }
 """(message, field) -> what its bytes hold, for decoders and for those who write them anew."""
 
@@ -83,6 +91,7 @@ DECODERS: Final[dict[Format, Decoder]] = {
     "address": lambda value, _: nested.address(value),
     "response": lambda value, around: nested.response(value, around.request),
     "metrics": _metrics,
+    "node": lambda value, around: nodes.decode(value, around.text("path") or around.path),
 }
 """Of formats that stand alone; those inside a subscription are opened with it."""
 

@@ -25,6 +25,7 @@ CONNECT: Final = -10
 CLOSE: Final = -11
 EVENT: Final = 0
 PING: Final = 11
+CHECK: Final = 13
 MULTI: Final = 14
 MULTI_READ: Final = 22
 AUTH: Final = 100

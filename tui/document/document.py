@@ -209,7 +209,7 @@ class _Side:
             except DissectError:
                 break
             end = root.end
-            item = Item(f"{root.name} v{layout.version}", "", root.start, root.end)
+            item = Item(layout.title, "", root.start, root.end)
             item.adopt(self.made(root, path, root.value))
             item.open = bool(path)
             roots.append(item)
@@ -232,8 +232,10 @@ class _Side:
     def _layouts(self, side: Request | Response, prefix: str) -> Iterator[tuple[Layout, int, str]]:
         decoded = side.decoded
         if decoded is not None:
-            yield decoded.header_layout, 0, ""
-            yield decoded.layout, decoded.body_at, prefix
+            # Bodies of messages without a header are told like headers' fields are: beside them.
+            *header, (layout, at) = decoded.parts
+            yield from ((each, begin, "") for each, begin in header)
+            yield layout, at, prefix
             return
         key, version = self.exchange.api_key, self.exchange.api_version
         if key is None or version is None:

@@ -28,13 +28,29 @@ def test_kafka_is_known_by_content_on_any_port() -> None:
     assert str(found[0].broker) == "10.0.1.2:31337"
 
 
-@pytest.mark.parametrize("first", [SSH, TLS, ZOOKEEPER, b"GET / HTTP/1.1\r\n\r\n", bytes(100)])
+@pytest.mark.parametrize("first", [SSH, TLS, b"GET / HTTP/1.1\r\n\r\n", bytes(100)])
 def test_other_protocols_are_counted_and_not_listed(first: bytes) -> None:
     context = Context()
     assert (
         told(Wire(port=22).client(first).broker(first).client(first).close().events, context) == []
     )
     assert sum(context.opaque.values()) == 1
+
+
+def test_zookeeper_is_known_by_its_handshake_on_any_port() -> None:
+    context = Context()
+    answer = framed(bytes(4) + b"\0\0\x46\x50" + b"\1" * 8 + b"\0\0\0\x10" + bytes(17))
+    wire = Wire(port=22).client(ZOOKEEPER).broker(answer)
+    wire.client(framed(b"\0\0\0\1\0\0\0\x03\0\0\0\2/x\0"))
+    found = told(wire.broker(framed(b"\0\0\0\1" + bytes(8) + b"\xff\xff\xff\x9b")).events, context)
+    assert [(each.api, each.state) for each in found] == [
+        ("zk.connect", "answered"),
+        ("zk.exists", "answered"),
+    ]
+    assert [each.zookeeper and each.zookeeper.path for each in found] == [None, "/x"]
+    assert found[1].zookeeper is not None
+    assert found[1].zookeeper.session_id == "0x101010101010101"
+    assert not context.opaque
 
 
 def test_endless_nonsense_is_counted_in_bounded_memory() -> None:

@@ -68,6 +68,7 @@ PLAIN = Row(
     records=12,
     batches=1,
     offset=None,
+    zookeeper=None,
     frames=(88120, 88123),
     undecoded=(),
     notes=(),

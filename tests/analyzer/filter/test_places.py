@@ -49,6 +49,7 @@ CAPTURES = [
         ROOT / "tests" / "analyzer" / "captures" / name
         for name in ("midstream.pcap.gz", "throttled.pcap.gz", "lost-answers.pcap")
     ),
+    ROOT / "captures" / "samples" / "zookeeper.pcap",
     ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
 ]
 TLS = ROOT / "tests" / "analyzer" / "captures" / "tls"

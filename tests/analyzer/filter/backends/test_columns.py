@@ -19,7 +19,7 @@ from kafkascope.analyzer.filter.bind import bind, cost
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.fields import FIELDS, NOTED, STATES, Field, Type
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
-from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.model import Exchange, ZooKeeperFacts
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
 from kafkascope.analyzer.payloads.model import Schema
@@ -215,6 +215,16 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
             software=draw(texts),
             user=draw(texts),
             tls=draw(st.none() | st.builds(TlsSummary, versions, suites, st.booleans(), texts)),
+            zookeeper=draw(
+                st.none()
+                | st.builds(
+                    ZooKeeperFacts,
+                    st.none() | st.sampled_from([-1, 7]),
+                    st.none() | texts,
+                    texts,
+                    st.none() | st.sampled_from([-1, 32]),
+                )
+            ),
         )
         row = Row(
             number=number,
@@ -261,6 +271,7 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
             notes=(),
             implied_topics=draw(names),
             tls=exchange.tls,
+            zookeeper=exchange.zookeeper,
         )
         found.append((exchange, row))
     return found

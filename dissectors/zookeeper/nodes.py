@@ -1,0 +1,81 @@
+"""What is in ZooKeeper's nodes: JSON, numbers and texts that Kafka writes; secrets among them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from kafkascope.dissectors.embedded.model import Embedded
+from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
+from kafkascope.dissectors.zookeeper.paths import place_of
+
+MOST_TEXT: Final = 1 << 20
+"""Bytes of a node that are looked at; servers take 1 MB (jute.maxbuffer)."""
+
+HIDDEN: Final = "********"
+
+_CREDENTIALS: Final = re.compile(
+    rb"salt=|stored_key=|server_key=|SCRAM-SHA-|hmac|passw|secret", re.IGNORECASE
+)
+"""Found in what holds, or may hold, a secret: parsed only then."""
+_SCRAM: Final = re.compile(r"(?:salt|stored_key|server_key)=")
+
+
+def json_of(data: bytes | None) -> Any:
+    """Return the JSON object or array that a node holds; None where it holds something else."""
+    if not data or data[:1] not in (b"{", b"[") or len(data) > MOST_TEXT:
+        return None
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def holds_credentials(data: bytes | None, path: str | None = None) -> bool:
+    """Return whether a node holds a secret: SCRAM credentials of a user, a password among configs,
+    a delegation token."""
+    if not data:
+        return False
+    if path is not None and place_of(path).what == "delegation token":
+        return True
+    if _CREDENTIALS.search(data) is None:
+        return False
+    found = json_of(data)
+    return found is None or found != without_secrets(found)
+
+
+def without_secrets(value: Any, name: str = "") -> Any:
+    """Return a value of a node's JSON in which secrets are hidden."""
+    if isinstance(value, dict):
+        return {key: without_secrets(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(each, name) for each in value]
+    if isinstance(value, str) and (
+        is_sensitive(name)
+        or _SCRAM.search(value)
+        or name.startswith("SCRAM-")
+        or holds_secret(value)
+    ):
+        return HIDDEN
+    return value
+
+
+def decode(data: bytes, path: str) -> Embedded | None:
+    """Decode what is in a node, secrets hidden; None for bytes of nobody knows what."""
+    what = place_of(path).what if path else ""
+    if what == "delegation token":
+        return Embedded(what, HIDDEN)
+    found = json_of(data)
+    if found is not None:
+        return Embedded(what or "JSON", without_secrets(found))
+    if not what or len(data) > MOST_TEXT:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    if holds_credentials(data):
+        return Embedded(what, HIDDEN)
+    return Embedded(what, int(text) if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else text)
