@@ -8,6 +8,7 @@ RFC 5077 (tickets), RFC 7627 (extended master secret), RFC 7366 (encrypt-then-MA
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import unpack_from
 from typing import Final, NamedTuple
 
 from kafkascope.captures.resumable import Resumable
@@ -38,6 +39,8 @@ MOST_MESSAGE: Final = 1 << 18
 MOST_EXTENSIONS: Final = 200
 MOST_NAME: Final = 255
 """Characters of a host name (RFC 1035, 2.3.4); a longer one names no host."""
+GREASED: Final = frozenset(range(0x0A0A, 0x10000, 0x1010))
+"""Numbers that only keep servers from refusing what they do not know (RFC 8701)."""
 
 
 class Malformed(ValueError):
@@ -148,7 +151,8 @@ class _Bytes:
 
 
 def _numbers(data: bytes) -> tuple[int, ...]:
-    return tuple(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data) - 1, 2))
+    count = len(data) // 2
+    return unpack_from(f">{count}H", data)
 
 
 def _extensions(fields: _Bytes) -> dict[int, bytes]:
@@ -193,8 +197,8 @@ def client_hello(message: bytes) -> ClientHello:
     return ClientHello(
         random,
         session_id,
-        tuple(each for each in versions if not _greased(each)),
-        sum(not _greased(each) for each in suites),
+        tuple(each for each in versions if each not in GREASED),
+        len(suites) - sum(map(GREASED.__contains__, suites)),
         _server_name(more.get(SERVER_NAME)),
         more.get(SESSION_TICKET, b""),
         PRE_SHARED_KEY in more,
@@ -218,11 +222,6 @@ def server_name(record: bytes) -> str:
     except Malformed:
         pass
     return ""
-
-
-def _greased(number: int) -> bool:
-    """Whether a number only keeps servers from refusing what they do not know (RFC 8701)."""
-    return number & 0x0F0F == 0x0A0A and number >> 8 == number & 0xFF
 
 
 def server_hello(message: bytes) -> ServerHello:
