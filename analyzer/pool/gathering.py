@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from heapq import merge
-from itertools import chain
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -162,9 +162,11 @@ class Gathering:
                 elif kind == USUAL[1]:
                     given.append(connections[index])
                 else:
+                    given.append(self._marks.end)
                     index += 1
         else:
-            given = list(chain.from_iterable(zip(numbers, connections, strict=True)))
+            ends = repeat(self._marks.end, len(numbers))
+            given = list(chain.from_iterable(zip(numbers, connections, ends, strict=True)))
         return (told.text % tuple(given)).split(self._end)[:-1]
 
     def _name(

@@ -119,6 +119,8 @@ class Work:
     """Called behind each block; what it returns is told."""
     whole: bool = True
     """Whether bodies are asked for, not only what rows need of them."""
+    heads: bool = False
+    """Whether headers, times and waits of what is wanted suffice."""
 
 
 class ShapedBlock(NamedTuple):
@@ -168,7 +170,7 @@ class BlockReport:
     connections: array[int] = field(default_factory=longs)
     """Numbers of the first packets of their connections."""
     text: bytes = b""
-    """What was made of each, with a mark behind it and `%d` where numbers belong."""
+    """What was made of each, with a mark behind it, and `%d` in place of all marks."""
     kinds: bytes = b""
     """What the marks in it were, in order; empty: the usual ones of each exchange."""
     unusual: dict[int, Row | Twice] = field(default_factory=dict)

@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import signal
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,7 +23,8 @@ from kafkascope.captures.streams.shares import Share
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
 
-SIZE_BYTES: Final = 8
+_SIZES: Final = struct.Struct("<QQ")
+"""Bytes of a message, and of the text behind it."""
 PIPE_BYTES: Final = 1 << 20
 """About what a worker tells of a block; Linux allows no more to everybody."""
 AHEAD: Final = 2
@@ -103,9 +105,7 @@ class Pool:
                 for told in worker.run():
                     if isinstance(told, Sums):
                         told.said = said.getvalue().splitlines()
-                    data = pickle.dumps(told, 5)
-                    out.write(len(data).to_bytes(SIZE_BYTES, "little") + data)
-                    out.flush()
+                    _send(out, told)
             code = 0
         finally:
             # Without what the command would do at its end: this is not its process. An exception
@@ -175,10 +175,27 @@ class Pool:
         return sums
 
 
+def _send(out: BinaryIO, told: BlockReport | Sums) -> None:
+    """Write a message. The text of a block, which is most of it, is not copied into the rest."""
+    text = b""
+    if isinstance(told, BlockReport):
+        text, told.text = told.text, text
+    data = pickle.dumps(told, 5)
+    out.write(_SIZES.pack(len(data), len(text)) + data)
+    out.write(text)
+    out.flush()
+
+
 def _received(pipe: BinaryIO) -> object:
     """Return the next message; `Alone` from a worker that is gone."""
-    head = pipe.read(SIZE_BYTES)
-    data = pipe.read(int.from_bytes(head, "little"))
-    if len(head) < SIZE_BYTES or len(data) < int.from_bytes(head, "little"):
+    head = pipe.read(_SIZES.size)
+    if len(head) < _SIZES.size:
         raise Alone
-    return pickle.loads(data)
+    size, text_size = _SIZES.unpack(head)
+    data, text = pipe.read(size), pipe.read(text_size)
+    if len(data) < size or len(text) < text_size:
+        raise Alone
+    told = pickle.loads(data)
+    if isinstance(told, BlockReport):
+        told.text = text
+    return told

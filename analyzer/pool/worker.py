@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.bodies.facts import NO_FACTS
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.conversation.pending import MAX_HELD_IN_ALL
 from kafkascope.analyzer.exchanges.heard import Heard
@@ -32,6 +33,7 @@ from kafkascope.captures.streams.shares import GIVEN_UP, LEFT, Share, TooMany, s
 from kafkascope.captures.tls.sources import KeySources, SharedKeys
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 
 _FIRST = itemgetter(0)
+
+AT_ONCE: Final = 1 << 15
+"""Bytes in which marks are looked for together."""
 
 
 class _Now:
@@ -152,6 +157,51 @@ class _Brokers(set[Endpoint]):
         return known
 
 
+class _Made:
+    """What was made of the exchanges of a block, with marks in it: see `BlockReport.text`."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._stem = b"%d" % marks.stem
+        self._end = b"%d" % marks.end
+        self._new: list[bytes] = []
+        """Of which marks were not looked for by now."""
+        self._size = 0
+        self._texts: list[bytes] = []
+        self._kinds: list[bytes] = []
+        self.count = 0
+
+    def add(self, data: bytes) -> None:
+        """Add what was made of the next exchange."""
+        self.count += 1
+        self._new += data, self._end
+        self._size += len(data)
+        if self._size >= AT_ONCE:
+            self._look()
+
+    def _look(self) -> None:
+        """Look for marks in much at once, and put `%d` in their places."""
+        text = b"".join(self._new)
+        self._new.clear()
+        self._size = 0
+        if b"%" in text:
+            text = text.replace(b"%", b"%%")
+        first, *parts = text.split(self._stem)
+        self._kinds.append(bytes(map(_FIRST, parts)))
+        self._texts.append(b"%d".join([first, *[part[1:] for part in parts]]))
+
+    def taken(self) -> tuple[bytes, bytes]:
+        """Return text and kinds for `BlockReport`, and begin anew."""
+        if self._new:
+            self._look()
+        text, kinds = b"".join(self._texts), b"".join(self._kinds)
+        if kinds == USUAL * self.count:
+            kinds = b""
+        self._texts.clear()
+        self._kinds.clear()
+        self.count = 0
+        return text, kinds
+
+
 class Worker:
     """Reads a share of a capture, which is open and was not read."""
 
@@ -167,23 +217,25 @@ class Worker:
         context.nodes = _Nodes(now)
         context.brokers = _Brokers(now)
         context.whole = work.whole
+        self._facts: BodyFacts | None = None
+        if work.heads and work.wanted is None and not work.alls:
+            context.only_waits()
+            self._facts = NO_FACTS
         self._keys = context.keys = now.keys(context.keys, share.count)
         self._number, self._connection = marks.number, marks.connection
-        self._made: list[bytes] = []
-        """What was made of the exchanges of a block, see `BlockReport.text`."""
-        self._kinds = bytearray()
-        self._stem = b"%d" % marks.stem
+        self._made = _Made(marks)
         if work.begins is not None:
             work.begins(capture, lambda: now.moment)
-        self._feed = capture.feed
+        self._feed, self._names = capture.feed, context.names
         self._heard = Heard()
+        self._sides = self._heard.sides
         self._fresh = True
         self.stop: Callable[[], bool] = bool
         """Asked before each block whether to read no further."""
 
     def run(self) -> Iterator[BlockReport | Sums]:
         """Yield what is told of each block, of the end, and the sums. Raises `Alone`."""
-        capture, now = self._capture, self._now
+        capture, now, happened = self._capture, self._now, self._happened
         statistics = capture.source.statistics
         damage = None
         named = self._named if self._share.first and self._work.nameds else None
@@ -191,7 +243,7 @@ class Worker:
             blocks = shared(capture.source, self._share, self._opened, self._check, named)
             for moments in blocks:
                 for moment, event in moments:
-                    self._happened(moment, event)
+                    happened(moment, event)
                 if self._keys.limited():
                     raise Alone
                 yield self._told(statistics.captured_bytes)
@@ -265,12 +317,7 @@ class Worker:
     def _told(self, read: int) -> BlockReport:
         told, self._now.told = self._now.told, BlockReport()
         told.read = read
-        if made := self._made:
-            told.text = (b"%d" % self._marks.end).join([*made, b""])
-            made.clear()
-        if kinds := self._kinds:
-            told.kinds = bytes(kinds)
-            kinds.clear()
+        told.text, told.kinds = self._made.taken()
         if self._work.block is not None:
             told.block = self._work.block()
         return told
@@ -293,12 +340,13 @@ class Worker:
     def _make(self, exchange: Exchange) -> None:
         """Count an exchange, and make what is wanted of it."""
         told, work = self._now.told, self._work
-        self._heard.note(exchange)
+        if len(self._sides) < 2 or exchange.undecoded:
+            self._heard.note(exchange)
         connection = exchange.connection
         if self._fresh:
             self._fresh = False
             told.first = self._now.moment, min(exchange.time_ns, connection.first_ns)
-        row = row_of(exchange, self._capture.context.names)
+        row = row_of(exchange, self._names, self._facts)
         told.exchanges += 1
         if work.alls:
             for add in work.alls:
@@ -316,22 +364,23 @@ class Worker:
             self._shape(work.shape, row, exchange)
 
     def _shape(self, shape: Shape, row: Row, exchange: Exchange) -> None:
-        told, count = self._now.told, len(self._made)
+        told, made = self._now.told, self._made
+        count = made.count
         # Nobody needs these numbers any more; to copy a row takes as long as to make it.
         row.number, row.connection = self._number, self._connection
         exchange.number = row.number
-        names = self._capture.context.names
+        names = self._names
         stands = nameless_topics(row)
         if stands and self._work.reshape is not None:
             told.unusual[count] = row
-            self._keep(b"")
+            made.add(b"")
             return
         problems: list[Problem] = []
         data = shape(row, exchange, names, problems)
         if not stands:
             if problems:
                 told.problems[count] = problems
-            self._keep(data)
+            made.add(data)
             return
         marked = _Marked(names, self._marks.topic)
         again = row_of(exchange, marked)
@@ -341,19 +390,4 @@ class Worker:
         topics = [each for each in (*row.topics, *row.implied_topics) if each not in stands]
         ids = list(marked.asked)
         told.unusual[count] = Twice(data, named, ids, topics, stands, problems, said)
-        self._keep(b"")
-
-    def _keep(self, data: bytes) -> None:
-        """Keep what was made of an exchange, with `%d` in place of marks."""
-        made, kinds = self._made, self._kinds
-        if b"%" in data:
-            data = data.replace(b"%", b"%%")
-        parts = data.split(self._stem)
-        if len(parts) == 3 and parts[1][0] == USUAL[0] and parts[2][0] == USUAL[1]:
-            if kinds:
-                kinds += USUAL
-        else:
-            if not kinds:
-                kinds += USUAL * len(made)
-            kinds += bytes(map(_FIRST, parts[1:])) + USUAL[2:]
-        made.append(b"%d".join([parts[0], *(part[1:] for part in parts[1:])]))
+        made.add(b"")

@@ -117,6 +117,7 @@ def _together(
         nameds=nameds,
         result=dumped,
         whole=not reading.rows_suffice,
+        heads=reading.heads_suffice,
     )
     empty = deepcopy(counted)
     try:

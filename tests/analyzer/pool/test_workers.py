@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.pool import worker
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
 from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
@@ -44,11 +45,11 @@ def alone(names: list[str]) -> tuple[list[bytes], Capture]:
     return lines, capture
 
 
-def together(names: list[str], count: int) -> tuple[list[bytes], Sums]:
-    gathering = Gathering(count, MARKS, line_of)
+def together(names: list[str], count: int, work: Work = WORK) -> tuple[list[bytes], Sums]:
+    gathering = Gathering(count, MARKS, work.reshape)
     captures = [open_capture(names) for _ in range(count)]
     workers: list[Iterator[BlockReport | Sums]] = [
-        Worker(capture, Share(number, count), MARKS, WORK).run()
+        Worker(capture, Share(number, count), MARKS, work).run()
         for number, capture in enumerate(captures)
     ]
     lines: list[bytes] = []
@@ -120,3 +121,44 @@ def test_random_networks_are_not_all_read_by_one() -> None:
         with TemporaryDirectory() as folder:
             done += check(files(seed, Path(folder)), 2)
     assert done > 20
+
+
+def topics_seen(work: Work) -> set[str]:
+    """Return the topics of the rows that a worker adds."""
+    found: set[str] = set()
+    work.adds = [lambda row, _: found.update(row.topics)]
+    with open_capture([str(SAMPLES / "java-codecs.pcap")]) as capture:
+        for _ in Worker(capture, Share(0, 1), MARKS, work).run():
+            pass
+    return found
+
+
+def test_where_heads_suffice_bodies_are_not_read() -> None:
+    assert not topics_seen(Work(heads=True, whole=False))
+    assert topics_seen(Work(heads=False, whole=False))
+
+
+def test_heads_do_not_suffice_for_filters_and_for_what_counts_everything() -> None:
+    assert topics_seen(Work(heads=True, whole=False, wanted=lambda *_: True))
+    assert topics_seen(Work(heads=True, whole=False, alls=[lambda *_: None]))
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 100, 1 << 20])
+def test_marks_are_found_whatever_stands_around_them(
+    bytes_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Formats, nothing at all, numbers in another order, none, and several."""
+    monkeypatch.setattr(worker, "AT_ONCE", bytes_at_once)
+    forms = ["{0} {1}", "100 % %d %s {0}", "", "{1} < {0}", "%%", "{0}{0}{1}"]
+
+    def text_of(row: Row, number: int, connection: int) -> bytes:
+        return (forms[hash(row.id) % len(forms)].format(number, connection) + "\n").encode()
+
+    def shape(row: Row, *_: object) -> bytes:
+        return text_of(row, row.number, row.connection)
+
+    names = [str(SAMPLES / "java-codecs.pcap")]
+    with open_capture(names) as capture:
+        rows = [row_of(each, capture.context.names) for each in capture.exchanges()]
+    expected = [text_of(row, row.number, row.connection) for row in rows]
+    assert together(names, 2, Work(shape=shape, reshape=shape))[0] == expected
