@@ -17,6 +17,7 @@ from kafkascope.analyzer.topics import TopicNames
 from kafkascope.proxy.engine.metrics import Metrics
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.captures.model import Endpoint
     from kafkascope.proxy.engine.arena import Arena
     from kafkascope.proxy.engine.held import HeldFrames
@@ -72,6 +73,9 @@ class Hub:
         self.memory: Memory | None = None
         self.records: DecodedRecords | None = None
         """What decodes keys and values for rules."""
+        self.payloads: Callable[[], Payloads | None] = lambda: None
+        """Returns what decodes and encodes keys and values in the event loop; None while no schema
+        is known."""
         self.with_secrets = False
         """Recordings keep secrets."""
         self.numbers = itertools.count(1)

@@ -81,6 +81,7 @@ class KafkaProxy:
         self.hub.held = self.held
         self.schemas = ProxySchemas(self.hub, schemas or SchemaOptions())
         self.hub.records = self.schemas.records
+        self.hub.payloads = lambda: self.schemas.held
         self.rules = Chain(rules)
         """May change while traffic flows."""
         self.rules.attach(self.hub)

@@ -33,6 +33,11 @@ class Matcher:
         self._whole: Filter | None = None
         self._known: dict[tuple[object, ...], bool | None] = {}
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that frames have to name; empty where any will do."""
+        return frozenset(_demanded(self.bound, "topic"))
+
     def refusal(self, side: int, can_harm: CanHarm | None = None) -> str | None:
         """Why the filter can match no frame of that side (that can be harmed); None when it can."""
         return refusal(self.bound, side, can_harm)
@@ -66,6 +71,23 @@ class Matcher:
         if self._whole is None:
             self._whole = Filter(self.bound, known)
         return self._whole
+
+
+def _demanded(bound: Bound | None, name: str) -> set[str]:
+    """Return the values one of which a field must have; nothing where others may do."""
+    match bound:
+        case Every(terms):
+            found = [_demanded(term, name) for term in terms]
+            return next(filter(None, found), set())
+        case Some(terms):
+            found = [_demanded(term, name) for term in terms]
+            return set().union(*found) if all(found) else set()
+        case Test() if bound.field.name == name and bound.scope != "none":
+            if bound.relation == "==" and isinstance(bound.value, str):
+                return {bound.value}
+            if bound.relation == "in" and all(last is None for _, last in bound.value):
+                return {first for first, _ in bound.value}
+    return set()
 
 
 def _settle(bound: Bound, frame: InterceptedFrame) -> bool | None:

@@ -40,8 +40,10 @@ class Chain:
         """Another number after each change."""
 
     def attach(self, hub: Hub) -> None:
-        """Connect the chain to a hub, which asks it while it has rules."""
+        """Connect the chain to a hub, which asks it while it has rules. Rules may refuse what the
+        proxy knows, in `check(hub)`: `FaultError`."""
         self._hub = hub
+        self._check(self._rules)
         hub.chain = self if self._rules else None
 
     def __iter__(self) -> Iterator[Rule]:
@@ -57,8 +59,15 @@ class Chain:
             self._hub.chain = self if rules else None
             self._hub.changed()
 
+    def _check(self, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            check = getattr(rule, "check", None)
+            if check is not None and self._hub is not None:
+                check(self._hub)
+
     def add(self, rule: Rule) -> None:
-        """Add a rule behind the others."""
+        """Add a rule behind the others; see `attach` for what it may raise."""
+        self._check([rule])
         self._set((*self._rules, *_with_companions(rule)))
 
     def remove(self, rule: Rule) -> None:

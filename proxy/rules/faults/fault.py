@@ -12,6 +12,10 @@ from kafkascope.proxy.rules.triggers import Trigger
 from kafkascope.proxy.rules.verdicts import Soon, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Look
 
@@ -47,6 +51,10 @@ class Action:
     def can_harm(self, key: int, version: int, side: int) -> bool:
         """Whether it can do something to frames of that version of an API."""
         return True
+
+    def misfit(self, topics: Iterable[str], payloads: Payloads) -> str | None:
+        """Why it fits what schemas say of none of these topics; None when it may."""
+        return None
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
         """The verdict about a frame that matches. None: this frame cannot be harmed this way."""
@@ -92,6 +100,13 @@ class Fault:
             side = " on " + ("response" if self.side == BROKER else "request")
         trigger = f" {self.trigger}" if str(self.trigger) else ""
         return f"{self.matcher.text.strip()} -> {self.action}{side}{trigger}".strip()
+
+    def check(self, hub: Hub) -> None:
+        """Raise `FaultError` where schemas that the proxy knows are against it."""
+        payloads = hub.payloads()
+        topics = sorted(self.matcher.topics)
+        if payloads is not None and (reason := self.action.misfit(topics, payloads)):
+            raise FaultError(f"{self.action} fits {reason}")
 
     def look(self, frame: InterceptedFrame) -> Look:
         """See `rules.Rule`."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.filter.values import duration
+from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.dissectors.codec.places import spelled, value_of
 from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.errors import DissectError
@@ -15,12 +17,15 @@ from kafkascope.dissectors.records.records import Batch, Partial, Record, batche
 from kafkascope.dissectors.records.writer import encode_like
 from kafkascope.dissectors.registry import write_layout
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.by_schema import GivenValue, told
 from kafkascope.proxy.rules.faults.corrupt import CorruptAction
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.faults.fields import tell_once
 from kafkascope.proxy.rules.verdicts import Replace, Verdict
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 MS: Final = 1_000_000
@@ -48,9 +53,11 @@ class RecordsAction(Action):
     picky = True
     whole = True
 
-    def __init__(self, text: str, change: Change) -> None:
+    def __init__(self, text: str, change: Change, given: GivenValue | None = None) -> None:
+        """`given`: what keys or values become, in place of `change`."""
         self._text = text
         self._change = change
+        self._given = given
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:
@@ -69,7 +76,7 @@ class RecordsAction(Action):
             case ["corrupt", "value"]:
                 return cls(text, lambda records, _: list(map(_garbled, records)))
             case ["set", "value" | "key" as side, _, *_]:
-                return cls._setting(side, _content(" ".join(words[2:])))
+                return cls._setting("key" if side == "key" else "value", " ".join(words[2:]))
             case ["set", "timestamp", span]:
                 shift = _milliseconds(span)
                 return cls(text, lambda records, _: [_moved(each, shift) for each in records])
@@ -80,16 +87,24 @@ class RecordsAction(Action):
         raise FaultError(f"{USAGE}, not {text!r}")
 
     @classmethod
-    def _setting(cls, side: str, content: bytes | None) -> Self:
-        shown = None if content is None else content.decode("utf-8", "replace")
-        text = f"set {side} {'null' if shown is None else spelled(shown)}"
-        if side == "key":
-            return cls(text, lambda records, _: [each._replace(key=content) for each in records])
-        return cls(text, lambda records, _: [each._replace(value=content) for each in records])
+    def _setting(cls, side: Side, text: str) -> Self:
+        content = _content(text)
+        shown = None if content is None else content.decode()
+        told = f"set {side} {'null' if shown is None else spelled(shown)}"
+        return cls(told, lambda records, _: records, GivenValue(side, shown))
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
         """Whether such frames have records."""
         return CorruptAction().can_harm(key, version, side)
+
+    def misfit(self, topics: Iterable[str], payloads: Payloads) -> str | None:
+        """See `Action`."""
+        if self._given is None:
+            return None
+        reasons = {topic: self._given.refusal(topic, payloads) for topic in topics}
+        if None in reasons.values():
+            return None
+        return next((f"no schema of {topic}: {why}" for topic, why in reasons.items()), None)
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
         """Replace the frame by one with other records."""
@@ -100,11 +115,12 @@ class RecordsAction(Action):
             return None
         produced = frame.side == CLIENT
         reasons: set[str] = set()
+        change_of = self._changes(frame)
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
             if not (isinstance(slot.wire, BytesWire) and slot.wire.records and value):
                 return value
-            return rewritten(value, self._change, reasons, produced=produced)
+            return rewritten(value, change_of(value), reasons, produced=produced)
 
         try:
             body = changed(decoded.layout, decoded.body, change)
@@ -113,10 +129,27 @@ class RecordsAction(Action):
             if body == decoded.body:
                 return None
             written = write_layout(decoded.layout, body)
-        except DissectError as error:
-            tell_once(frame, self, error.reason)
+        except (DissectError, PayloadError) as error:
+            tell_once(frame, self, error.reason if isinstance(error, DissectError) else told(error))
             return None
         return Replace(frame.payload[: decoded.body_at] + written + frame.payload[decoded.end :])
+
+    def _changes(self, frame: InterceptedFrame) -> Callable[[bytes], Change]:
+        """Return what gives the change of a records field of a frame."""
+        given = self._given
+        if given is None:
+            return lambda data: self._change
+        hub = frame.context.hub
+        payloads = hub.payloads()
+        topics: dict[int, str | None] = {}
+        if payloads is not None:
+            topics = {id(each.data): each.topic for each in fields_of(frame.exchange, hub.names)}
+
+        def change_of(data: bytes) -> Change:
+            topic = topics.get(id(data))
+            return lambda records, _: [given.put(each, topic, payloads) for each in records]
+
+        return change_of
 
     def __str__(self) -> str:
         return f"{self.word} {self._text}"

@@ -17,7 +17,7 @@ from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Batch, batches, open_batch
+from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.registry import decode_request
 from kafkascope.proxy.engine.schemas import LateSchemas
 from kafkascope.proxy.engine.server import KafkaProxy
@@ -294,3 +294,97 @@ def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> 
         assert got == [order()]
 
     run(steps, schemas=schemas)
+
+
+def records_of(frame: bytes) -> list[Record]:
+    sent = decode_request(frame[4:]).body["topic_data"][0]["partition_data"][0]["records"]
+    (batch,) = (each for each in batches(sent) if isinstance(each, Batch))
+    assert crc_ok(sent, batch)
+    return list(open_batch(sent, batch).records)
+
+
+NEW = SMALL | {"note": "changed"}
+
+
+def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaOptions) -> None:
+    """Headers, ids and other records stay; text without a schema, and null, are what they say."""
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        proxy.rules.add(parse_fault(f"-> records set value '{orjson.dumps(NEW).decode()}'"))
+        pairs = (user("{}"), avro()), (b"k", avro(SMALL)), (None, b"plain"), (b"gone", None)
+        await client.ask(frames(*pairs)[0])
+        changed = records_of(got[0])
+        assert [each.value for each in changed[:2]] == [avro(NEW), avro(NEW)]
+        assert [each.value for each in changed[2:]] == [orjson.dumps(NEW)] * 2
+        assert [each.key for each in changed] == [user("{}"), b"k", None, b"gone"]
+        proxy.rules.clear()
+        for number, rule in enumerate(["set key '{\"user-id\": 3}'", "set value null"], 1):
+            proxy.rules.clear()
+            proxy.rules.add(parse_fault(f"-> records {rule}"))
+            await client.ask(frames(*pairs)[0])
+            changed = records_of(got[number])
+            assert [each.key == user('{"user-id":3}') for each in changed[:1]] == [number == 1]
+            assert [each.value is None for each in changed[:1]] == [number == 2]
+
+    run(steps, schemas=schemas)
+
+
+def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
+    schemas: SchemaOptions,
+) -> None:
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        fault = parse_fault("""-> records set value '{"id": 5}' first 1""")
+        proxy.rules.add(fault)
+        plain = frames((None, b"text"), (None, avro()))[0]
+        for _ in range(3):
+            await client.ask(plain)
+        assert got == [plain] * 3
+        said = [text for _, text in proxy.hub.notices]
+        assert len([text for text in said if "passes unchanged" in text]) == 1, said
+        assert fault.trigger.fired == 0
+        unknown = frames((None, b"\0\0\0\0\x63" + avro()[5:]))[0]
+        await client.ask(unknown)
+        assert got[-1] == unknown
+        assert any("no schema with id 99 is known" in text for _, text in proxy.hub.notices)
+
+    run(steps, schemas=schemas)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ('topic == t -> records set value \'{"id": "x"}\'', "without its field count"),
+        ("topic in {t} and api == Produce -> records set key 5", "no schema of t"),
+        ("(topic == t and api == Fetch) or topic == t -> records set value hello", "of t"),
+    ],
+)
+def test_a_value_that_fits_no_schema_of_its_topic_is_refused(
+    schemas: SchemaOptions, rule: str, reason: str
+) -> None:
+    others = ("topic == u", "topic in {t, u}", "topic != t", "not topic == t", "api == Produce")
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        with pytest.raises(FaultError, match=reason):
+            proxy.rules.add(parse_fault(rule))
+        assert len(proxy.rules) == 0
+        for each in others:  # where it may find something that it fits
+            proxy.rules.add(parse_fault(f"{each} -> {rule.partition('-> ')[2]}"))
+
+    run(steps, schemas=schemas)
+    with pytest.raises(FaultError, match=reason):
+        KafkaProxy("127.0.0.1:1", rules=[parse_fault(rule)], schemas=schemas)
+
+
+def test_a_schema_that_the_user_assigned_serves_values_without_ids(tmp_path: Path) -> None:
+    file = tmp_path / "order.avsc"
+    file.write_bytes(orjson.dumps(ORDER))
+    told = SchemaOptions(assigned=(f"t={file}",))
+
+    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+        proxy.rules.add(parse_fault(f"-> records set value '{orjson.dumps(NEW).decode()}'"))
+        await client.ask(frames((None, avro()[5:]), (None, None))[0])
+        assert [each.value for each in records_of(got[0])] == [avro(NEW)[5:]] * 2
+        with pytest.raises(FaultError, match="no schema of t"):
+            proxy.rules.add(parse_fault("topic == t -> records set value 5"))
+
+    run(steps, schemas=told)
