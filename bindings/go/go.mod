@@ -1,0 +1,3 @@
+module github.com/kafkascope/kafkascope/bindings/go
+
+go 1.22

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package kafkascope
+
+import (
+	"os"
+	"syscall"
+)
+
+var gently = os.Interrupt
+
+var ownGroup *syscall.SysProcAttr
