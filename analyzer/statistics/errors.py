@@ -19,6 +19,8 @@ from kafkascope.analyzer.statistics.mergeable import (
 from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, topic_key
 from kafkascope.analyzer.statistics.simple import Breakdown
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
+from kafkascope.dissectors.zookeeper.types import PREFIX
+from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_name
 
 
 @measured
@@ -81,8 +83,13 @@ class Errors(Breakdown[Count]):
     def line(self, key: Line, count: Count) -> Line:
         """Return the line of a key."""
         code = key.get("code")
-        known = ERRORS.get(code) if isinstance(code, int) else None
-        named = {} if code is None else {"error": code if code == OTHERS else error_name(code)}
+        known, named = None, {}
+        if code == OTHERS:
+            named = {"error": code}
+        elif code is not None and _is_zookeeper(code, key.get("api")):
+            named = {"error": zookeeper_error_name(code)}
+        elif code is not None:
+            known, named = ERRORS.get(code), {"error": error_name(code)}
         return {
             **named,
             **key,
@@ -92,3 +99,9 @@ class Errors(Breakdown[Count]):
             "last": count.last_ns,
             "number": None if count.first_exchange is None else count.first_exchange[1],
         }
+
+
+def _is_zookeeper(code: int, api: str | None) -> bool:
+    """Return whether an error is one of ZooKeeper, where the API may be left out: but for -1 no
+    code is below 0 with Kafka, and above with ZooKeeper."""
+    return code < -1 or (api is not None and api.startswith(PREFIX))

@@ -25,7 +25,7 @@ from kafkascope.analyzer.statistics.moved import (
 if TYPE_CHECKING:
     from kafkascope.captures.model import Connection
 
-FINE: Final = frozenset({"answered", "no-reply"})
+FINE: Final = frozenset({"answered", "no-reply", "event"})
 SOON: Final = 1_000_000_000
 """A usual exchange takes less: whatever takes longer may be worth a word."""
 MOST_WAITING: Final = 4_096

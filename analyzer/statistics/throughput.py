@@ -37,7 +37,7 @@ class Traffic(Measures):
     open: int = total()
     lost: int = total()
     unpaired: int = total()
-    """Orphans and opaque bytes."""
+    """Orphans, opaque bytes, and what nobody asked for: watch events."""
     failed: int = total()
     """With an error code."""
     undecoded: int = total()
@@ -57,6 +57,7 @@ STATES: Final = {
     "lost": "lost",
     "orphan": "unpaired",
     "opaque": "unpaired",
+    "event": "unpaired",
 }
 
 

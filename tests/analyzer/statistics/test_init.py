@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.statistics import STATISTICS, WrongState
 from tests.analyzer.statistics.laws import counted, parts, traffic
 
-FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap")
+FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "zookeeper.pcap")
 NAMES = sorted(STATISTICS)
 LIMITED = sorted(set(STATISTICS) - {"rates"})
 

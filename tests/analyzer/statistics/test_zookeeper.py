@@ -1,0 +1,27 @@
+"""What statistics say of ZooKeeper's traffic."""
+
+from __future__ import annotations
+
+from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.throughput import Throughput
+from tests.analyzer.statistics.laws import counted, traffic
+
+
+def test_watch_events_are_counted_beside_requests() -> None:
+    pairs, names = traffic("zookeeper.pcap")
+    lines = {line["api"]: line for line in counted(Throughput(), pairs).rows(names)}
+    events = lines["zk.event"]
+    assert (events["count"], events["unpaired"], events["failed"]) == (21, 21, 0)
+    assert lines["zk.getData"]["unpaired"] == 0
+
+
+def test_errors_have_the_names_that_zookeeper_gives_them() -> None:
+    pairs, names = traffic("zookeeper.pcap")
+    errors = counted(Errors(), pairs)
+    by_api = {(line["api"], line["error"]): line["count"] for line in errors.rows(names)}
+    assert by_api["zk.exists", "NONODE"] == 6
+    assert by_api["zk.auth", "AUTHFAILED"] == 1
+    by_code = {line["error"]: line["count"] for line in errors.rows(names, ("code",))}
+    assert by_code["NONODE"] == sum(
+        count for (_, name), count in by_api.items() if name == "NONODE"
+    )
