@@ -98,9 +98,25 @@ def _or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
+class OtherVerdict(NamedTuple):
+    """What brokers of other releases make of a file, where they differ."""
+
+    releases: str
+    """`0.8.0`, `0.8.1 to 1.1`, `2.0 and later`."""
+    starts: bool
+    """Whether such a broker starts with the file."""
+    valid_bytes: int | None
+    """What it keeps; None when it does not start."""
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `verdict/1`."""
+        return self._asdict()
+
+
 @dataclass(frozen=True, slots=True)
 class RecoveryVerdict:
-    """What is to be thought of a file, as a broker that recovers it would."""
+    """What is to be thought of a file, as a broker of its release that recovers it would."""
 
     file: str
     kind: Kind
@@ -123,6 +139,12 @@ class RecoveryVerdict:
     lost_last: int | None = None
     notes: tuple[str, ...] = ()
     """What is odd without being damage: offsets that go back, entries that point nowhere."""
+    starts: bool = True
+    """Whether a broker of these releases starts with the file."""
+    releases: str = ""
+    """The releases whose verdict this is, where it is known that they differ."""
+    elsewhere: tuple[OtherVerdict, ...] = ()
+    """What other releases make of it, where they differ."""
 
     @property
     def sound(self) -> bool:
@@ -142,9 +164,11 @@ class RecoveryVerdict:
         if self.padding:
             head += f", {self.padding} zero bytes set aside at the end, which recovery cuts off"
         if self.sound:
-            return [f"{head}; sound", *self._notes()]
+            return [f"{head}; sound", *self._elsewhere(), *self._notes()]
         found = [f"{head}; damaged", f"  {self.problem}"]
-        if self.kind in ("log", "snapshot"):
+        if not self.starts:
+            found.append(f"  a broker of {self.releases} does not start with this file")
+        elif self.kind in ("log", "snapshot"):
             cut = self.total_bytes - self.valid_bytes
             last = self.last_valid_offset
             keeps = "nothing" if last is None else f"all up to offset {last}"
@@ -157,7 +181,10 @@ class RecoveryVerdict:
                     f"  among them {self.lost_batches} sound batches behind the damage,"
                     f" offsets {self.lost_first} to {self.lost_last}"
                 )
-        return found + self._notes()
+        return found + self._elsewhere() + self._notes()
+
+    def _elsewhere(self) -> list[str]:
+        return [f"  {each.releases}: {each.text}" for each in self.elsewhere]
 
     def _notes(self) -> list[str]:
         return [f"  note: {note}" for note in self.notes]
@@ -180,4 +207,7 @@ class RecoveryVerdict:
             "lost_batches": self.lost_batches,
             "lost_offsets": None if self.lost_first is None else [self.lost_first, self.lost_last],
             "notes": list(self.notes),
+            "starts": self.starts,
+            "releases": self.releases or None,
+            "elsewhere": [each.to_json() for each in self.elsewhere],
         }

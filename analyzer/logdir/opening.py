@@ -16,7 +16,8 @@ from typing import Any, Final
 from kafkascope.analyzer.logdir.files import SmallFile, read_small
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, RecoveryVerdict
 from kafkascope.analyzer.logdir.records import Place, records_of
-from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment
+from kafkascope.analyzer.logdir.releases import family_of, index_stops
+from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment, Standing
 
 SEGMENT_NAME: Final = re.compile(
     r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?\Z"
@@ -75,21 +76,32 @@ class AtRest:
         """Every batch with its bytes, and behind those of each file its verdict."""
         number = 1
         behind = ""
-        last: int | None = None
+        end: int | None = None
+        family = family_of(self.files)
+        last = self._is_last()
         for path in self.files:
             begin = base_offset_of(path)
-            segment = Segment(path, self.kind, begin, behind)
+            place = Standing(family, behind, last and path == self.files[-1], index_stops(path))
+            segment = Segment(path, self.kind, begin, place)
             for batch, data in segment.batches(number):
                 number = batch.number + 1
                 yield batch, data
             verdict = segment.verdict()
-            if last is not None and begin is not None and begin > last + 1:
-                hole = f"no segment has the offsets {last + 1} to {begin - 1} before it"
-                verdict = replace(verdict, notes=(hole, *verdict.notes))
+            if remark := _named(begin, verdict.first_offset, end):
+                verdict = replace(verdict, notes=(remark, *verdict.notes))
             yield verdict
-            if not behind and verdict.valid_bytes < verdict.total_bytes:
+            if not behind and verdict.starts and verdict.valid_bytes < verdict.total_bytes:
                 behind = path.name
-            last = verdict.last_valid_offset if verdict.last_valid_offset is not None else last
+            end = verdict.last_valid_offset if verdict.last_valid_offset is not None else end
+
+    def _is_last(self) -> bool:
+        """Whether no other segment follows the files."""
+        newest = self.files[-1].name
+        if self.path.is_dir() or self.kind != "log":
+            return True
+        return not any(
+            is_segment(each.name) and each.name > newest for each in self.path.parent.iterdir()
+        )
 
     def batches(self) -> Iterator[tuple[LogBatch, bytes]]:
         """Every batch with its bytes, file after file."""
@@ -117,6 +129,28 @@ class AtRest:
                 yield each
 
 
+def _named(begin: int | None, first: int | None, end: int | None) -> str:
+    """Return what is odd about the offset in a segment's name, held against its first batch and the
+    end of the segment before; empty where nothing is. Brokers keep such segments."""
+    if begin is None or end is None:
+        return ""
+    found = begin if first is None else min(begin, first)
+    if found > end + 1:
+        return (
+            f"no batch has the offsets {end + 1} to {found - 1}, before it: compaction removed"
+            " them, or a segment is gone"
+        )
+    if begin <= end:
+        return f"its name says offset {begin}, and the segment before goes up to {end}"
+    return ""
+
+
+def is_segment(name: str) -> bool:
+    """Whether this is the name of a segment that counts: not one that is being deleted."""
+    match = SEGMENT_NAME.match(name)
+    return match is not None and match[2] == "log" and not match[3]
+
+
 def base_offset_of(path: Path) -> int | None:
     """The offset in the name of a segment's file."""
     match = SEGMENT_NAME.match(path.name)
@@ -126,13 +160,7 @@ def base_offset_of(path: Path) -> int | None:
 def open_at_rest(path: Path) -> AtRest | None:
     """The file or folder when it is one of Kafka's, else None; `OSError` when it cannot be read."""
     if path.is_dir():
-        files = tuple(
-            sorted(
-                each
-                for each in path.iterdir()
-                if (match := SEGMENT_NAME.match(each.name)) and match[2] == "log" and not match[3]
-            )
-        )
+        files = tuple(sorted(each for each in path.iterdir() if is_segment(each.name)))
         return _placed(path, "log", files, path) if files else None
     if not path.is_file():
         return None

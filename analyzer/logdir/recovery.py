@@ -1,28 +1,36 @@
 """What a recovering broker does beside holding checksums: entries of an index made anew, and magics
-that no release has. Stateless."""
+that no release has. Stateless.
+
+A broker makes the index of a segment anew while it walks, with an entry for a batch behind each
+`index.interval.bytes`. An entry whose offset is not above the one before is refused
+(InvalidOffsetException), and the segment begins empty again; offsets that go back between two
+entries are not noticed. From 2.0 on an offset that does not fit the segment makes the broker split
+it, which it can only do where the last one does not fit: it does not start otherwise.
+"""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from kafkascope.analyzer.logdir.heads import MAGIC_AT, NEWEST, BatchHead, heads
+from kafkascope.analyzer.logdir.releases import Family, entries_beside
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Partial, batches, crc_ok
+from kafkascope.dissectors.records.records import Partial, batches, crc_ok, open_batch
 
 INTERVAL: Final = 4096
 """`index.interval.bytes` as it comes."""
-MAGIC_AT: Final = 16
-NEWEST: Final = 2
-_HEAD: Final = struct.Struct(">qiib")
-"""Base offset, length of the rest, epoch (or checksum), magic."""
-_DELTA_AT: Final = 23
-HEAD_BYTES: Final = 27
-_ENTRY: Final = struct.Struct(">ii")
-LEAST_LENGTH: Final = 14
-MOST_ENTRIES: Final = 10 << 20
-"""Bytes of an index that are read; brokers limit them to 10 MB."""
+MAX_RELATIVE: Final = 2**31 - 1
+"""Offsets of a segment must fit its index: base offset plus an int32."""
+OPENED: Final = 16 << 20
+"""What an old compressed entry may expand to only to learn its first offset."""
+MOST_INDEXES: Final = 16
+"""Other indexes of the partition that are looked at."""
+PROBES: Final = 9
+"""Intervals that are tried, where several can have been."""
+MOST_OPENED: Final = 20_000
+"""Old compressed entries of a segment whose first offset is looked for."""
 
 
 def known_magic(data: bytes) -> bytes:
@@ -33,93 +41,167 @@ def known_magic(data: bytes) -> bytes:
     return data
 
 
-class _Head(NamedTuple):
-    at: int
-    size: int
-    last_offset: int
+class RefusedOffset(NamedTuple):
+    """Why a broker does not keep a segment whose checksums are right."""
+
+    text: str
+    starts: bool
+    """Whether it starts, with the segment emptied."""
+    splits: bool = False
+    """Whether it splits the segment, of which all is kept."""
 
 
-def offsets_back(file: BinaryIO, path: Path) -> str:
-    """Return why a broker empties a segment, in words; empty when it does not.
+class Refusals(NamedTuple):
+    """What brokers refuse of a segment: of the releases that wrote it, of others, and with an index
+    interval that may have been theirs."""
 
-    It makes the index anew while it walks, with an entry for the last offset of the first batch
-    behind each `index.interval.bytes`. An entry whose offset is not above the one before is refused
-    (InvalidOffsetException), and the segment begins empty again. Offsets that go back between two
-    entries are not noticed. The interval is learned from the index beside the file.
-    """
-    interval = 0
-    entry_at, entry_offset = 0, -1
-    last = -1
-    first: list[_Head] = []
-    suspicious = False
-    for head in _heads(file):
-        suspicious = suspicious or head.last_offset <= last
-        last = head.last_offset
-        first.append(head)
-        if len(first) > MOST_HEADS:
+    own: RefusedOffset | None
+    of: dict[Family, RefusedOffset | None]
+    remark: str
+    """What depends on the interval, where it is not known well enough."""
+
+
+def refusals(
+    file: BinaryIO, path: Path, base: int | None, family: Family, others: tuple[Family, ...]
+) -> Refusals:
+    """Return what brokers refuse, beside batches that are damaged."""
+    if not _suspicious(file, base):
+        return Refusals(None, dict.fromkeys(others), "")
+    least, most = _interval(file, path)
+    walk = _Looking(file, base)
+    own = walk.refusal(family, most)
+    if own is not None and own.splits:
+        return Refusals(None, _kept(walk, others, most), own.text)
+    remark = ""
+    for part in range(PROBES if least < most else 0):
+        other = walk.refusal(family, least + (most - least) * part // PROBES)
+        if (other is None) != (own is None):
+            said = own or other
+            assert said is not None
+            remark = f"{said.text}; but that depends on index.interval.bytes"
             break
-    if not suspicious:
-        return ""
-    interval = _interval(path)
-    for head in first:
-        if not _sound(file, head):
-            return ""  # The broker cuts before it could come to that.
-        if head.at - entry_at <= interval:
-            continue
-        if head.last_offset <= entry_offset:
-            return (
-                f"offsets go back to {head.last_offset}, not behind {entry_offset}, where the index"
-                f" gets an entry, at position {head.at}: recovery empties the file"
+    return Refusals(own, _kept(walk, others, most), remark)
+
+
+def _kept(
+    walk: _Looking, families: tuple[Family, ...], interval: int
+) -> dict[Family, RefusedOffset | None]:
+    found = {each: walk.refusal(each, interval) for each in families}
+    return {each: None if told is None or told.splits else told for each, told in found.items()}
+
+
+def _suspicious(file: BinaryIO, base: int | None) -> bool:
+    """Whether offsets go back, or leave the segment: in sound ones they do not."""
+    last = -1
+    for head in heads(file):
+        if head.last_offset <= last or head.base_offset <= last:
+            return True
+        if base is not None and not _fits(head, base):
+            return True
+        last = head.last_offset
+    return False
+
+
+def _fits(head: BatchHead, base: int) -> bool:
+    return 0 <= head.last_offset - base <= MAX_RELATIVE
+
+
+class _Looking:
+    """Walks over a suspicious segment as brokers do."""
+
+    def __init__(self, file: BinaryIO, base: int | None) -> None:
+        self._file = file
+        self._base = base
+        self._opened = 0
+
+    def refusal(self, family: Family, interval: int) -> RefusedOffset | None:
+        """Return what brokers refuse, None when they cut or keep the segment."""
+        entry_at = entry = 0
+        first = True
+        last: BatchHead | None = None
+        wrong: RefusedOffset | None = None
+        for head in heads(self._file):
+            last = head
+            if wrong is not None:
+                continue
+            if not self._sound(head):
+                break  # The broker cuts before it could come to more.
+            base = self._base
+            if family == "2.0 and later" and base is not None and not _fits(head, base):
+                wrong = RefusedOffset(
+                    f"offset {head.last_offset} at position {head.at} does not fit a segment that"
+                    f" begins at {base}",
+                    False,
+                )
+            if wrong is None and head.at - entry_at > interval:
+                offset = self._entry(head, family)
+                if not first and offset <= entry:
+                    return RefusedOffset(
+                        f"offsets go back to {offset}, not behind {entry}, where the index gets an"
+                        f" entry, at position {head.at}: recovery empties the file",
+                        True,
+                    )
+                first, entry_at, entry = False, head.at, offset
+        if family == "0.8.0" and not first and self._base is not None and entry <= self._base:
+            return RefusedOffset(
+                f"the index that recovery makes ends with offset {entry}, where the segment begins",
+                False,
             )
-        entry_at, entry_offset = head.at, head.last_offset
-    return ""
+        if wrong is None or last is None or self._base is None:
+            return None
+        if last.last_offset >= self._base and not _fits(last, self._base):
+            return wrong._replace(text=f"{wrong.text}: brokers split the file", splits=True)
+        return wrong
 
-
-MOST_HEADS: Final = 1_000_000
-"""Batches of a segment that are looked at: a gigabyte of them, of a thousand bytes each."""
-
-
-def _heads(file: BinaryIO) -> Iterator[_Head]:
-    """Yield where batches stand, up to the first nonsense."""
-    at = 0
-    size = file.seek(0, 2)
-    while at + HEAD_BYTES <= size:
-        file.seek(at)
-        data = file.read(HEAD_BYTES)
-        base, length, _, magic = _HEAD.unpack_from(data)
-        if length < LEAST_LENGTH or magic < 0 or at + 12 + length > size:
-            return
-        delta = struct.unpack_from(">i", data, _DELTA_AT)[0] if magic >= NEWEST else 0
-        yield _Head(at, 12 + length, base + delta)
-        at += 12 + length
-
-
-def _sound(file: BinaryIO, head: _Head) -> bool:
-    file.seek(head.at)
-    data = known_magic(file.read(head.size))
-    try:
+    def _entry(self, head: BatchHead, family: Family) -> int:
+        """Return the offset that an index would have for a batch."""
+        if family == "2.0 and later":
+            return head.last_offset
+        if head.magic >= NEWEST or not head.compressed:
+            return head.base_offset
+        self._opened += 1
+        if self._opened > MOST_OPENED:
+            return head.last_offset
+        data = self._read(head)
         batch = next(batches(data))
-    except DissectError:
-        return False
-    return not isinstance(batch, Partial) and crc_ok(data, batch)
+        assert not isinstance(batch, Partial)
+        try:
+            opened = open_batch(data, batch, OPENED)
+        except DissectError:
+            return head.last_offset
+        return opened.records[0].offset if opened.records else head.last_offset
+
+    def _read(self, head: BatchHead) -> bytes:
+        self._file.seek(head.at)
+        return known_magic(self._file.read(head.size))
+
+    def _sound(self, head: BatchHead) -> bool:
+        data = self._read(head)
+        try:
+            batch = next(batches(data))
+        except DissectError:
+            return False
+        return not isinstance(batch, Partial) and crc_ok(data, batch)
 
 
-def _interval(path: Path) -> int:
-    """Return the interval of entries, as the index beside a segment shows it: less than the bytes
-    between any two of them."""
-    try:
-        with path.with_suffix(".index").open("rb") as file:
-            data = file.read(MOST_ENTRIES)
-    except OSError:
-        return INTERVAL
-    found = INTERVAL
-    before, offset = 0, -1
-    for at in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
-        relative, position = _ENTRY.unpack_from(data, at)
-        if not relative and not position and at:
-            break  # space set aside
-        if position <= before or relative <= offset:
-            break  # damaged, or made of offsets that go back
-        found = min(found, position - before - 1)
-        before, offset = position, relative
-    return found
+def _interval(file: BinaryIO, path: Path) -> tuple[int, int]:
+    """Return the least and the most that `index.interval.bytes` can have been, as the indexes of
+    the partition show it: less than the bytes between any two entries, no less than the way from an
+    entry to the last batch that got none."""
+    most = INTERVAL
+    for each in (path, *islice(sorted(path.parent.glob("*.log")), MOST_INDEXES)):
+        before = 0
+        for _, position in entries_beside(each):
+            most = min(most, position - before - 1)
+            before = position
+    marked = {position for _, position in entries_beside(path)}
+    end = max(marked, default=0)
+    least = entry = 0
+    for head in heads(file):
+        if head.at > end:
+            break
+        if head.at in marked:
+            entry = head.at
+        elif head.magic >= NEWEST:  # Old ones were appended several at a time.
+            least = max(least, head.at - entry)
+    return min(least, most), most

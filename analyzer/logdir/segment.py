@@ -3,8 +3,9 @@
 A broker that was not shut down cleanly walks the batches of a segment and keeps all before the
 first one that is cut short, smaller than any batch can be, or has a wrong checksum; it takes
 unknown magics for 2, empties a segment whose offsets go back where its index gets an entry (see
-`recovery`), and deletes what stands behind a segment that it cut. So does `Segment`; it then goes
-on, to say what is sound behind the damage. One batch at a time is held.
+`recovery`), and deletes what stands behind a segment that it cut. 0.8.0 recovers the last segment
+alone, and keeps what is before it. So does `Segment`; it then goes on, to say what is sound behind
+the damage. One batch at a time is held.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
-from kafkascope.analyzer.logdir.model import Kind, LogBatch, RecoveryVerdict
-from kafkascope.analyzer.logdir.recovery import known_magic, offsets_back
+from kafkascope.analyzer.logdir.heads import heads
+from kafkascope.analyzer.logdir.model import Kind, LogBatch, OtherVerdict, RecoveryVerdict
+from kafkascope.analyzer.logdir.recovery import MAX_RELATIVE, Refusals, known_magic, refusals
+from kafkascope.analyzer.logdir.releases import FAMILIES, Family, others
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Partial, batches, crc_ok, open_batch
 
@@ -39,8 +42,19 @@ SCAN_WINDOW: Final = 1 << 20
 SCAN_LIMIT: Final = 256 << 20
 """Bytes behind nonsense that are searched for the next batch."""
 
-MAX_RELATIVE: Final = 2**31 - 1
-"""Offsets of a segment must fit its index: base offset plus an int32."""
+
+class Standing(NamedTuple):
+    """Where a segment stands among those of its partition."""
+
+    family: Family = FAMILIES[-1]
+    """The releases that wrote it."""
+    behind: str = ""
+    """Name of an earlier segment that a recovering broker cuts, to delete this one then; but 0.8.0
+    does not."""
+    last: bool = True
+    """Whether no segment of the partition follows."""
+    stops: str = ""
+    """Why 0.8.0 does not start with the index of this segment."""
 
 
 class Segment:
@@ -51,12 +65,10 @@ class Segment:
         path: Path,
         kind: Kind = "log",
         base_offset: int | None = None,
-        behind: str = "",
+        place: Standing = Standing(),  # noqa: B008 - it cannot change
     ) -> None:
-        """`behind`: name of an earlier segment that a recovering broker cuts; it deletes this one
-        then."""
         self.path = path
-        self.behind = behind
+        self.place = place
         self.kind: Kind = kind
         self.base_offset = base_offset
         """As the file's name has it; None when the name says nothing."""
@@ -96,6 +108,15 @@ class _Walk:
         self.padding = 0
         self.notes: dict[str, int] = {}
         self.epoch = -1
+        place = segment.place
+        self.alone = place.family == "0.8.0" and not place.last
+        """Whether brokers of its release leave it as it is."""
+        self.starts = True
+        self.damage = ""
+        """The first thing wrong with the bytes; `problem` may stand in other files, too."""
+        self.damaged_at: int | None = None
+        self.refused = Refusals(None, {}, "")
+        self.others: tuple[Family, ...] = ()
         self.budget = 0
         """Bytes that may still be summed up to tell a batch from chance: made-up bytes could look
         like the head of a long batch everywhere, and the work is to stay linear."""
@@ -103,16 +124,14 @@ class _Walk:
     def run(self, file: BinaryIO) -> Iterator[tuple[LogBatch, bytes]]:
         self.size = os.fstat(file.fileno()).st_size
         self.budget = SCAN_LIMIT + 2 * self.size
-        if self.segment.behind and self.size:
-            self.blame(f"it stands behind {self.segment.behind}, which recovery cuts: deleted then")
-        elif self.segment.kind == "log" and (back := offsets_back(file, self.segment.path)):
-            self.blame(back)
+        if self.segment.kind == "log" and self.size:
+            self.judge(file)
         while self.at < self.size:
             wrong = self.framing(file)
             if wrong:
                 if self.zeros_to_the_end(file):
                     break
-                self.blame(f"{wrong} at position {self.at}")
+                self.hurt(f"{wrong} at position {self.at}")
                 found = self.search(file, self.at + 1)
                 if found is None:
                     break
@@ -176,10 +195,35 @@ class _Walk:
         self.padding = self.size - self.at
         return True
 
+    def judge(self, file: BinaryIO) -> None:
+        """What decides before the first batch is looked at."""
+        place, first = self.segment.place, next(heads(file), None)
+        self.others = others(place.family, [2 if first is None else first.magic])
+        self.refused = refusals(
+            file, self.segment.path, self.segment.base_offset, place.family, self.others
+        )
+        own = self.refused.own
+        if place.family == "0.8.0" and place.stops:
+            self.blame(place.stops)
+            self.starts = False
+        elif place.behind and place.family != "0.8.0":
+            self.blame(f"it stands behind {place.behind}, which recovery cuts: deleted then")
+        elif own is not None and not self.alone:
+            self.blame(own.text)
+            self.starts = own.starts
+        if self.refused.remark:
+            self.notes.setdefault(self.refused.remark, 0)
+
     def blame(self, problem: str) -> None:
-        """The first damage decides where a broker cuts."""
+        """The first problem decides where a broker cuts."""
         if not self.problem:
             self.problem = problem
+
+    def hurt(self, problem: str) -> None:
+        """Take note of damage to the bytes here."""
+        if self.damaged_at is None:
+            self.damage, self.damaged_at = problem, self.at
+        self.blame(problem)
 
     def search(self, file: BinaryIO, start: int) -> int | None:
         """Position of the next sound batch of magic 2 behind nonsense."""
@@ -211,8 +255,8 @@ class _Walk:
             base, count, problem = _inside(data, batch)
         if not right:
             problem = "the checksum is wrong"
-            self.blame(f"a batch with a wrong checksum at position {self.at}")
-        lost = bool(self.problem)
+            self.hurt(f"a batch with a wrong checksum at position {self.at}")
+        lost = bool(self.problem) and not self.alone
         if right and not problem:
             problem = self.odd(batch, base, magic)
         if not lost:
@@ -277,24 +321,59 @@ class _Walk:
     def verdict(self) -> RecoveryVerdict:
         total = self.size
         notes = list(self.notes)
+        kept = self.valid_bytes if self.problem else total - self.padding
+        problem = self.problem
+        if self.alone and self.damage and self.starts:
+            notes.insert(0, f"0.8.0, which recovers the last segment alone, keeps {self.damage}")
+        if self.alone and self.starts:
+            problem, kept = "", total
+        elsewhere = tuple(self.elsewhere(kept)) if self.segment.kind == "log" else ()
         if len(notes) > MOST_NOTES:
             notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more of this kind"]
         return RecoveryVerdict(
             file=self.segment.path.name,
             kind=self.segment.kind,
             total_bytes=total,
-            valid_bytes=self.valid_bytes if self.problem else total - self.padding,
+            valid_bytes=kept,
             batches=self.counts["batches"],
             records=self.counts["records"],
             first_offset=self.first,
             last_valid_offset=self.last,
-            problem=self.problem,
+            problem=problem,
             padding=self.padding,
             lost_batches=self.counts["lost"],
             lost_first=self.lost_first,
             lost_last=self.lost_last,
             notes=tuple(notes),
+            starts=self.starts,
+            releases=self.segment.place.family if elsewhere or not self.starts else "",
+            elsewhere=elsewhere,
         )
+
+    def elsewhere(self, own: int) -> Iterator[OtherVerdict]:
+        """What other releases make of it, where that is something else. `own`: what those that
+        wrote it keep."""
+        for family in self.others:
+            other = self.of(family)
+            if (other.starts, other.valid_bytes) != (self.starts, own if self.starts else None):
+                yield other
+
+    def of(self, family: Family) -> OtherVerdict:
+        place = self.segment.place
+        refused = self.refused.of.get(family)
+        if family == "0.8.0" and place.stops:
+            return OtherVerdict(family, False, None, f"does not start: {place.stops}")
+        if family == "0.8.0" and not place.last:
+            text = "recovers the last segment alone, and keeps this one as it is"
+            return OtherVerdict(family, True, self.size, text)
+        if family != "0.8.0" and place.behind:
+            return OtherVerdict(family, True, 0, f"deletes it: it stands behind {place.behind}")
+        if refused is not None:
+            kept = 0 if refused.starts else None
+            text = refused.text if refused.starts else f"does not start: {refused.text}"
+            return OtherVerdict(family, refused.starts, kept, text)
+        kept = self.size - self.padding if self.damaged_at is None else self.damaged_at
+        return OtherVerdict(family, True, kept, f"keeps {kept} bytes")
 
 
 MOST_NOTES: Final = 10

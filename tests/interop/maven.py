@@ -45,7 +45,23 @@ class Artifact:
 # slf4j-api is 1.7 in all of them; a binding of 2.x is not found.
 LOGGING = Artifact("org.slf4j:slf4j-simple:1.7.36")
 
+# Their log4j 1 asks for what was never published there.
+_UNPUBLISHED = ("javax.jms:jms", "com.sun.jdmk:jmxtools", "com.sun.jmx:jmxri")
+# Left Java with 11; Kafka 0.10.1 to 1.x want it.
+_BINDING = Artifact("javax.xml.bind:jaxb-api:2.3.1")
+
 BROKERS: dict[str, tuple[Artifact, ...]] = {
+    "0.8.0": (Artifact("org.apache.kafka:kafka_2.9.2:0.8.0", _UNPUBLISHED),),
+    "0.8.2.2": (Artifact("org.apache.kafka:kafka_2.11:0.8.2.2"),),
+    "0.9.0.1": (Artifact("org.apache.kafka:kafka_2.11:0.9.0.1"),),
+    "0.10.2.2": (Artifact("org.apache.kafka:kafka_2.12:0.10.2.2"), _BINDING),
+    "1.1.1": (
+        Artifact("org.apache.kafka:kafka_2.12:1.1.1"),
+        # Its ZooKeeper does not start without log4j.
+        Artifact("org.slf4j:slf4j-log4j12:1.7.25"),
+        _BINDING,
+    ),
+    "2.8.2": (Artifact("org.apache.kafka:kafka_2.13:2.8.2"), LOGGING),
     "3.9.2": (Artifact("org.apache.kafka:kafka_2.13:3.9.2"), LOGGING),
     "4.4.0": (
         # Its pom asks for a kafka-tools-api 4.4.0 that was never published.

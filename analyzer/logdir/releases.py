@@ -1,0 +1,126 @@
+"""Which releases wrote a folder of segments: they recover it in three ways.
+
+Held against brokers 0.8.0 to 4.4.0, see `tests/interop/test_recovery.py`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from kafkascope.analyzer.logdir.heads import MAGIC_AT, BatchHead, head_at
+
+Family = Literal["0.8.0", "0.8.1 to 1.1", "2.0 and later"]
+"""Releases that recover alike. 0.8.0 recovers the last segment alone. Up to 1.1 an index gets an
+entry for the first offset of a batch, from 2.0 on for the last one, and an offset that does not fit
+its segment is refused."""
+
+FAMILIES: Final[tuple[Family, ...]] = ("0.8.0", "0.8.1 to 1.1", "2.0 and later")
+ENTRY: Final = struct.Struct(">ii")
+LOOKED_AT: Final = 64
+"""Entries of an index that are held against the batches they point to."""
+MOST_INSIDE: Final = 1 << 20
+"""Records of an old compressed entry; beyond it an offset is taken for a damaged one."""
+MOST_ENTRIES: Final = 10 << 20
+"""Bytes of an index that are read; brokers limit them to 10 MB."""
+
+
+def entries_beside(path: Path) -> Iterator[tuple[int, int]]:
+    """Yield (offset within the segment, position) of the index beside a segment, up to the space
+    set aside behind them, or to what is damaged."""
+    try:
+        with path.with_suffix(".index").open("rb") as file:
+            data = file.read(MOST_ENTRIES)
+    except OSError:
+        return
+    before, last = 0, -1
+    for at in range(0, len(data) - ENTRY.size + 1, ENTRY.size):
+        relative, position = ENTRY.unpack_from(data, at)
+        if position <= before or relative <= last:
+            return
+        yield relative, position
+        before, last = position, relative
+
+
+def family_of(files: Sequence[Path]) -> Family:
+    """Return the releases that a folder's segments are of, told by what lies beside them: entries
+    of indexes, and files that only some releases have."""
+    if not files:
+        return FAMILIES[-1]
+    folder = files[0].parent
+    told = _by_entries(files)
+    if told is not None:
+        return told
+    if any(map(_new_format, files[:1])) or (folder / "leader-epoch-checkpoint").exists():
+        return "2.0 and later"
+    has_times = any(path.with_suffix(".timeindex").exists() for path in files)
+    beside = folder.parent
+    copied = (beside / "replication-offset-checkpoint").exists()
+    if not has_times and copied and not (beside / "recovery-point-offset-checkpoint").exists():
+        return "0.8.0"
+    return "0.8.1 to 1.1"
+
+
+def others(family: Family, magics: Sequence[int]) -> tuple[Family, ...]:
+    """Return the other releases that can read batches of these formats."""
+    oldest = 0 if set(magics) <= {0} else 1
+    return tuple(each for each in FAMILIES[oldest:] if each != family)
+
+
+def _by_entries(files: Sequence[Path]) -> Family | None:
+    """Return what the first entry says that is for the first or for the last offset of a batch of
+    several; None when there is none."""
+    for path in files[:8]:
+        name = path.name.partition(".")[0]
+        if not name.isdecimal():
+            continue
+        try:
+            file = path.open("rb")
+        except OSError:
+            continue
+        with file:
+            size = file.seek(0, 2)
+            for number, (relative, position) in enumerate(entries_beside(path)):
+                head = head_at(file, position, size)
+                if head is None or number >= LOOKED_AT:
+                    break
+                found = _told_by(head, int(name) + relative)
+                if found is not None:
+                    return found
+    return None
+
+
+def _told_by(head: BatchHead, offset: int) -> Family | None:
+    if head.magic < 2:
+        # Such a batch has its last offset in its head; alone, it is its first one too.
+        several = head.compressed and 0 < head.last_offset - offset < MOST_INSIDE
+        return "0.8.1 to 1.1" if several else None
+    if head.base_offset == head.last_offset:
+        return None
+    if offset == head.base_offset:
+        return "0.8.1 to 1.1"
+    return "2.0 and later" if offset == head.last_offset else None
+
+
+def _new_format(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(MAGIC_AT + 1)
+    except OSError:
+        return False
+    return len(head) > MAGIC_AT and head[MAGIC_AT] == 2
+
+
+def index_stops(path: Path) -> str:
+    """Return why 0.8.0 does not start with the index of a segment; empty where it does. Later
+    releases make such indexes anew."""
+    index = path.with_suffix(".index")
+    try:
+        size = index.stat().st_size
+    except OSError:
+        return f"{index.name} is missing"
+    if size % ENTRY.size:
+        return f"{index.name} has {size} bytes, which is no multiple of {ENTRY.size}"
+    return ""

@@ -1,0 +1,86 @@
+"""Damaged log directories of real brokers, with what the same brokers left of them when they started
+without a clean-shutdown file. Made by `tests/interop/make_recovered.py`."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.logdir.opening import open_at_rest
+from tests.analyzer.logdir.verdicts import compared, family, undecided
+
+SAMPLES = Path(__file__).with_name("recovered.tar.xz")
+RELEASES = ("0.8.0", "0.9.0.1", "1.1.1", "3.9.2", "4.4.0")
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recovered")
+    with lzma.open(SAMPLES) as file, tarfile.open(fileobj=file) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_verdicts_are_those_of_the_broker(samples: Path, release: str) -> None:
+    truth: dict[str, Any] = json.loads((samples / "truth.json").read_text())[release]
+    wrong, seen = [], Counter[str]()
+    for name, files in truth.items():
+        found = open_at_rest(samples / release / name)
+        assert found is not None
+        verdicts = list(found.verdicts())
+        if said := compared(verdicts, family(release), files):
+            wrong.append(f"{name}: {said}")
+        seen["undecided"] += undecided(verdicts)
+        seen["stopped"] += files is None
+        seen["cut"] += any(not each.sound for each in verdicts)
+        seen["elsewhere"] += any(each.elsewhere for each in verdicts)
+    assert not wrong, "\n".join(wrong)
+    assert len(truth) > 90
+    assert seen["cut"] > 40
+    assert seen["undecided"] <= 8
+    assert (seen["stopped"] > 0) == (release != "0.9.0.1" and release != "1.1.1")
+
+
+def test_damage_is_told_for_each_release_that_differs(samples: Path) -> None:
+    found = open_at_rest(samples / "0.9.0.1" / "c-none.flip-first-segment-0")
+    assert found is not None
+    first, second, *_ = found.verdicts()
+    assert not first.sound
+    assert first.releases == "0.8.1 to 1.1"
+    (other,) = first.elsewhere
+    assert (other.releases, other.starts, other.valid_bytes) == ("0.8.0", True, first.total_bytes)
+    assert "recovers the last segment alone" in " ".join(first.lines())
+    assert not second.sound
+    assert [each.releases for each in second.elsewhere] == ["0.8.0"]
+
+
+def test_an_offset_outside_its_segment_keeps_new_brokers_from_starting(samples: Path) -> None:
+    found = open_at_rest(samples / "4.4.0" / "c-none.flip-offset-0")
+    assert found is not None
+    *_, last = found.verdicts()
+    assert (last.sound, last.starts) == (False, False)
+    assert "a broker of 2.0 and later does not start with this file" in "\n".join(last.lines())
+    assert last.to_json()["starts"] is False
+
+
+def test_a_folder_of_0_8_0_is_told_by_its_checkpoints(samples: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "data"
+    copy.mkdir()
+    for path in (samples / "0.8.0" / "c-none.flip-first-segment-0").iterdir():
+        (copy / "c-none-0").mkdir(exist_ok=True)
+        (copy / "c-none-0" / path.name).write_bytes(path.read_bytes())
+    (copy / "replication-offset-checkpoint").write_text("0\n0\n")
+    found = open_at_rest(copy / "c-none-0")
+    assert found is not None
+    verdicts = list(found.verdicts())
+    assert all(each.sound and each.valid_bytes == each.total_bytes for each in verdicts)
+    assert "which recovers the last segment alone, keeps" in verdicts[0].notes[0]
+    assert verdicts[0].elsewhere[0].releases == "0.8.1 to 1.1"
+    assert not any(batch.lost for batch, _ in found.batches())
