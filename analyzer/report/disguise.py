@@ -11,9 +11,10 @@ from typing import Any, Final, cast
 from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.model import Exchange, Frame, Request, Response
+from kafkascope.analyzer.model import Exchange, Frame, Request, Response, ZooKeeperFacts
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.analyzer.transform.redaction import Redaction
+from kafkascope.analyzer.transform.znodes import renamed_path
 from kafkascope.captures.model import (
     Certificate,
     Closed,
@@ -106,7 +107,13 @@ class Disguise:
             fetch_session=self._session(exchange.fetch_session),
             tls=self._summary(exchange.tls),
             facts=None,
+            zookeeper=self._zookeeper(exchange.zookeeper),
         )
+
+    def _zookeeper(self, about: ZooKeeperFacts | None) -> ZooKeeperFacts | None:
+        if about is None or about.path is None:
+            return about
+        return about._replace(path=renamed_path(self._redaction.names, about.path))
 
     def _summary(self, tls: TlsSummary | None) -> TlsSummary | None:
         if tls is None:

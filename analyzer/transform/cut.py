@@ -58,7 +58,7 @@ class Cutting:
         """Their addresses."""
         self.times = array("q")
         self.sides = array("B")
-        self.keys = array("h")
+        self.keys = array("i")
         self.versions = array("h")
         self.numbers = array("Q")
         """Of exchanges."""
@@ -116,7 +116,8 @@ class Cutting:
         if self.others.choose(exchange):
             return
         self.exchanges += 1
-        self.ports.add(exchange.broker.port)
+        if exchange.zookeeper is None:
+            self.ports.add(exchange.broker.port)
         if exchange.notes and (deeds := comment_of(exchange.notes)):
             self._deeds[exchange.number] = deeds
         key = exchange.api_key

@@ -6,9 +6,10 @@ from typing import Final, Protocol
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
-from kafkascope.analyzer.transform import hiding, secrets
+from kafkascope.analyzer.transform import hiding, secrets, zookeeper
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 TOKEN: Final = -2
 OPAQUE: Final = -1
@@ -47,6 +48,8 @@ class Masked:
             return secrets.HIDDEN * len(payload)
         if key < 0:
             return _orphan(payload) if side else None
+        if is_zookeeper(key):
+            return zookeeper.masked(payload, key, "response" if side else "request")
         hide = secrets.masked_response if side else secrets.masked_request
         return hide(bytes(4) + payload, key, version)[4:]
 
@@ -82,8 +85,13 @@ class Anonymous:
             return _orphan(payload) if side else None
         made = self.redaction
         if side:
-            return made.response(payload, key, version) or _orphan(payload)
-        return made.request(payload) or made.unread_request(payload)
+            found = made.response(payload, key, version)
+            if found is None and is_zookeeper(key):
+                return zookeeper.unread(payload, key, "response")
+            return found or _orphan(payload)
+        # The empty payload of a ping's answer is one, too.
+        found = made.request(payload, key)
+        return made.unread_request(payload, key) if found is None else found
 
     def other(self, head: bytes) -> bytes:
         """What tells the protocol; of TLS types and sizes, and alerts."""

@@ -43,6 +43,7 @@ PUBLIC: Final = frozenset(
         "User:*",
         "User:ANONYMOUS",
         "<default>",
+        "anyone",
     }
 )
 """Names that everybody has."""

@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+from kafkascope.analyzer.transform import zookeeper
 from kafkascope.analyzer.transform.pseudonyms import NOUNS, Pseudonyms
 from kafkascope.analyzer.transform.redaction_formats import writer_of
+from kafkascope.analyzer.transform.znodes import NAMELESS, renamed_path
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, changed
 from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, asterisks, masked
@@ -38,6 +40,8 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.dissectors.schema import Field
 from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.zookeeper import frames
+from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 Level: TypeAlias = Literal["none", "values", "keys", "all"]
 
@@ -68,10 +72,14 @@ class Redaction:
             _drop_unknown_tags(out)
         return out
 
-    def request(self, payload: bytes) -> bytes | None:
+    def request(self, payload: bytes, key: int | None = None) -> bytes | None:
         """A request's payload as it may leave; None when it cannot be read, for then nobody knows
-        what it holds."""
+        what it holds. `key`: of a request of ZooKeeper, whose handshake does not tell it."""
         try:
+            if is_zookeeper(key):
+                assert key is not None
+                head = frames.header_by(key, payload)
+                return self._payload(frames.decode_request(payload, head), payload)
             return self._payload(decode_request(payload), payload)
         except DissectError:
             return None
@@ -79,13 +87,18 @@ class Redaction:
     def response(self, payload: bytes, key: int, version: int) -> bytes | None:
         """The same of a response to a request of that key and version."""
         try:
+            if is_zookeeper(key):
+                return self._payload(frames.decode_response(payload, key), payload)
             return self._payload(decode_response(payload, key, version), payload)
         except DissectError:
             return None
 
-    def unread_request(self, payload: bytes) -> bytes | None:
+    def unread_request(self, payload: bytes, key: int | None = None) -> bytes | None:
         """A request of which only the header can be read, because the rest is missing or wrong:
         asterisks in place of its body; None when not even that can be."""
+        if is_zookeeper(key):
+            assert key is not None
+            return zookeeper.unread(payload, key, "request")
         try:
             head = read_request_header(payload)
             layout = layout_of("RequestHeader", request_header_version(*head[:2]))
@@ -128,6 +141,8 @@ class Redaction:
         """What stands for a text: as its declaration says what it is. A text of which that does not
         tell anything goes."""
         kind = field.entity or field.subject
+        if kind == NAMELESS:
+            return renamed_path(self.names, value)
         if kind == "address" or (around.get("entity_type") == "ip" and kind == "resourceName"):
             return self.names.host(value)
         if kind == "coordinatorKey":

@@ -4,6 +4,7 @@ readable after their names were changed. Bytes of a format that is not here go.
     subscription, assignment    int16 version | message of consumers or of Connect workers
     user data                   of sticky assignors and of Streams members
     principal, address          of an Envelope
+    node                        what is in a node of ZooKeeper: JSON
     metrics                     of clients: an empty message takes their place
 """
 
@@ -15,6 +16,7 @@ from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform.znodes import renamed_node
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,
@@ -116,6 +118,7 @@ WRITERS: Final[dict[Format, FormatWriter]] = {
     "principal": _principal,
     "address": _address,
     "metrics": _metrics,
+    "node": lambda value, change, names, around: renamed_node(names, value),
 }
 """Format -> how its bytes are written anew; others go."""
 
