@@ -60,7 +60,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     from kafkascope.analyzer.fixtures.make import Making
     from kafkascope.analyzer.fixtures.records import SIDES
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
-    from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+    from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
     from kafkascope.analyzer.transform.redaction import Redaction
 
     target = _target(options.output)

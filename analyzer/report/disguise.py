@@ -13,8 +13,8 @@ from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response, ZooKeeperFacts
 from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.transform.names.znodes import renamed_path
 from kafkascope.analyzer.transform.redaction import Redaction
-from kafkascope.analyzer.transform.znodes import renamed_path
 from kafkascope.captures.model import (
     Certificate,
     Closed,

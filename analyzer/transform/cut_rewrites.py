@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
-from kafkascope.analyzer.transform import hiding, secrets, zookeeper
+from kafkascope.analyzer.transform import hiding, secrets
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
@@ -49,7 +49,7 @@ class Masked:
         if key < 0:
             return _orphan(payload) if side else None
         if is_zookeeper(key):
-            return zookeeper.masked(payload, key, "response" if side else "request")
+            return secrets.masked_zookeeper(payload, key, "response" if side else "request")
         hide = secrets.masked_response if side else secrets.masked_request
         return hide(bytes(4) + payload, key, version)[4:]
 
@@ -87,7 +87,7 @@ class Anonymous:
         if side:
             found = made.response(payload, key, version)
             if found is None and is_zookeeper(key):
-                return zookeeper.unread(payload, key, "response")
+                return secrets.unread_zookeeper(payload, key, "response")
             return found or _orphan(payload)
         # The empty payload of a ping's answer is one, too.
         found = made.request(payload, key)

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from kafkascope.analyzer.transform import zookeeper
-from kafkascope.analyzer.transform.pseudonyms import NOUNS, Pseudonyms
+from kafkascope.analyzer.transform import secrets
+from kafkascope.analyzer.transform.names.pseudonyms import NOUNS, Pseudonyms
+from kafkascope.analyzer.transform.names.znodes import NAMELESS, renamed_path
 from kafkascope.analyzer.transform.redaction_formats import writer_of
-from kafkascope.analyzer.transform.znodes import NAMELESS, renamed_path
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, changed
 from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, asterisks, masked
@@ -98,7 +98,7 @@ class Redaction:
         asterisks in place of its body; None when not even that can be."""
         if is_zookeeper(key):
             assert key is not None
-            return zookeeper.unread(payload, key, "request")
+            return secrets.unread_zookeeper(payload, key, "request")
         try:
             head = read_request_header(payload)
             layout = layout_of("RequestHeader", request_header_version(*head[:2]))
@@ -141,6 +141,8 @@ class Redaction:
         """What stands for a text: as its declaration says what it is. A text of which that does not
         tell anything goes."""
         kind = field.entity or field.subject
+        if not value.strip("*"):
+            return value  # masked already, or a wildcard
         if kind == NAMELESS:
             return renamed_path(self.names, value)
         if kind == "address" or (around.get("entity_type") == "ip" and kind == "resourceName"):

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
-from kafkascope.analyzer.transform.znodes import renamed_node
+from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform.names.znodes import renamed_node
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,

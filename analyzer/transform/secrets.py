@@ -9,16 +9,26 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from kafkascope.analyzer.model import Side
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import (
     APIS,
+    Decoded,
     layout_of,
     read_layout,
     read_request_header,
     response_header_version,
     write_layout,
 )
+from kafkascope.dissectors.zookeeper.frames import (
+    HEAD,
+    REPLY_HEAD,
+    decode_request,
+    decode_response,
+    header_by,
+)
+from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HIDDEN: Final = b"*"
 
@@ -78,3 +88,31 @@ def _masked(kind: str, key: int, version: int, frame: bytes, at: int) -> bytes:
     except DissectError:
         pass
     return frame[:at] + HIDDEN * (len(frame) - at)
+
+
+# --- of ZooKeeper
+
+
+def decoded_zookeeper(payload: bytes, key: int, side: Side) -> Decoded:
+    """Return a payload of one side of a request of a key, decoded; `DissectError`."""
+    if side == "response":
+        return decode_response(payload, key)
+    return decode_request(payload, header_by(key, payload))
+
+
+def masked_zookeeper(payload: bytes, key: int, side: Side) -> bytes:
+    """Return the payload with asterisks in place of secrets, and of all that cannot be read."""
+    try:
+        found = decoded_zookeeper(payload, key, side)
+        body = masked(found.layout, found.body)
+        written = payload[: found.body_at] + write_layout(found.layout, body)
+    except DissectError:
+        return unread_zookeeper(payload, key, side)
+    return written + HIDDEN * (len(payload) - found.end)
+
+
+def unread_zookeeper(payload: bytes, key: int, side: Side) -> bytes:
+    """Return the header of a payload, asterisks behind it."""
+    head = REPLY_HEAD if side == "response" else HEAD
+    kept = 0 if key == BASE + CONNECT else min(head, len(payload))
+    return payload[:kept] + HIDDEN * (len(payload) - kept)

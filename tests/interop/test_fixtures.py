@@ -18,7 +18,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.fixtures import Fixture
 from kafkascope.analyzer.fixtures.make import Making
 from kafkascope.analyzer.fixtures.new import matrix
-from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire

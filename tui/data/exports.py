@@ -116,7 +116,7 @@ class Job:
     def _fixture(self) -> Iterator[int]:
         from kafkascope.analyzer.fixtures.folder import write_folder
         from kafkascope.analyzer.fixtures.make import Making
-        from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+        from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
         from kafkascope.analyzer.transform.redaction import Redaction
 
         redaction = Redaction("values", Pseudonyms(same_length=True))

@@ -8,8 +8,8 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.transform import zookeeper
-from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform import secrets
+from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.analyzer.transform.redaction import LEVELS, Redaction
 from kafkascope.dissectors.embedded.groups import subscription
 from kafkascope.dissectors.records.compression import compress, decompress
@@ -133,12 +133,16 @@ def test_nothing_redacted_is_left_in_a_sample(path):
         whole = redaction.request(exchange.request.frame.payload, key)
         spoken = exchange.zookeeper is not None
         if whole is not None:
-            read = zookeeper.decoded(whole, key, "request") if spoken else decode_request(whole)
+            read = (
+                secrets.decoded_zookeeper(whole, key, "request")
+                if spoken
+                else decode_request(whole)
+            )
             payloads.append((read, whole))
         if exchange.response is not None and exchange.response.decoded is not None:
             whole = redaction.response(exchange.response.frame.payload, key, version)
             if whole is not None and spoken:
-                payloads.append((zookeeper.decoded(whole, key, "response"), whole))
+                payloads.append((secrets.decoded_zookeeper(whole, key, "response"), whole))
             elif whole is not None:
                 payloads.append((decode_response(whole, key, version), whole))
     assert payloads

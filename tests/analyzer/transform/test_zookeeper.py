@@ -10,10 +10,10 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.transform import zookeeper
-from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform import secrets
+from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform.names.znodes import renamed_node, renamed_path
 from kafkascope.analyzer.transform.redaction import Redaction
-from kafkascope.analyzer.transform.znodes import renamed_node, renamed_path
 from kafkascope.dissectors.registry import layout_of, message, write_layout
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, EVENT, TYPES
 from tests.analyzer.unique_words import FORMS, WORD, Filler
@@ -49,7 +49,7 @@ def test_no_word_of_any_message_is_left_where_all_is_redacted(kind: int, form: s
         assert not WORD.search(data)
     for data in (asked[:-1], told[:-1]):
         for side in ("request", "response"):
-            left = zookeeper.masked(
+            left = secrets.masked_zookeeper(
                 data, BASE + kind, "request" if side == "request" else "response"
             )
             assert len(left) == len(data)

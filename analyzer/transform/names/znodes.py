@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from kafkascope.analyzer.transform.pseudonyms import NOUNS, Pseudonyms
+from kafkascope.analyzer.transform.names.pseudonyms import NOUNS, Pseudonyms
 from kafkascope.dissectors.reference.words import WORDS
 from kafkascope.dissectors.zookeeper.nodes import HIDDEN, json_of
 from kafkascope.dissectors.zookeeper.paths import NODES, Step, place_of
