@@ -1,0 +1,2 @@
+/** Kafka traffic in tests: recorded, held against expectations, disturbed, replayed. */
+package io.kafkascope.junit;

@@ -1,0 +1,20 @@
+"""The example of the Java binding is one of its tests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+JAVA = Path(__file__).parents[2] / "bindings" / "java"
+
+
+def test_the_example_of_the_readme_is_run() -> None:
+    (told,) = re.findall(r"```java\n(.*?)```", (JAVA / "README.md").read_text(), re.DOTALL)
+    run = (JAVA / "src" / "test" / "java" / "shop" / "OrdersTest.java").read_text()
+    of_tests = [line for line in run.splitlines(keepends=True) if "IfEnvironment" not in line]
+    text = "".join(of_tests).removeprefix("package shop;\n\n")
+    assert text.replace('System.getenv("KAFKASCOPE_BROKER")', '"localhost:9092"') == told
+
+
+def test_the_artifact_has_its_licence() -> None:
+    assert (JAVA / "LICENSE").read_bytes() == (JAVA.parents[1] / "LICENSE").read_bytes()

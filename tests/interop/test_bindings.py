@@ -1,0 +1,59 @@
+"""Each binding does all scenarios with a client of its language, before a broker and a capture."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.bound import (
+    KAFKASCOPE,
+    LANGUAGES,
+    SCENARIOS,
+    Conformance,
+    column,
+    expected,
+    table,
+    update,
+)
+from tests.interop.brokers import KRaftCluster
+from tests.interop.needs import need
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def broker(java: None) -> Iterator[str]:
+    """The address of a real broker."""
+    with KRaftCluster("4.4.0") as cluster:
+        yield cluster.bootstrap()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_binding_does_what_the_scenarios_say(language: str, broker: str, tmp_path: Path) -> None:
+    binding = LANGUAGES[language]
+    need(*binding.needs)
+    run = Conformance(binding, broker, tmp_path)
+    done = run.run()
+    assert done.returncode == 0, done.stdout
+    assert run.reported() == expected(), done.stdout
+    assert run.left_behind() == []
+    kept = run.run("kept")
+    assert kept.returncode != 0, kept.stdout
+    capture = run.kept_capture(kept.stdout)
+    listed = subprocess.run(
+        [KAFKASCOPE, "ls", capture, "-Y", "api == Produce"], capture_output=True, text=True
+    )
+    assert "Produce v" in listed.stdout, listed.stderr
+    killed = run.run("killed")
+    assert killed.returncode != 0, killed.stdout
+    assert run.left_behind() == []
+    assert run.check_lines() > 2 * len(SCENARIOS)
+    cells = column(run.reported() | {("kept", "broker"), ("killed", "capture")})
+    if os.environ.get("UPDATE_GOLDEN"):
+        update(binding.language, cells)
+    told = {name: row.get(binding.language) for name, row in table().items()}
+    assert told == cells, "UPDATE_GOLDEN=1 writes docs/bindings.md"
