@@ -48,10 +48,13 @@ def test_a_binding_does_what_the_scenarios_say(language: str, broker: str, tmp_p
         [KAFKASCOPE, "ls", capture, "-Y", "api == Produce"], capture_output=True, text=True
     )
     assert "Produce v" in listed.stdout, listed.stderr
+    lines = run.check_lines()
+    assert lines > 2 * len(SCENARIOS)
     killed = run.run("killed")
     assert killed.returncode != 0, killed.stdout
     assert run.left_behind() == []
-    assert run.check_lines() > 2 * len(SCENARIOS)
+    assert run.check_lines() > lines, killed.stdout
+    assert ("killed", "capture") not in run.reported()
     cells = column(run.reported() | {("kept", "broker"), ("killed", "capture")})
     if os.environ.get("UPDATE_GOLDEN"):
         update(binding.language, cells)
