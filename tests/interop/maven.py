@@ -13,7 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["BROKERS", "CLIENTS", "JavaClasses", "classpath", "compiled", "jars", "locked"]
+__all__ = [
+    "BROKERS",
+    "CLIENTS",
+    "KEEPERS",
+    "JavaClasses",
+    "classpath",
+    "compiled",
+    "jars",
+    "locked",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "java"
@@ -77,6 +86,29 @@ CLIENTS: dict[str, tuple[Artifact, ...]] = {
 }
 # Its SCRAM and PLAIN want javax.xml.bind, which left Java with 11.
 CLIENTS["0.10.2.2"] += (Artifact("javax.xml.bind:jaxb-api:2.3.1"),)
+
+# What their poms leave to the server's own archive; JSON is for our programs.
+_PROVIDED = tuple(
+    map(
+        Artifact,
+        (
+            "io.dropwizard.metrics:metrics-core:4.1.12.1",
+            "org.xerial.snappy:snappy-java:1.1.10.5",
+            "com.fasterxml.jackson.core:jackson-databind:2.16.2",
+        ),
+    )
+)
+KEEPERS: dict[str, tuple[Artifact, ...]] = {
+    "3.4.14": (Artifact("org.apache.zookeeper:zookeeper:3.4.14"),),
+    "3.6.4": (Artifact("org.apache.zookeeper:zookeeper:3.6.4"), *_PROVIDED),
+    "3.9.3": (
+        Artifact(
+            "org.apache.zookeeper:zookeeper:3.9.3", ("io.netty:netty-tcnative-boringssl-static",)
+        ),
+        *_PROVIDED,
+    ),
+}
+"""Servers and the client of ZooKeeper, by release."""
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion>
