@@ -21,6 +21,7 @@ from kafkascope.analyzer.statistics.rates import Rates
 from kafkascope.analyzer.statistics.sizes import SizesOf
 from kafkascope.analyzer.statistics.throughput import Throughput
 from kafkascope.analyzer.statistics.topics import Topics
+from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 
 STATISTICS: Final[dict[str, type[Statistic]]] = {
     "apis": Throughput,
@@ -35,6 +36,7 @@ STATISTICS: Final[dict[str, type[Statistic]]] = {
     "cluster": Cluster,
     "producers": Producers,
     "delivery": Delivery,
+    "zookeeper": ZooKeeper,
 }
 """Name of the state -> accumulator."""
 
@@ -60,4 +62,5 @@ __all__ = [
     "Throughput",
     "Topics",
     "WrongState",
+    "ZooKeeper",
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from kafkascope.dissectors.embedded.model import Embedded
 from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
 from kafkascope.dissectors.zookeeper.paths import place_of
+
+if TYPE_CHECKING:
+    from kafkascope.dissectors.embedded.model import Embedded
 
 MOST_TEXT: Final = 1 << 20
 """Bytes of a node that are looked at; servers take 1 MB (jute.maxbuffer)."""
@@ -64,6 +66,9 @@ def without_secrets(value: Any, name: str = "") -> Any:
 
 def decode(data: bytes, path: str) -> Embedded | None:
     """Decode what is in a node, secrets hidden; None for bytes of nobody knows what."""
+    # That room masks what is in nodes, with this module.
+    from kafkascope.dissectors.embedded.model import Embedded
+
     what = place_of(path).what if path else ""
     if what == "delegation token":
         return Embedded(what, HIDDEN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.throughput import Throughput
+from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.statistics.laws import counted, traffic
 
 
@@ -25,3 +26,22 @@ def test_errors_have_the_names_that_zookeeper_gives_them() -> None:
     assert by_code["NONODE"] == sum(
         count for (_, name), count in by_api.items() if name == "NONODE"
     )
+
+
+def test_a_node_has_its_history_whoever_told_of_it() -> None:
+    pairs, _ = traffic("zookeeper.pcap")
+    zookeeper = counted(ZooKeeper(), pairs)
+    lines = {line["path"]: line for line in zookeeper.rows()}
+    gone = next(line for line in lines.values() if line["state"] == "gone" and line["lives"] == 1)
+    kinds = [each["change"] for each in zookeeper.history(gone["path"])]
+    assert (kinds[0], kinds[-1]) == ("created", "deleted")
+    times = [each["time"] for each in zookeeper.history()]
+    assert times == sorted(times)
+
+
+def test_sessions_end_by_closing_them() -> None:
+    pairs, _ = traffic("zookeeper.pcap")
+    lines = counted(ZooKeeper(), pairs).session_lines()
+    assert [line["user"] for line in lines] == ["alice", "", ""]
+    assert [line["state"] for line in lines] == ["closed", "open", "closed"]
+    assert [line["attached"] for line in lines] == [0, 0, 1]

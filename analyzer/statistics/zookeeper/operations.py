@@ -1,0 +1,117 @@
+"""What an exchange with ZooKeeper says of nodes: what was done to them, and what was told. Keeps
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from kafkascope.analyzer.model import Exchange
+from kafkascope.dissectors.zookeeper.nodes import decode, holds_credentials
+from kafkascope.dissectors.zookeeper.types import BASE
+
+MOST_TEXT: Final = 600
+"""Characters of a node's data that are kept: what Kafka registers of a broker has some 300."""
+
+CREATE: Final = 1
+DELETE: Final = 2
+EXISTS: Final = 3
+GET_DATA: Final = 4
+SET_DATA: Final = 5
+GET_ACL: Final = 6
+SET_ACL: Final = 7
+GET_CHILDREN: Final = 8
+GET_CHILDREN2: Final = 12
+CREATES: Final = frozenset({1, 15, 19, 21})
+DELETES: Final = frozenset({2, 20})
+WRITES: Final = CREATES | DELETES | {SET_DATA, SET_ACL}
+READS: Final = frozenset({EXISTS, GET_DATA, GET_ACL, GET_CHILDREN, GET_CHILDREN2})
+EPHEMERAL: Final = frozenset({1, 3})
+
+NONODE: Final = -101
+NODEEXISTS: Final = -110
+
+
+class Operation(NamedTuple):
+    """A request about a node, or one of a multi, with what came of it."""
+
+    kind: int
+    """Its type."""
+    path: str
+    """As the answer has it: sequential nodes get their numbers there."""
+    error: int
+    """0: done. Operations of a multi that failed because of others are no operations."""
+    data: bytes | None = None
+    """What was written, or read."""
+    flags: int = 0
+    stat: dict[str, Any] | None = None
+    children: tuple[str, ...] | None = None
+
+
+def operations_of(exchange: Exchange) -> Iterator[Operation]:
+    """Yield what a request that was answered did, or told."""
+    response = exchange.response
+    asked, kind = exchange.request_body, exchange.api_key
+    if response is None or asked is None or kind is None or response.decoded is None:
+        return
+    told = response.decoded.body
+    error = response.decoded.header.get("err", 0)
+    if "operations" in asked:
+        if not error:
+            yield from _multi(asked["operations"] or (), told.get("results") or ())
+        return
+    path = asked.get("path")
+    if not path or kind - BASE not in WRITES | READS:
+        return
+    yield _operation(kind - BASE, path, asked, told, error)
+
+
+def _multi(asked: Any, told: Any) -> Iterator[Operation]:
+    """Yield the operations of a multi; of one that failed, that which made it fail."""
+    for request, result in zip(asked, told, strict=False):
+        path = request.get("path")
+        error = result.get("error") or 0
+        failed = result["type"] == -1
+        if path and not (failed and error in (0, -2)) and request["type"] in WRITES | READS:
+            yield _operation(request["type"], path, request, result, error)
+
+
+def _operation(
+    kind: int, path: str, asked: dict[str, Any], told: dict[str, Any], error: int
+) -> Operation:
+    if error:
+        return Operation(kind, path, error)
+    stat = told.get("stat")
+    if kind in CREATES:
+        made = told.get("path") or path
+        return Operation(kind, made, 0, asked.get("data"), asked.get("flags", 0), stat)
+    if kind == SET_DATA:
+        return Operation(kind, path, 0, asked.get("data"), 0, stat)
+    if kind == GET_DATA:
+        return Operation(kind, path, 0, told.get("data"), 0, stat)
+    names = told.get("children")
+    listed = None if names is None else tuple(name for name in names if name is not None)
+    return Operation(kind, path, 0, None, 0, stat, listed)
+
+
+def text_of(data: bytes | None, path: str) -> str | None:
+    """Return what is in a node as one short line, secrets hidden; None for bytes that are no
+    text."""
+    if not data:
+        return None
+    found = decode(data[: 1 << 16] if len(data) > 1 << 16 else data, path)
+    if found is not None:
+        body = found.body
+        text = body if isinstance(body, str) else orjson.dumps(body).decode()
+    elif holds_credentials(data, path):
+        return None
+    else:
+        try:
+            text = data[: 4 * MOST_TEXT].decode()
+        except UnicodeDecodeError:
+            return None
+        if not text.isprintable():
+            return None
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"

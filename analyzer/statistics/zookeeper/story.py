@@ -1,0 +1,452 @@
+"""What became of nodes and sessions: facts about each, put into their order.
+
+A session that dies says nothing: that it is gone is told by nodes that go with it, by a server
+that refuses it, or by silence that is longer than its timeout.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
+
+from kafkascope.analyzer.statistics.mergeable import Events, Keyed
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.statistics.zookeeper.model import Change, Node, Session, Span
+from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
+from kafkascope.dissectors.zookeeper.nodes import json_of
+from kafkascope.dissectors.zookeeper.paths import place_of
+
+MS: Final = 1_000_000
+CONTAINER: Final = -(1 << 63)
+"""Stands in the place of a container's owner."""
+EPHEMERAL: Final = frozenset({1, 3})
+ORDER: Final = {"created": 0, "changed": 1, "deleted": 2}
+MOST_NAMES: Final = 50
+"""In a list of a line."""
+
+Ending: TypeAlias = Literal["deleted", "closed", "expired", "told", ""]
+"""How a node went: by a request, with its session, which was closed or died, or for a reason that
+was not seen; empty: it is there."""
+SessionState: TypeAlias = Literal["open", "closed", "expired", "refused", "silent"]
+"""silent: no answer for longer than its timeout; refused: somebody asked for it in vain, and it
+lived on."""
+
+
+@dataclass(slots=True)
+class Life:
+    """A node from its creation to its end."""
+
+    path: str
+    zxid: int
+    change: Change
+    begin_ns: int
+    changes: list[tuple[int, Change]] = field(default_factory=list)
+    """zxid and change, of its data."""
+    end_ns: int | None = None
+    end_zxid: int | None = None
+    ending: Ending = ""
+    end: Change | None = None
+    """The request that deleted it."""
+
+    @property
+    def owner(self) -> int:
+        """The session that it goes with; 0 for none."""
+        owner, mode = self.change.owner or 0, self.change.mode
+        if owner == CONTAINER or (mode is not None and mode not in EPHEMERAL):
+            return 0
+        return owner
+
+    @property
+    def text(self) -> str | None:
+        """The data that it had last, as far as they are known."""
+        for _, change in reversed(self.changes):
+            if change.size is not None:
+                return change.text
+        return self.change.text
+
+    @property
+    def mode(self) -> str:
+        """persistent, ephemeral, ..., in the words of the create."""
+        if self.change.mode is not None:
+            modes = ZOOKEEPER["ZooKeeperCreateMode"]
+            return modes.get(self.change.mode, str(self.change.mode)).lower()
+        if self.change.owner is None:
+            return ""
+        if self.change.owner == CONTAINER:
+            return "container"
+        return "ephemeral" if self.change.owner else "persistent"
+
+
+def label(session: int | None) -> str | None:
+    """Return the id of a session as ZooKeeper prints it."""
+    return f"{session & (1 << 64) - 1:#x}" if session else None
+
+
+def time_of(change: Change) -> int:
+    """Return when a change happened: its answer came, or the server's clock says so."""
+    if change.time_ns is not None:
+        return change.time_ns
+    if change.clock_ms:
+        return change.clock_ms * MS
+    return change.told_ns or 0
+
+
+class Story:
+    """Everything in order. Made of the parts of the accumulator, which it does not change."""
+
+    def __init__(
+        self,
+        nodes: Keyed[Node],
+        changes: Keyed[Change],
+        sessions: Keyed[Session],
+        events: Events,
+        whole: Span,
+    ) -> None:
+        self._nodes = nodes
+        self._changes = changes
+        self._sessions = sessions
+        self._events = events
+        self.end_ns = whole.last_ns or 0
+
+    label = staticmethod(label)
+
+    @cached_property
+    def lives(self) -> Mapping[str, list[Life]]:
+        """Lives of each node that was told of with a zxid, in order."""
+        by_path: dict[str, list[tuple[int, str, Change]]] = {}
+        for (path, zxid, kind), change in self._changes.items():
+            by_path.setdefault(path, []).append((zxid, kind, change))
+        told: dict[str, list[int]] = {}
+        for event in self._events:
+            if event.kind == "NodeDeleted":
+                told.setdefault(event.about["path"], []).append(event.time_ns)
+        found = {}
+        for path, changes in by_path.items():
+            changes.sort(key=lambda each: (each[0], ORDER[each[1]]))
+            lives = list(_lives(path, changes))
+            for at, life in enumerate(lives):
+                if life.end_ns is None:
+                    then = lives[at + 1] if at + 1 < len(lives) else None
+                    self._ends(life, then, told.get(path, []))
+            found[path] = lives
+        return found
+
+    def _ends(self, life: Life, then: Life | None, told: list[int]) -> None:
+        """Find out how a life ended whose deletion was not seen."""
+        session = self._sessions.get((life.owner,)) if life.owner else None
+        if session is not None and session.closed is not None:
+            time_ns, zxid = session.closed
+            if zxid > life.zxid and (then is None or zxid < then.zxid):
+                life.end_ns, life.end_zxid, life.ending = time_ns, zxid, "closed"
+                return
+        until_ns = then.begin_ns if then is not None else None
+        node = self._nodes.get((life.path,))
+        times = told[bisect_left(told, life.begin_ns) :][:1]
+        if node is not None:
+            times += [each for each in (node.missing_ns, node.deleted_ns) if each is not None]
+        parent, _, name = life.path.rpartition("/")
+        above = self._nodes.get((parent or "/",))
+        if above is not None and above.children is not None and name not in above.children[1]:
+            times.append(above.children[0])
+        there_ns = node.exists_ns if node is not None and then is None else None
+        times = [
+            each
+            for each in times
+            if each > life.begin_ns
+            and (until_ns is None or each <= until_ns)
+            and (there_ns is None or each >= there_ns)
+        ]
+        if times:
+            life.end_ns = min(times)
+        elif then is None:
+            return
+        life.ending = "expired" if self._is_dead(life, session) else "told"
+
+    def _is_dead(self, life: Life, session: Session | None) -> bool:
+        """Return whether a node's session had no word any more when the node had gone."""
+        if session is None or life.end_ns is None:
+            return False
+        heard_ns = session.last_ns or 0
+        return heard_ns < life.end_ns
+
+    @cached_property
+    def owned(self) -> Mapping[int, list[Life]]:
+        """Lives of ephemeral nodes by their sessions."""
+        found: dict[int, list[Life]] = {}
+        for lives in self.lives.values():
+            for life in lives:
+                if life.owner:
+                    found.setdefault(life.owner, []).append(life)
+        for lives in found.values():
+            lives.sort(key=lambda life: (life.begin_ns, life.path))
+        return found
+
+    # --- sessions
+
+    def state(self, id_: int) -> tuple[SessionState, int | None]:
+        """Return what became of a session, and when it ended."""
+        session = self._sessions[(id_,)]
+        if session.closed is not None:
+            return "closed", session.closed[0]
+        last_ns = session.last_ns or 0
+        went = [
+            life.end_ns
+            for life in self.owned.get(id_, ())
+            if life.ending == "expired" and life.end_ns is not None
+        ]
+        refused_ns = session.refused_at[0] if session.refused_at is not None else None
+        if refused_ns is not None and refused_ns > last_ns:
+            went.append(refused_ns)
+        if went:
+            return "expired", min(went)
+        if session.expired:
+            return "expired", last_ns
+        timeout_ms = session.given[1] if session.given is not None else 0
+        if timeout_ms and self.end_ns - last_ns > timeout_ms * MS:
+            return "silent", None
+        return ("refused" if refused_ns is not None and not session.given else "open"), None
+
+    def lost(self, id_: int) -> list[Life]:
+        """Return the ephemeral nodes that went because a session died."""
+        return [life for life in self.owned.get(id_, ()) if life.ending == "expired"]
+
+    def who(self, id_: int) -> list[str]:
+        """Return as what a session registered itself: `broker 1`, `controller`."""
+        found: dict[str, None] = {}
+        for life in self.owned.get(id_, ()):
+            word = _registered(life.path)
+            if word:
+                found[word] = None
+        return list(found)[:MOST_NAMES]
+
+    def session_lines(self) -> list[Line]:
+        """Return one line per session, the oldest first."""
+        lines = []
+        for (id_,), session in self._sessions.items():
+            state, ended_ns = self.state(id_)
+            owned = self.owned.get(id_, [])
+            lines.append(
+                {
+                    "session": label(id_),
+                    "id": id_,
+                    "client": ", ".join(session.hosts),
+                    "addresses": sorted({address for address, _ in session.clients})[:MOST_NAMES],
+                    "who": self.who(id_),
+                    "user": ", ".join(session.users),
+                    "state": state,
+                    "created": None if session.created is None else session.created[0],
+                    "first": session.first_ns,
+                    "last": session.last_ns,
+                    "ended": ended_ns,
+                    "timeout": None if session.given is None else session.given[1] * MS,
+                    "asked": None if session.asked is None else session.asked[1] * MS,
+                    "connections": len(session.clients),
+                    "attached": session.attached,
+                    "refused": session.refused,
+                    "moved": session.moved,
+                    "servers": list(session.servers),
+                    "requests": session.requests,
+                    "failed": session.failed,
+                    "events": session.events,
+                    "slowest": session.latency_ns,
+                    "ephemerals": [life.path for life in owned][:MOST_NAMES],
+                    "lost": [life.path for life in self.lost(id_)][:MOST_NAMES],
+                    "number": None if session.created is None else session.created[1],
+                }
+            )
+        lines.sort(key=lambda line: (line["first"] or line["ended"] or 0, line["session"] or ""))
+        return lines
+
+    # --- nodes
+
+    def node_lines(self) -> list[Line]:
+        """Return one line per node, in the order of their paths; those beyond the limit are one."""
+        lines = [self._node_line(path, node) for (path,), node in self._nodes.items()]
+        if self._nodes.others is not None:
+            lines.append(self._node_line("(others)", self._nodes.others))
+        return lines
+
+    def _node_line(self, path: str, node: Node) -> Line:
+        lives = self.lives.get(path, [])
+        life = lives[-1] if lives else None
+        state, gone_ns = _state(node, life)
+        change, text = None, None
+        changed: int | None = None
+        version = node.latest[1] if node.latest is not None else None
+        size = node.latest[2] if node.latest is not None else None
+        if life is not None:
+            change, text = life.change, life.text
+            for _, each in life.changes:
+                changed = time_of(each)
+                version = each.version if each.version is not None else version
+            known = [each.size for each in (change, *(c for _, c in life.changes))]
+            size = next((each for each in reversed(known) if each is not None), size)
+        return {
+            "path": path,
+            "what": place_of(path).what,
+            "state": state,
+            "mode": "" if life is None else life.mode,
+            "owner": None if life is None else label(life.owner),
+            "creator": None if change is None or change.by is None else label(change.by[0]),
+            "created": None if life is None else life.begin_ns,
+            "changed": changed,
+            "deleted": gone_ns,
+            "version": version,
+            "changes": sum(len(each.changes) for each in lives),
+            "lives": len(lives),
+            "reads": node.reads,
+            "writes": node.writes,
+            "failed": node.failed,
+            "existed": node.existed,
+            "missing": node.missing,
+            "events": node.events,
+            "children": node.latest[3] if node.latest is not None else None,
+            "size": size,
+            "first": node.first_ns,
+            "last": node.last_ns,
+            "number": None if node.first is None else node.first[1],
+            "data": text,
+        }
+
+    def history(self, path: str | None = None) -> list[Line]:
+        """Return what happened to a node, or to all, in order of time."""
+        found = self.lives if path is None else {path: self.lives.get(path, [])}
+        lines = [line for lives in found.values() for life in lives for line in self._told(life)]
+        lines.sort(key=lambda line: (line["time"], line["zxid"] or 0, line["path"]))
+        return lines
+
+    def _told(self, life: Life) -> Iterator[Line]:
+        yield self._line(life, life.zxid, "created", life.change, life.begin_ns)
+        for zxid, change in life.changes:
+            yield self._line(life, zxid, "changed", change, time_of(change))
+        if life.ending and life.end_ns is not None:
+            yield self._line(life, life.end_zxid, "deleted", life.end, life.end_ns)
+
+    def _line(
+        self, life: Life, zxid: int | None, kind: str, change: Change | None, time_ns: int
+    ) -> Line:
+        by = change.by if change is not None else None
+        how = "" if by is not None else "told later"
+        session = by[0] if by is not None else None
+        if kind == "deleted" and life.ending in ("closed", "expired"):
+            how, session = f"its session {life.ending}", life.owner
+        return {
+            "time": time_ns,
+            "path": life.path,
+            "what": place_of(life.path).what,
+            "change": kind,
+            "how": how,
+            "mode": life.mode if kind == "created" else "",
+            "version": change.version if change is not None else None,
+            "zxid": None if zxid is None else f"{zxid:#x}",
+            "session": label(session),
+            "client": by[1] if by is not None else None,
+            "who": self.who(session) if session else [],
+            "size": change.size if change is not None else None,
+            "number": change.first[1] if change is not None and change.first else None,
+            "data": change.text if change is not None else None,
+        }
+
+    def elections(self) -> list[Line]:
+        """Return one line for each time that a broker became the controller."""
+        lines = []
+        for path, lives in self.lives.items():
+            place = place_of(path)
+            if place.what != "controller":
+                continue
+            epochs = self._epochs(f"{place.chroot}/controller_epoch")
+            for at, life in enumerate(lives):
+                until = lives[at + 1].zxid if at + 1 < len(lives) else None
+                registered = json_of((life.change.text or "").encode()) or {}
+                by = life.change.by
+                lines.append(
+                    {
+                        "time": life.begin_ns,
+                        "controller": registered.get("brokerid"),
+                        "epoch": _first_of(epochs, life.zxid, until),
+                        "session": label(life.owner or (by[0] if by is not None else 0)),
+                        "client": by[1] if by is not None else None,
+                        "ended": life.end_ns,
+                        "end": _END[life.ending],
+                        "path": path,
+                        "number": life.change.first[1] if life.change.first else None,
+                    }
+                )
+        lines.sort(key=lambda line: (line["time"], line["path"]))
+        return lines
+
+    def _epochs(self, path: str) -> list[tuple[int, int]]:
+        """Return zxids and epochs of controllers."""
+        found = []
+        for life in self.lives.get(path, ()):
+            for zxid, change in ((life.zxid, life.change), *life.changes):
+                if change.text and change.text.isdecimal():
+                    found.append((zxid, int(change.text)))
+        return sorted(found)
+
+
+_END: Final[dict[str, str]] = {
+    "": "",
+    "deleted": "deleted",
+    "closed": "session closed",
+    "expired": "session expired",
+    "told": "gone",
+}
+
+
+def _first_of(epochs: list[tuple[int, int]], zxid: int, until: int | None) -> int | None:
+    """Return the epoch of an election: the first one that was written from its zxid on."""
+    for at, epoch in epochs:
+        if at >= zxid and (until is None or at < until):
+            return epoch
+    return None
+
+
+def _lives(path: str, changes: list[tuple[int, str, Change]]) -> Iterator[Life]:
+    """Yield lives of a node from its changes in their order. What a change or deletion is of whose
+    creation was not seen has a life of its own."""
+    life: Life | None = None
+    for zxid, kind, change in changes:
+        if kind == "created":
+            if life is not None:
+                yield life
+            life = Life(path, zxid, change, time_of(change))
+            continue
+        if life is None or life.end is not None:
+            if life is not None:
+                yield life
+            life = Life(path, zxid, Change(), time_of(change))
+        if kind == "changed":
+            life.changes.append((zxid, change))
+        else:
+            life.end, life.end_ns, life.end_zxid = change, time_of(change), zxid
+            life.ending = "deleted"
+    if life is not None:
+        yield life
+
+
+def _state(node: Node, life: Life | None) -> tuple[str, int | None]:
+    """Return whether a node is there, and since when it is gone."""
+    there_ns, missing_ns = node.exists_ns, max(node.missing_ns or 0, node.deleted_ns or 0)
+    if life is not None and life.ending:
+        if there_ns is None or life.end_ns is None or there_ns <= life.end_ns:
+            return "gone", life.end_ns
+        return "there", None
+    if there_ns is None and life is None:
+        return ("gone" if node.deleted_ns else "not there" if missing_ns else "unknown"), None
+    if missing_ns > (there_ns or 0):
+        return "gone", missing_ns
+    return "there", None
+
+
+def _registered(path: str) -> str:
+    """Return what an ephemeral node registers its session as; empty for anything else."""
+    place = place_of(path)
+    if place.what == "broker":
+        return f"broker {place.first('brokerId')}"
+    if place.what == "consumer":
+        return f"consumer {place.first('memberId')}"
+    return "controller" if place.what == "controller" else ""

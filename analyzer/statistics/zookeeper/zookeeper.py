@@ -1,0 +1,343 @@
+"""ZooKeeper as a capture showed it: the tree of nodes with its history, and sessions.
+
+A change of the tree has a zxid, and so is one change whether its request was seen, or an answer or
+an event told of it later. `story` tells who ended, and which nodes went with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Events, Keyed, single, stretch, table
+from kafkascope.analyzer.statistics.model import (
+    Accumulator,
+    Column,
+    Exchange,
+    Line,
+    Row,
+    TopicNames,
+)
+from kafkascope.analyzer.statistics.zookeeper.model import Change, Node, Session, Slow, Span
+from kafkascope.analyzer.statistics.zookeeper.operations import (
+    CREATES,
+    DELETES,
+    NODEEXISTS,
+    NONODE,
+    READS,
+    SET_DATA,
+    WRITES,
+    Operation,
+    operations_of,
+    text_of,
+)
+from kafkascope.analyzer.statistics.zookeeper.story import Story
+from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, EVENT, PING, TYPES
+
+MAX_NODES: Final = 10_000
+MAX_CHANGES: Final = 20_000
+"""Of all nodes; the latest are kept."""
+MAX_SESSIONS: Final = 5_000
+MAX_CHILDREN: Final = 1_000
+"""Names of one list."""
+MAX_SLOW: Final = 50
+SESSIONEXPIRED: Final = -112
+SESSIONMOVED: Final = -118
+
+
+class ZooKeeper(Accumulator):
+    """Nodes, changes, sessions, watch events, slow requests."""
+
+    NAME = "zookeeper"
+    KEYS = frozenset(each.key for each in TYPES.values())
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("path", "Node"),
+        Column("what", "what"),
+        Column("state", "state"),
+        Column("mode", "mode"),
+        Column("owner", "owner"),
+        Column("creator", "created by", wide=True),
+        Column("created", "created", "time"),
+        Column("changed", "changed", "time"),
+        Column("deleted", "gone", "time"),
+        Column("version", "version", "count"),
+        Column("changes", "changes", "count"),
+        Column("reads", "reads", "count"),
+        Column("writes", "writes", "count", wide=True),
+        Column("failed", "refused", "count", wide=True),
+        Column("missing", "not there", "count", wide=True),
+        Column("events", "events", "count"),
+        Column("children", "children", "count", wide=True),
+        Column("size", "size", "size"),
+        Column("number", "first No", "count", wide=True),
+        Column("data", "data"),
+    )
+    SESSION_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("session", "Session"),
+        Column("client", "Client"),
+        Column("who", "who", "list"),
+        Column("user", "User", wide=True),
+        Column("state", "state"),
+        Column("created", "created", "time"),
+        Column("last", "last answer", "time"),
+        Column("ended", "ended", "time"),
+        Column("timeout", "timeout", "duration"),
+        Column("asked", "asked for", "duration", wide=True),
+        Column("connections", "conns", "count"),
+        Column("attached", "attached again", "count"),
+        Column("refused", "refused", "count"),
+        Column("servers", "servers", "list", wide=True),
+        Column("requests", "n", "count"),
+        Column("failed", "errors", "count"),
+        Column("events", "events", "count"),
+        Column("slowest", "slowest", "duration"),
+        Column("ephemerals", "ephemeral nodes", "list", wide=True),
+        Column("lost", "nodes that went with it", "list"),
+        Column("number", "first No", "count", wide=True),
+    )
+    ELECTION_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("time", "Time", "time"),
+        Column("controller", "controller", "count"),
+        Column("epoch", "epoch", "count"),
+        Column("session", "session"),
+        Column("client", "client"),
+        Column("ended", "until", "time"),
+        Column("end", "ended by"),
+        Column("path", "node", wide=True),
+        Column("number", "No", "count"),
+    )
+    SLOW_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("time", "Time", "time"),
+        Column("latency", "latency", "duration"),
+        Column("api", "API"),
+        Column("path", "Node"),
+        Column("session", "Session"),
+        Column("client", "Client"),
+        Column("response_bytes", "response", "size"),
+        Column("number", "No", "count"),
+    )
+    HISTORY_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("time", "Time", "time"),
+        Column("path", "Node"),
+        Column("change", "change"),
+        Column("how", "how"),
+        Column("version", "version", "count"),
+        Column("zxid", "zxid"),
+        Column("session", "session"),
+        Column("client", "client"),
+        Column("who", "who", "list", wide=True),
+        Column("size", "size", "size"),
+        Column("number", "No", "count"),
+        Column("data", "data"),
+    )
+
+    nodes: Keyed[Node] = table(Node, MAX_NODES)
+    """By path."""
+    changes: Keyed[Change] = table(Change, MAX_CHANGES, sample=lambda key: -key[1])
+    """By path, zxid and kind: created, changed, deleted."""
+    sessions: Keyed[Session] = table(Session, MAX_SESSIONS)
+    """By id."""
+    slow: Keyed[Slow] = table(Slow, MAX_SLOW, sample=lambda key: -key[0])
+    """By latency, time and id of the exchange."""
+    events: Events = single(Events)
+    """Watch events, once for each client that was told."""
+    whole: Span = single(Span)
+
+    # --- taking in
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange or a watch event."""
+        about, key = exchange.zookeeper, row.api_key
+        if about is None or key is None:
+            return
+        end_ns = row.time_ns + (row.latency_ns or 0)
+        stretch(self.whole, row.time_ns)
+        stretch(self.whole, end_ns)
+        if about.session is not None:
+            self._session(about.session, row, exchange, end_ns)
+        if key == BASE + EVENT:
+            self._event(row, about.session, about.path, about.event)
+            return
+        self.whole.requests += 1
+        zxid = about.zxid
+        for operation in operations_of(exchange):
+            self._operation(operation, row, exchange, end_ns, zxid or 0)
+        if row.latency_ns is not None:
+            slow = self.slow[(row.latency_ns, row.time_ns, row.id)]
+            slow.take(
+                number=row.number,
+                api=row.api,
+                path=about.path,
+                session=about.session,
+                host=host_of(row.client_address),
+                response_bytes=row.response_bytes,
+            )
+
+    def _session(self, id_: int, row: Row, exchange: Exchange, end_ns: int) -> None:
+        session, key = self.sessions[(id_,)], row.api_key
+        connection = exchange.connection
+        session.clients.add((row.client_address, connection.first_ns))
+        session.hosts.add(host_of(row.client_address))
+        session.servers.add(row.broker_address)
+        if row.user:
+            session.users.add(row.user)
+        if key == BASE + EVENT:
+            session.events += 1
+            stretch(session, row.time_ns)
+            return
+        answered = exchange.response is not None
+        session.failed += bool(row.errors)
+        session.take(asked_ns=row.time_ns, latency_ns=row.latency_ns)
+        if key == BASE + CONNECT:
+            self._handshake(session, row, exchange, end_ns)
+            return
+        if key == BASE + PING:
+            session.pings += 1
+        else:
+            session.requests += 1
+        for error in row.errors:
+            session.expired += error.code == SESSIONEXPIRED
+            session.moved += error.code == SESSIONMOVED
+        stretch(session, row.time_ns)
+        if answered:
+            stretch(session, end_ns)
+        if key == BASE + CLOSE and answered and not row.errors:
+            zxid = exchange.zookeeper.zxid if exchange.zookeeper is not None else None
+            session.take(closed=(end_ns, zxid or 0))
+
+    def _handshake(self, session: Session, row: Row, exchange: Exchange, end_ns: int) -> None:
+        asked, told = exchange.request_body, exchange.response_body
+        if asked is not None:
+            session.take(asked=(row.time_ns, asked["timeout_ms"]))
+        if told is None:
+            return
+        if not told["session_id"]:
+            session.refused += 1
+            session.take(refused_at=(end_ns, row.number))
+            return
+        session.take(given=(end_ns, told["timeout_ms"]))
+        if asked is not None and asked["session_id"]:
+            session.attached += 1
+            session.take(attached_ns=end_ns)
+        elif asked is not None:
+            session.take(created=(end_ns, row.number))
+        stretch(session, end_ns)
+
+    def _event(self, row: Row, session: int | None, path: str | None, event: str) -> None:
+        self.whole.events += 1
+        if not path:
+            return
+        about = {"path": path, "session": session, "client": host_of(row.client_address)}
+        self.events.note(row, event, about)
+        node = self.nodes[(path,)]
+        node.events += 1
+        node.take(first=(row.time_ns, row.number))
+        stretch(node, row.time_ns)
+        if event == "NodeDeleted":
+            node.take(deleted_ns=row.time_ns)
+        elif event in ("NodeCreated", "NodeDataChanged", "NodeChildrenChanged"):
+            node.take(exists_ns=row.time_ns)
+
+    def _operation(
+        self, done: Operation, row: Row, exchange: Exchange, end_ns: int, zxid: int
+    ) -> None:
+        node = self.nodes[(done.path,)]
+        kind, error, stat = done.kind, done.error, done.stat
+        node.take(first=(row.time_ns, row.number))
+        stretch(node, end_ns)
+        if kind in READS:
+            node.reads += not error
+        elif error:
+            node.failed += 1
+        else:
+            node.writes += 1
+        if error == NONODE and kind not in CREATES:
+            node.missing += 1
+            node.take(missing_ns=end_ns)
+        elif error == NODEEXISTS:
+            node.existed += 1
+            node.take(exists_ns=end_ns)
+        if error:
+            return
+        if done.data:
+            node.take(largest=(len(done.data), row.time_ns, row.number))
+        told: dict[str, Any] = {"told_ns": end_ns, "first": (row.time_ns, row.number)}
+        if kind not in DELETES:
+            node.take(exists_ns=end_ns)
+        if stat is not None:
+            self._stat(done, stat, node, told)
+        if done.children is not None:
+            node.take(children=(end_ns, done.children[:MAX_CHILDREN]))
+        if kind not in WRITES or zxid <= 0:
+            return
+        session = exchange.zookeeper.session if exchange.zookeeper is not None else None
+        by = (session or 0, host_of(row.client_address))
+        wrote = {**told, "time_ns": end_ns, "by": by}
+        if kind in CREATES:
+            change = self.changes[(done.path, zxid, "created")]
+            owner = session or 0 if done.flags in (1, 3) else 0
+            change.take(**wrote, owner=owner, mode=done.flags, **_data(done))
+        elif kind in DELETES:
+            self.changes[(done.path, zxid, "deleted")].take(**wrote)
+        elif kind == SET_DATA:
+            self.changes[(done.path, zxid, "changed")].take(**wrote, **_data(done))
+
+    def _stat(
+        self, done: Operation, stat: dict[str, Any], node: Node, told: dict[str, Any]
+    ) -> None:
+        """Take note of what is told of a node: when it was created, and when its data changed."""
+        born, written = stat["czxid"], stat["mzxid"]
+        size = stat["data_length"]
+        node.take(latest=(written, stat["version"], size, stat["num_children"]))
+        read = _data(done) if done.data is not None else {"size": size}
+        if born > 0:
+            change = self.changes[(done.path, born, "created")]
+            change.take(**told, clock_ms=stat["ctime"], owner=stat["ephemeral_owner"])
+            if written == born:
+                change.take(**read)
+        if written > born:
+            change = self.changes[(done.path, written, "changed")]
+            change.take(**told, clock_ms=stat["mtime"], version=stat["version"], **read)
+
+    # --- telling
+
+    def story(self) -> Story:
+        """Return what happened, in order."""
+        return Story(self.nodes, self.changes, self.sessions, self.events, self.whole)
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """Return one line per node, in the order of their paths."""
+        return self.story().node_lines()
+
+    def session_lines(self) -> list[Line]:
+        """Return one line per session, the oldest first."""
+        return self.story().session_lines()
+
+    def elections(self) -> list[Line]:
+        """Return one line for each time that a broker became the controller."""
+        return self.story().elections()
+
+    def history(self, path: str | None = None) -> list[Line]:
+        """Return what happened to a node, or to all, in order of time."""
+        return self.story().history(path)
+
+    def slowest(self) -> list[Line]:
+        """Return the slowest requests, the slowest first."""
+        story = self.story()
+        return [
+            {
+                "time": time_ns,
+                "latency": latency,
+                "api": slow.api,
+                "path": slow.path,
+                "session": story.label(slow.session),
+                "client": slow.host,
+                "response_bytes": slow.response_bytes,
+                "number": slow.number,
+            }
+            for (latency, time_ns, _), slow in reversed(self.slow.items())
+        ]
+
+
+def _data(done: Operation) -> dict[str, Any]:
+    return {"size": len(done.data or b""), "text": text_of(done.data, done.path)}
