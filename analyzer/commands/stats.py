@@ -11,6 +11,7 @@ import click
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.zookeeper import zookeeper
 from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY, asks_connections, selected
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.filter.values import duration
@@ -247,3 +248,6 @@ def rates(options: ReadOptions, every: int = SECOND) -> int:
     """How much went through over time."""
     statistic = Rates(every)
     return shown(options, statistic, "rates", Rates.COLUMNS, statistic.rows)
+
+
+stats.add_command(zookeeper)

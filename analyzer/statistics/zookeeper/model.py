@@ -17,7 +17,7 @@ from kafkascope.analyzer.statistics.mergeable import (
 
 
 @measured
-class Node(Measures):
+class Znode(Measures):
     """A node, by its path."""
 
     reads: int = total()
@@ -51,7 +51,7 @@ class Node(Measures):
 
 
 @measured
-class Change(Measures):
+class ZnodeChange(Measures):
     """A change of a node, by path, zxid and kind: whoever tells of it, it is the same one."""
 
     time_ns: int | None = least()
@@ -76,7 +76,7 @@ class Change(Measures):
 
 
 @measured
-class Session(Measures):
+class KeptSession(Measures):
     """A session, by its id."""
 
     created: tuple[int, int] | None = least()
@@ -118,7 +118,7 @@ class Session(Measures):
 
 
 @measured
-class Span(Measures):
+class ZooKeeperSpan(Measures):
     """Of all traffic with ZooKeeper."""
 
     requests: int = total()
@@ -128,7 +128,7 @@ class Span(Measures):
 
 
 @measured
-class Slow(Measures):
+class SlowRequest(Measures):
     """A request, by its latency, time and id."""
 
     number: int | None = least()

@@ -34,7 +34,7 @@ NONODE: Final = -101
 NODEEXISTS: Final = -110
 
 
-class Operation(NamedTuple):
+class ZnodeOperation(NamedTuple):
     """A request about a node, or one of a multi, with what came of it."""
 
     kind: int
@@ -50,7 +50,7 @@ class Operation(NamedTuple):
     children: tuple[str, ...] | None = None
 
 
-def operations_of(exchange: Exchange) -> Iterator[Operation]:
+def operations_of(exchange: Exchange) -> Iterator[ZnodeOperation]:
     """Yield what a request that was answered did, or told."""
     response = exchange.response
     asked, kind = exchange.request_body, exchange.api_key
@@ -68,7 +68,7 @@ def operations_of(exchange: Exchange) -> Iterator[Operation]:
     yield _operation(kind - BASE, path, asked, told, error)
 
 
-def _multi(asked: Any, told: Any) -> Iterator[Operation]:
+def _multi(asked: Any, told: Any) -> Iterator[ZnodeOperation]:
     """Yield the operations of a multi; of one that failed, that which made it fail."""
     for request, result in zip(asked, told, strict=False):
         path = request.get("path")
@@ -80,20 +80,20 @@ def _multi(asked: Any, told: Any) -> Iterator[Operation]:
 
 def _operation(
     kind: int, path: str, asked: dict[str, Any], told: dict[str, Any], error: int
-) -> Operation:
+) -> ZnodeOperation:
     if error:
-        return Operation(kind, path, error)
+        return ZnodeOperation(kind, path, error)
     stat = told.get("stat")
     if kind in CREATES:
         made = told.get("path") or path
-        return Operation(kind, made, 0, asked.get("data"), asked.get("flags", 0), stat)
+        return ZnodeOperation(kind, made, 0, asked.get("data"), asked.get("flags", 0), stat)
     if kind == SET_DATA:
-        return Operation(kind, path, 0, asked.get("data"), 0, stat)
+        return ZnodeOperation(kind, path, 0, asked.get("data"), 0, stat)
     if kind == GET_DATA:
-        return Operation(kind, path, 0, told.get("data"), 0, stat)
+        return ZnodeOperation(kind, path, 0, told.get("data"), 0, stat)
     names = told.get("children")
     listed = None if names is None else tuple(name for name in names if name is not None)
-    return Operation(kind, path, 0, None, 0, stat, listed)
+    return ZnodeOperation(kind, path, 0, None, 0, stat, listed)
 
 
 def text_of(data: bytes | None, path: str) -> str | None:

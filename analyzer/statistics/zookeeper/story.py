@@ -14,7 +14,12 @@ from typing import Final, Literal, TypeAlias
 
 from kafkascope.analyzer.statistics.mergeable import Events, Keyed
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.statistics.zookeeper.model import Change, Node, Session, Span
+from kafkascope.analyzer.statistics.zookeeper.model import (
+    KeptSession,
+    Znode,
+    ZnodeChange,
+    ZooKeeperSpan,
+)
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
@@ -36,19 +41,19 @@ lived on."""
 
 
 @dataclass(slots=True)
-class Life:
+class ZnodeLife:
     """A node from its creation to its end."""
 
     path: str
     zxid: int
-    change: Change
+    change: ZnodeChange
     begin_ns: int
-    changes: list[tuple[int, Change]] = field(default_factory=list)
+    changes: list[tuple[int, ZnodeChange]] = field(default_factory=list)
     """zxid and change, of its data."""
     end_ns: int | None = None
     end_zxid: int | None = None
     ending: Ending = ""
-    end: Change | None = None
+    end: ZnodeChange | None = None
     """The request that deleted it."""
 
     @property
@@ -85,7 +90,7 @@ def label(session: int | None) -> str | None:
     return f"{session & (1 << 64) - 1:#x}" if session else None
 
 
-def time_of(change: Change) -> int:
+def time_of(change: ZnodeChange) -> int:
     """Return when a change happened: its answer came, or the server's clock says so."""
     if change.time_ns is not None:
         return change.time_ns
@@ -94,16 +99,16 @@ def time_of(change: Change) -> int:
     return change.told_ns or 0
 
 
-class Story:
+class TreeStory:
     """Everything in order. Made of the parts of the accumulator, which it does not change."""
 
     def __init__(
         self,
-        nodes: Keyed[Node],
-        changes: Keyed[Change],
-        sessions: Keyed[Session],
+        nodes: Keyed[Znode],
+        changes: Keyed[ZnodeChange],
+        sessions: Keyed[KeptSession],
         events: Events,
-        whole: Span,
+        whole: ZooKeeperSpan,
     ) -> None:
         self._nodes = nodes
         self._changes = changes
@@ -114,9 +119,9 @@ class Story:
     label = staticmethod(label)
 
     @cached_property
-    def lives(self) -> Mapping[str, list[Life]]:
+    def lives(self) -> Mapping[str, list[ZnodeLife]]:
         """Lives of each node that was told of with a zxid, in order."""
-        by_path: dict[str, list[tuple[int, str, Change]]] = {}
+        by_path: dict[str, list[tuple[int, str, ZnodeChange]]] = {}
         for (path, zxid, kind), change in self._changes.items():
             by_path.setdefault(path, []).append((zxid, kind, change))
         told: dict[str, list[int]] = {}
@@ -134,7 +139,7 @@ class Story:
             found[path] = lives
         return found
 
-    def _ends(self, life: Life, then: Life | None, told: list[int]) -> None:
+    def _ends(self, life: ZnodeLife, then: ZnodeLife | None, told: list[int]) -> None:
         """Find out how a life ended whose deletion was not seen."""
         session = self._sessions.get((life.owner,)) if life.owner else None
         if session is not None and session.closed is not None:
@@ -165,7 +170,7 @@ class Story:
             return
         life.ending = "expired" if self._is_dead(life, session) else "told"
 
-    def _is_dead(self, life: Life, session: Session | None) -> bool:
+    def _is_dead(self, life: ZnodeLife, session: KeptSession | None) -> bool:
         """Return whether a node's session had no word any more when the node had gone."""
         if session is None or life.end_ns is None:
             return False
@@ -173,9 +178,9 @@ class Story:
         return heard_ns < life.end_ns
 
     @cached_property
-    def owned(self) -> Mapping[int, list[Life]]:
+    def owned(self) -> Mapping[int, list[ZnodeLife]]:
         """Lives of ephemeral nodes by their sessions."""
-        found: dict[int, list[Life]] = {}
+        found: dict[int, list[ZnodeLife]] = {}
         for lives in self.lives.values():
             for life in lives:
                 if life.owner:
@@ -209,7 +214,7 @@ class Story:
             return "silent", None
         return ("refused" if refused_ns is not None and not session.given else "open"), None
 
-    def lost(self, id_: int) -> list[Life]:
+    def lost(self, id_: int) -> list[ZnodeLife]:
         """Return the ephemeral nodes that went because a session died."""
         return [life for life in self.owned.get(id_, ()) if life.ending == "expired"]
 
@@ -269,7 +274,7 @@ class Story:
             lines.append(self._node_line("(others)", self._nodes.others))
         return lines
 
-    def _node_line(self, path: str, node: Node) -> Line:
+    def _node_line(self, path: str, node: Znode) -> Line:
         lives = self.lives.get(path, [])
         life = lives[-1] if lives else None
         state, gone_ns = _state(node, life)
@@ -318,7 +323,7 @@ class Story:
         lines.sort(key=lambda line: (line["time"], line["zxid"] or 0, line["path"]))
         return lines
 
-    def _told(self, life: Life) -> Iterator[Line]:
+    def _told(self, life: ZnodeLife) -> Iterator[Line]:
         yield self._line(life, life.zxid, "created", life.change, life.begin_ns)
         for zxid, change in life.changes:
             yield self._line(life, zxid, "changed", change, time_of(change))
@@ -326,7 +331,7 @@ class Story:
             yield self._line(life, life.end_zxid, "deleted", life.end, life.end_ns)
 
     def _line(
-        self, life: Life, zxid: int | None, kind: str, change: Change | None, time_ns: int
+        self, life: ZnodeLife, zxid: int | None, kind: str, change: ZnodeChange | None, time_ns: int
     ) -> Line:
         by = change.by if change is not None else None
         how = "" if by is not None else "told later"
@@ -405,20 +410,20 @@ def _first_of(epochs: list[tuple[int, int]], zxid: int, until: int | None) -> in
     return None
 
 
-def _lives(path: str, changes: list[tuple[int, str, Change]]) -> Iterator[Life]:
+def _lives(path: str, changes: list[tuple[int, str, ZnodeChange]]) -> Iterator[ZnodeLife]:
     """Yield lives of a node from its changes in their order. What a change or deletion is of whose
     creation was not seen has a life of its own."""
-    life: Life | None = None
+    life: ZnodeLife | None = None
     for zxid, kind, change in changes:
         if kind == "created":
             if life is not None:
                 yield life
-            life = Life(path, zxid, change, time_of(change))
+            life = ZnodeLife(path, zxid, change, time_of(change))
             continue
         if life is None or life.end is not None:
             if life is not None:
                 yield life
-            life = Life(path, zxid, Change(), time_of(change))
+            life = ZnodeLife(path, zxid, ZnodeChange(), time_of(change))
         if kind == "changed":
             life.changes.append((zxid, change))
         else:
@@ -428,7 +433,7 @@ def _lives(path: str, changes: list[tuple[int, str, Change]]) -> Iterator[Life]:
         yield life
 
 
-def _state(node: Node, life: Life | None) -> tuple[str, int | None]:
+def _state(node: Znode, life: ZnodeLife | None) -> tuple[str, int | None]:
     """Return whether a node is there, and since when it is gone."""
     there_ns, missing_ns = node.exists_ns, max(node.missing_ns or 0, node.deleted_ns or 0)
     if life is not None and life.ending:

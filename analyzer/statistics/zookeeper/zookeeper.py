@@ -18,7 +18,13 @@ from kafkascope.analyzer.statistics.model import (
     Row,
     TopicNames,
 )
-from kafkascope.analyzer.statistics.zookeeper.model import Change, Node, Session, Slow, Span
+from kafkascope.analyzer.statistics.zookeeper.model import (
+    KeptSession,
+    SlowRequest,
+    Znode,
+    ZnodeChange,
+    ZooKeeperSpan,
+)
 from kafkascope.analyzer.statistics.zookeeper.operations import (
     CREATES,
     DELETES,
@@ -27,11 +33,11 @@ from kafkascope.analyzer.statistics.zookeeper.operations import (
     READS,
     SET_DATA,
     WRITES,
-    Operation,
+    ZnodeOperation,
     operations_of,
     text_of,
 )
-from kafkascope.analyzer.statistics.zookeeper.story import Story
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, EVENT, PING, TYPES
 
 MAX_NODES: Final = 10_000
@@ -131,17 +137,17 @@ class ZooKeeper(Accumulator):
         Column("data", "data"),
     )
 
-    nodes: Keyed[Node] = table(Node, MAX_NODES)
+    nodes: Keyed[Znode] = table(Znode, MAX_NODES)
     """By path."""
-    changes: Keyed[Change] = table(Change, MAX_CHANGES, sample=lambda key: -key[1])
+    changes: Keyed[ZnodeChange] = table(ZnodeChange, MAX_CHANGES, sample=lambda key: -key[1])
     """By path, zxid and kind: created, changed, deleted."""
-    sessions: Keyed[Session] = table(Session, MAX_SESSIONS)
+    sessions: Keyed[KeptSession] = table(KeptSession, MAX_SESSIONS)
     """By id."""
-    slow: Keyed[Slow] = table(Slow, MAX_SLOW, sample=lambda key: -key[0])
+    slow: Keyed[SlowRequest] = table(SlowRequest, MAX_SLOW, sample=lambda key: -key[0])
     """By latency, time and id of the exchange."""
     events: Events = single(Events)
     """Watch events, once for each client that was told."""
-    whole: Span = single(Span)
+    whole: ZooKeeperSpan = single(ZooKeeperSpan)
 
     # --- taking in
 
@@ -205,7 +211,7 @@ class ZooKeeper(Accumulator):
             zxid = exchange.zookeeper.zxid if exchange.zookeeper is not None else None
             session.take(closed=(end_ns, zxid or 0))
 
-    def _handshake(self, session: Session, row: Row, exchange: Exchange, end_ns: int) -> None:
+    def _handshake(self, session: KeptSession, row: Row, exchange: Exchange, end_ns: int) -> None:
         asked, told = exchange.request_body, exchange.response_body
         if asked is not None:
             session.take(asked=(row.time_ns, asked["timeout_ms"]))
@@ -239,7 +245,7 @@ class ZooKeeper(Accumulator):
             node.take(exists_ns=row.time_ns)
 
     def _operation(
-        self, done: Operation, row: Row, exchange: Exchange, end_ns: int, zxid: int
+        self, done: ZnodeOperation, row: Row, exchange: Exchange, end_ns: int, zxid: int
     ) -> None:
         node = self.nodes[(done.path,)]
         kind, error, stat = done.kind, done.error, done.stat
@@ -283,7 +289,7 @@ class ZooKeeper(Accumulator):
             self.changes[(done.path, zxid, "changed")].take(**wrote, **_data(done))
 
     def _stat(
-        self, done: Operation, stat: dict[str, Any], node: Node, told: dict[str, Any]
+        self, done: ZnodeOperation, stat: dict[str, Any], node: Znode, told: dict[str, Any]
     ) -> None:
         """Take note of what is told of a node: when it was created, and when its data changed."""
         born, written = stat["czxid"], stat["mzxid"]
@@ -301,9 +307,9 @@ class ZooKeeper(Accumulator):
 
     # --- telling
 
-    def story(self) -> Story:
+    def story(self) -> TreeStory:
         """Return what happened, in order."""
-        return Story(self.nodes, self.changes, self.sessions, self.events, self.whole)
+        return TreeStory(self.nodes, self.changes, self.sessions, self.events, self.whole)
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """Return one line per node, in the order of their paths."""
@@ -339,5 +345,5 @@ class ZooKeeper(Accumulator):
         ]
 
 
-def _data(done: Operation) -> dict[str, Any]:
+def _data(done: ZnodeOperation) -> dict[str, Any]:
     return {"size": len(done.data or b""), "text": text_of(done.data, done.path)}

@@ -1,0 +1,85 @@
+"""`kafkascope stats zookeeper`: sessions, elections of controllers, nodes and their history."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.options import input_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
+from kafkascope.analyzer.text import plural
+
+PARTS: Final = ("sessions", "elections", "nodes", "history", "slow")
+MOST_SLOW: Final = 10
+"""Of the slowest requests, where everything is shown."""
+
+
+@click.command()
+@click.option("--only", type=click.Choice(PARTS), help="One of the tables.")
+@click.option("--under", metavar="PATH", default="", help="Only nodes at and below a path.")
+@input_options
+def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
+    """ZooKeeper: sessions and what became of them, who was elected controller and when, the tree
+    of nodes as the capture showed it, the slowest requests; with --only history each change.
+
+    \b
+      kafkascope stats zookeeper prod.pcapng
+      kafkascope stats zookeeper prod.pcapng --only sessions --json | jq 'select(.lost != [])'
+      kafkascope stats zookeeper prod.pcapng --only history --under /controller
+    """
+    if options.form in ("csv", "tsv", "json") or options.columns or options.sort:
+        # One table of one shape.
+        only = only or "sessions"
+    with Reading(options) as reading:
+        found = ZooKeeper()
+        count(reading, found)
+        times = reading.times()
+        story = found.story()
+        slow = found.slowest()
+        tables = (
+            ("sessions", "zk-session/1", ZooKeeper.SESSION_COLUMNS, story.session_lines),
+            ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, story.elections),
+            ("nodes", "zk-node/1", ZooKeeper.COLUMNS, story.node_lines),
+            ("history", "zk-change/1", ZooKeeper.HISTORY_COLUMNS, story.history),
+            ("slow", "zk-slow/1", ZooKeeper.SLOW_COLUMNS, lambda: slow),
+        )
+        with Output(options) as output:
+            blank = only is None
+            if blank and found.whole.first_ns is not None:
+                output.line(_summary(found))
+            for what, schema, columns, make in tables:
+                if only not in (None, what) or (only is None and what == "history"):
+                    continue
+                lines = make()
+                if under and what in ("nodes", "history"):
+                    lines = [line for line in lines if _is_under(line["path"], under)]
+                if what == "slow" and only is None:
+                    lines = lines[:MOST_SLOW]
+                if not lines and only is None:
+                    continue
+                if blank:
+                    output.line("")
+                print_lines(lines, columns, schema, options, output, times)
+        return reading.finish()
+
+
+def _summary(found: ZooKeeper) -> str:
+    whole = found.whole
+    words = (
+        plural(whole.requests, "request"),
+        plural(whole.events, "watch event"),
+        plural(len(found.sessions), "session"),
+        plural(len(found.nodes), "node"),
+    )
+    return ", ".join(words)
+
+
+def _is_under(path: str, above: str) -> bool:
+    above = above.rstrip("/")
+    return path == above or path.startswith(above + "/")
