@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response
+from kafkascope.proxy.relay import requests, responses
+from kafkascope.proxy.rules import intercepted
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, End
 from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
@@ -310,3 +312,30 @@ def test_a_member_expires_at_its_next_heartbeat() -> None:
     bench.feed(CLIENT, second)
     assert bench.sent(BROKER) == second
     assert fault.trigger.fired == 1
+
+
+# --- without rules
+
+
+@pytest.mark.parametrize("rule", [None, "api == Metadata -> set response.brokers = []"])
+def test_what_no_rule_wants_passes_as_it_came(
+    monkeypatch: pytest.MonkeyPatch, rule: str | None
+) -> None:
+    """Its bytes are neither decoded nor copied; without rules nobody looks at it at all."""
+    looked: list[str] = []
+    for name in ("decode_request", "decode_response"):
+        monkeypatch.setattr(intercepted, name, lambda *_: looked.append("a body"))
+    if rule is None:
+        for module in (requests, responses):
+            monkeypatch.setattr(module, "InterceptedFrame", lambda *_: looked.append("a frame"))
+    bench, _ = bench_with(*filter(None, [rule]))
+    records = encode_batch(RECORDS)
+    for asked, answer in (
+        (produce_of(records), response(PRODUCE, 9)),
+        (request(FETCH, 12), fetch_of(records)),
+        (request(HEARTBEAT, 4), response(HEARTBEAT, 4)),
+    ):
+        # None: the bytes that came go on as they are.
+        assert bench.relay.feed(CLIENT, asked, 1) is None
+        assert bench.relay.feed(BROKER, answer, 2) is None
+    assert looked == []
