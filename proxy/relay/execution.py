@@ -1,4 +1,7 @@
-"""Asks the rules about a frame in turn until one decides, and carries the verdict out."""
+"""Asks the rules about a frame in turn until one decides, and carries the verdict out.
+
+A rule that changes a frame does not decide: the others see it as it is then.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Rule
 
-FINAL: Final = (Replace, Respond, Drop, Close)
+FINAL: Final = (Respond, Drop, Close)
 """Verdicts after which no rule is asked any more."""
 IN_PLACE: Final = (Replace, Respond)
 """Verdicts that put another frame in place of this one, which is recorded without a comment."""
@@ -60,12 +63,15 @@ class RuleExecution:
                     frame.comment = f"{RULE}{plain}"
                 if isinstance(verdict, Throttle):
                     frame.rate = verdict.bytes_per_s
+                elif isinstance(verdict, Replace):
+                    frame.replace(verdict.payload)
                 else:
                     self._carry_out(direction, frame, rules, verdict, name)
                     return
             rule = next(rules, None)
             if rule is None:
-                self.conclude(direction, frame, Forward())
+                changed = frame.changed
+                self.conclude(direction, frame, Forward() if changed is None else Replace(changed))
                 return
             verdict, name = self._ask(rule, frame), rule.name
 

@@ -30,6 +30,7 @@ class InterceptedFrame:
 
     __slots__ = (
         "__dict__",
+        "changed",
         "comment",
         "context",
         "now_ns",
@@ -64,6 +65,8 @@ class InterceptedFrame:
         """The frame, when it was kept."""
         self.payload = whole[4:] if whole is not None else None
         """What follows the size field; None: only the head is here."""
+        self.changed: bytes | None = None
+        """The payload, once a rule has changed it."""
         self.rate = 0.0
         """Bytes per second at which it goes on; 0: at once."""
         self.comment = ""
@@ -91,6 +94,12 @@ class InterceptedFrame:
     def client_id(self) -> str | None:
         """Of the request."""
         return self.pending.client_id
+
+    def replace(self, payload: bytes) -> None:
+        """Have another payload from now on."""
+        self.payload = self.changed = payload
+        for name in ("decoded", "exchange", "row", *(["request"] if self.side == CLIENT else [])):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def decoded(self) -> Decoded | None:

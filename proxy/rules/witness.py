@@ -44,6 +44,7 @@ _NEVER: Final[dict[Teller, str]] = {
     "order": "only a capture has an order and packets",
     "tls": "a proxy ends TLS itself, and rules see what is inside",
     "login": "a proxy keeps none of a connection",
+    "zookeeper": "what passes the proxy is Kafka",
     "decoding": "a frame that cannot be decoded passes as it is",
 }
 NEVER: Final = {
