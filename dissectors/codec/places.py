@@ -139,9 +139,24 @@ def wire_at(layout: Layout, place: Place) -> Wire | None:
             if not isinstance(wire, ArrayWire):
                 return None
             wire = wire.element
-            if isinstance(step, Elements) and step.field and wire_of_field(wire, step) is None:
+            if isinstance(step, Elements) and step.field and not _comparable(wire, step):
                 return None
     return wire
+
+
+def _comparable(wire: Wire, step: Elements) -> bool:
+    """Return whether elements of a kind have the field that they are chosen by, and it may have the
+    value that it is compared to."""
+    kind = wire_of_field(wire, step)
+    if kind is None:
+        return False
+    for value in (step.value, str(step.value)):
+        try:
+            json_value(kind, value)
+        except DissectError:
+            continue
+        return True
+    return False
 
 
 def wire_of_field(wire: Wire, step: Elements) -> Wire | None:
@@ -210,6 +225,7 @@ __all__ = [
     "DissectError",
     "Elements",
     "Place",
+    "Step",
     "changed_at",
     "fitting",
     "place_of",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT
+from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.matching import Matcher
 from kafkascope.proxy.rules.triggers import Trigger
@@ -91,6 +92,8 @@ class Fault:
             raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")
         self.side = able[0]
         self.name = name or str(self)
+        self._harmable: dict[tuple[int, int], bool] = {}
+        """By API key and version."""
         self.companions: tuple[Fault, ...] = ()
         """Rules that come and go with it, under its name."""
 
@@ -134,7 +137,7 @@ class Fault:
         return self._act(frame) if await self.matcher.decided(frame) else None
 
     def _act(self, frame: InterceptedFrame) -> Verdict | None:
-        if not self.trigger.fire():
+        if not self._can_harm(frame.key, frame.version) or not self.trigger.fire():
             return None
         verdict = self.action.act(frame)
         if verdict is None:
@@ -149,6 +152,16 @@ class Fault:
         if what not in frame.comment:  # an action may have said more
             frame.comment = f"{frame.comment}{BETWEEN}{what}" if frame.comment else what
         return verdict
+
+    def _can_harm(self, key: int, version: int) -> bool:
+        """Whether the action finds something in such frames; others do not count."""
+        found = self._harmable.get((key, version))
+        if found is None:
+            known = key in APIS and version in APIS[key].versions
+            harm = self.action.can_harm
+            found = not self.action.picky or (known and harm(key, version, self.side))
+            self._harmable[key, version] = found
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The fault as the control channel shows it."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from kafkascope.analyzer.filter.paths import known
 from kafkascope.dissectors.codec.places import (
+    Elements,
     Place,
+    Step,
     changed_at,
     fitting,
     place_of,
@@ -168,6 +170,7 @@ def _demand(side: str, path: str, assignment: Assignment) -> None:
         hint = f"; did you mean {side}.{near[0]}?" if near else ""
         raise FaultError(f"no {side} has a field {name!r}{hint}")
     reasons = set()
+    everywhere = assignment._replace(place=tuple(map(_any_element, assignment.place)))
     for api in APIS.values():
         for version in range(api.versions.high, api.versions.low - 1, -1):
             layout = layout_of(f"{api.name}{kind.capitalize()}", version)
@@ -175,5 +178,11 @@ def _demand(side: str, path: str, assignment: Assignment) -> None:
             if reason is None:
                 return
             reasons.add(reason)
+            if everywhere.fits(layout):
+                reasons.add("its elements have no such field to be chosen by, or not such a value")
     told = sorted(reasons - {"it has no such field"}) or ["an array has elements: [*], [0]"]
     raise FaultError(f"{side}.{assignment}: {told[0]}")
+
+
+def _any_element(step: Step) -> Step:
+    return Elements() if isinstance(step, Elements) else step
