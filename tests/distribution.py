@@ -19,6 +19,7 @@ __all__ = ["Groups", "group"]
 SHARES = {
     "test_mitmproxy": "clusters",
     "test_proxy": "clusters",
+    "test_proxy_changes": "clusters",
     "test_proxy_faults": "clusters",
     "test_proxy_tls": "clusters",
     "test_clients": "brokers",

@@ -13,7 +13,7 @@ from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response
 from kafkascope.proxy.relay import requests, responses
 from kafkascope.proxy.rules import intercepted
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, End
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, WakeUp
 from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from tests.proxy.kit import (
@@ -28,6 +28,7 @@ from tests.proxy.kit import (
     response,
 )
 
+OFFSET_FETCH = 9
 RECORDS = [
     Record(number, 1_700_000_000_000 + number, b"k%d" % number, b"v%d" % number, (("h", b"x"),))
     for number in range(5, 9)
@@ -140,6 +141,8 @@ def test_null_text_arrays_and_bytes() -> None:
         ("api == Fetch -> set request.max_wait_ms += x", "+= takes a number"),
         ("api == Fetch -> set request.rack_id += 1", "is for numbers"),
         ("api == Heartbeat -> set request.max_wait_ms = 1", "would never act"),
+        ("-> set response.topics[nome == x].error_code = 3", "no such field to be chosen by"),
+        ("-> set response.topics[*].partitions[partition_index == x].leader_id = 1", "chosen by"),
         ("api == Fetch and version < 3 -> set request.rack_id = x", "would never act"),
         ("api == Fetch -> set max_wait_ms = 1", "begins with request. or response."),
         ("api == Fetch -> set request.max_wait_ms", "set request.FIELD"),
@@ -312,6 +315,63 @@ def test_a_member_expires_at_its_next_heartbeat() -> None:
     bench.feed(CLIENT, second)
     assert bench.sent(BROKER) == second
     assert fault.trigger.fired == 1
+
+
+# --- several rules
+
+
+def test_frames_that_an_action_finds_nothing_in_do_not_count() -> None:
+    """`nth 2` is the second heartbeat, whatever else the group asked for before."""
+    bench, (fault,) = bench_with("group ~ . -> member expire nth 2")
+    errors = []
+    for number in range(1, 4):
+        for key in (OFFSET_FETCH, HEARTBEAT):
+            before = len(bench.sent(CLIENT))
+            version = 4 if key == HEARTBEAT else 5
+            bench.feed(CLIENT, request(key, version, {"group_id": "g"}, correlation_id=number))
+            if answer := bench.sent(CLIENT)[before:]:
+                errors.append((number, decode_response(answer[4:], key, version).body))
+            else:
+                bench.feed(BROKER, response(key, version, correlation_id=number))
+    assert [(number, body["error_code"]) for number, body in errors] == [(2, 25)]
+    assert (fault.trigger.matched, fault.trigger.fired) == (2, 1)
+
+
+def test_rules_that_change_a_frame_work_together_each_on_what_the_one_before_made() -> None:
+    bench, faults = bench_with(
+        "api == Fetch -> set request.max_wait_ms = 7",
+        "api == Fetch and request.max_wait_ms == 500 -> set request.min_bytes = 9",
+        "api == Fetch and request.max_wait_ms == 7 -> delay 10ms",
+        "api == Fetch -> set request.max_wait_ms *= 2, request.max_bytes = 5",
+    )
+    bench.feed(CLIENT, request(FETCH, 12, {"max_wait_ms": 500, "min_bytes": 1}))
+    assert bench.sent(BROKER) == b""
+    (wait,) = (each for each in bench.others() if isinstance(each, WakeUp))
+    bench.actions += bench.relay.woken(wait.token, bench.now_ns + wait.delay_ns)
+    body = decode_request(bench.sent(BROKER)[4:]).body
+    assert (body["max_wait_ms"], body["min_bytes"], body["max_bytes"]) == (14, 1, 5)
+    assert [fault.trigger.fired for fault in faults] == [1, 0, 1, 1]
+
+
+def test_responses_are_changed_by_several_rules_and_then_dropped_by_one() -> None:
+    bench, faults = bench_with(
+        "api == Fetch -> records lose 1",
+        "api == Fetch -> records set header a=b",
+        "api == Fetch -> set response.throttle_time_ms = 3",
+        "api == Fetch and response.throttle_time_ms == 3 -> drop nth 2",
+        "api == Fetch -> records set header c=d on response",
+    )
+    for number in (1, 2):
+        bench.feed(CLIENT, request(FETCH, 12, correlation_id=number))
+        body = decode_response(fetch_of(encode_batch(RECORDS))[4:], FETCH, 12).body
+        bench.feed(BROKER, response(FETCH, 12, body, correlation_id=number))
+    sent = bench.sent(CLIENT)
+    body = decode_response(sent[4:], FETCH, 12).body
+    _, records = opened(body["responses"][0]["partitions"][0]["records"])
+    assert body["throttle_time_ms"] == 3
+    assert [each.headers[1:] for each in records] == [(("a", b"b"), ("c", b"d"))] * 3
+    assert int.from_bytes(sent[:4], "big") + 4 == len(sent)
+    assert [fault.trigger.fired for fault in faults] == [2, 2, 2, 1, 1]
 
 
 # --- without rules
