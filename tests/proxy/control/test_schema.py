@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -200,6 +203,39 @@ def test_without_a_recording_nothing_can_be_expected(served: Steered) -> None:
     finally:
         assert made.end() == 0
     assert told["error"] == "nothing is recorded: start the proxy with -w FILE"
+
+
+def readers(of: Steered) -> list[int]:
+    """The processes that read the recording of a proxy."""
+    place = Path(f"/proc/{of.process.pid}/task/{of.process.pid}/children")
+    found = map(int, place.read_text().split())
+    return [pid for pid in found if b"expecting" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_the_reader_of_the_recording_is_one_and_ends_with_the_proxy(
+    served: Steered, tmp_path: Path
+) -> None:
+    upstream = served.ask("status")["bootstrap"]
+    listen = ("--listen", "127.0.0.1:0", "--quiet", "-w", str(tmp_path / "w.pcapng"))
+    made = Steered("proxy", "--upstream", upstream, *listen)
+    assert readers(made) == []
+    assert made.ask("expect", count=0)["met"]
+    (first,) = readers(made)
+    assert made.ask("expect", count=0)["met"]
+    assert readers(made) == [first]
+    os.kill(first, signal.SIGKILL)
+    while readers(made) == [first]:
+        pass
+    told = made.ask("expect", count=0)
+    assert told["ok"] or "has ended" in told["error"]
+    assert made.ask("expect", count=0)["met"]
+    (second,) = readers(made)
+    with made.process as process:
+        process.kill()
+    end = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{second}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("command", [("serve", SAMPLE), ("proxy", "--upstream", "x:1", "--quiet")])

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 public final class KafkascopeBroker implements BeforeAllCallback, AfterAllCallback, AutoCloseable {
     private final List<String> words;
     private Child child;
+    private int classes; // those that run: a nested one has our callbacks, too
 
     private KafkascopeBroker(Path capture, List<String> arguments) {
         words = new ArrayList<>(List.of("serve", capture.toString(), "--listen", "127.0.0.1:0"));
@@ -45,12 +46,15 @@ public final class KafkascopeBroker implements BeforeAllCallback, AfterAllCallba
 
     @Override
     public void beforeAll(ExtensionContext context) {
+        classes++;
         start();
     }
 
     @Override
     public void afterAll(ExtensionContext context) {
-        close();
+        if (--classes == 0) {
+            close();
+        }
     }
 
     /** Ends it. */

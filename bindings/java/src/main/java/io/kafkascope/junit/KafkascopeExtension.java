@@ -43,7 +43,7 @@ public final class KafkascopeExtension
     private final List<String> rules = new ArrayList<>();
     private Path folder;
     private KafkascopeProxy proxy;
-    private boolean ofClass;
+    private int classes; // those that run: a nested one has our callbacks, too
 
     private KafkascopeExtension(Supplier<String> upstream) {
         this.upstream = upstream;
@@ -117,7 +117,7 @@ public final class KafkascopeExtension
 
     @Override
     public void beforeAll(ExtensionContext context) {
-        ofClass = true;
+        classes++;
         start();
     }
 
@@ -133,7 +133,7 @@ public final class KafkascopeExtension
             return; // it did not start
         }
         context.getExecutionException().ifPresent(failure -> keep(context, failure));
-        if (ofClass) {
+        if (classes > 0) {
             takeBack();
         } else {
             end();
@@ -142,7 +142,7 @@ public final class KafkascopeExtension
 
     @Override
     public void afterAll(ExtensionContext context) {
-        if (ofClass) {
+        if (--classes == 0) {
             end();
         }
     }

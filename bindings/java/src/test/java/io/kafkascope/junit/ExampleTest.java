@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -12,6 +13,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
@@ -79,6 +81,30 @@ class ExampleTest {
         assertTrue(!writer.isDone());
         kafka.release();
         writer.get(30, TimeUnit.SECONDS);
+    }
+
+    @Nested
+    class InAClassOfItsOwn {
+        @Test
+        void theProxyIsTheSame(KafkascopeProxy proxy) throws Exception {
+            assertEquals(kafka.bootstrap(), proxy.bootstrap());
+            produce(proxy.bootstrap(), "order 5");
+            kafka.assertThat("api == Produce").hasCount(1);
+        }
+    }
+
+    @Nested
+    class WithAProxyForEachTest {
+        @RegisterExtension
+        KafkascopeExtension own = KafkascopeExtension.proxy(kafka::bootstrap);
+
+        @Test
+        void itStandsBeforeTheOther() throws Exception {
+            produce(own.bootstrap(), "order 6");
+            own.assertThat("api == Produce").hasCount(1);
+            kafka.assertThat("api == Produce").hasCount(1);
+            own.assertThat("api == Fetch").within(Duration.ofMillis(50)).wasNotSent();
+        }
     }
 
     @Test
