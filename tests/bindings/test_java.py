@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 JAVA = Path(__file__).parents[2] / "bindings" / "java"
@@ -16,5 +17,9 @@ def test_the_example_of_the_readme_is_run() -> None:
     assert text.replace('System.getenv("KAFKASCOPE_BROKER")', '"localhost:9092"') == told
 
 
-def test_the_artifact_has_its_licence() -> None:
+def test_the_artifact_has_the_version_and_the_licence() -> None:
+    project = tomllib.loads((JAVA.parents[1] / "pyproject.toml").read_text())["project"]
+    version = f"<version>{project['version']}</version>"
+    assert version in (JAVA / "pom.xml").read_text().partition("<dependencies>")[0]
+    assert version in (JAVA / "README.md").read_text()
     assert (JAVA / "LICENSE").read_bytes() == (JAVA.parents[1] / "LICENSE").read_bytes()
