@@ -722,6 +722,8 @@ class Conversation(Resumable):
             notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
         phases, tls = self.phases, self.connection.tls
         spoken = self._zookeeper
+        if spoken is not None:
+            notes += spoken.notes(decoded)
         # By position: this is done for every exchange.
         self._out.append(
             Exchange(

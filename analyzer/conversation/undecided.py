@@ -16,7 +16,12 @@ from kafkascope.analyzer.conversation.detect import (
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
 from kafkascope.analyzer.conversation.http_messages import without_credentials
 from kafkascope.analyzer.conversation.resync import RequestSense
-from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession, look_zookeeper, word_of
+from kafkascope.analyzer.conversation.zookeeper import (
+    ZooKeeperSession,
+    asks_zookeeper,
+    look_zookeeper,
+    word_of,
+)
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
@@ -237,6 +242,8 @@ class Undecided(Resumable):
         served = [self._context.is_zookeeper(end) for end in ends]
         if served[0] != served[1]:
             return self._zookeeper(0 if served[0] else 1)
+        if asks_zookeeper(chunk.data):
+            return self._zookeeper(direction)
         if direction and self.connection.handshake:
             return None  # the side that connected is the client: these are answers
         probe = self._probes[direction]

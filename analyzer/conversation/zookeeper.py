@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from kafkascope.analyzer.conversation.plausible import Data, Plausibility
-from kafkascope.analyzer.model import ZooKeeperFacts
+from kafkascope.analyzer.model import Note, ZooKeeperFacts
 from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
@@ -19,10 +19,11 @@ from kafkascope.dissectors.zookeeper.frames import (
     HANDSHAKE,
     HEAD,
     REPLY_HEAD,
+    decode_request,
     is_handshake,
     read_head,
 )
-from kafkascope.dissectors.zookeeper.types import AUTH, BASE, CHECK, CONNECT
+from kafkascope.dissectors.zookeeper.types import AUTH, BASE, CHECK, CONNECT, TYPES
 
 EVENT_XID: Final = -1
 PING_XID: Final = -2
@@ -40,6 +41,9 @@ WORDS: Final = frozenset(
 )
 """Four-letter words that some release answers."""
 
+PING: Final = struct.pack(">iii", HEAD, PING_XID, 11)
+"""A whole ping of a client."""
+
 _INT = struct.Struct(">i")
 _REQUEST = struct.Struct(">iii")
 _ANSWER = struct.Struct(">iiqi")
@@ -55,6 +59,25 @@ def look_zookeeper(data: Data) -> Literal["zookeeper", "short", "other"]:
     if len(data) < 4 + size:
         return "short" if data[4:7] == b"\0\0\0"[: max(0, len(data) - 4)] else "other"
     return "zookeeper" if is_handshake(bytes(data[4 : 4 + size])) else "other"
+
+
+def asks_zookeeper(data: bytes) -> bool:
+    """Return whether bytes from the middle of a stream begin with what only clients of ZooKeeper
+    send: a ping, or a whole request for the path of a node."""
+    if data.startswith(PING):
+        return True
+    if len(data) < 4 + HEAD:
+        return False
+    size, xid, kind = _REQUEST.unpack_from(data)
+    if not (xid > 0 and kind in TYPES and HEAD < size <= len(data) - 4):
+        return False
+    payload = data[4 : 4 + size]
+    try:
+        decoded = decode_request(payload, read_head(payload))
+    except DissectError:
+        return False
+    path = _path_of(decoded.body)
+    return decoded.end == size and path is not None and path.startswith("/")
 
 
 def word_of(data: Data) -> str:
@@ -113,6 +136,13 @@ class ZooKeeperSession(Resumable):
             self.id = body["session_id"] or self.id
         elif key == BASE + AUTH and not decoded.header["err"]:
             self.user = self._claimed or self.user
+
+    def notes(self, told: Decoded | None) -> tuple[Note, ...]:
+        """Return what is odd about an answer."""
+        if told is None or told.message != "zk.ConnectResponse" or told.body["timeout_ms"] > 0:
+            return ()
+        text = "session refused: it is expired, or the password is wrong"
+        return (Note("warning", text, "response"),)
 
     def facts(self, asked: Decoded | None, told: Decoded | None) -> ZooKeeperFacts:
         """Return what a message with its answer, or an event, is about."""

@@ -813,6 +813,8 @@ def _outcome(row: Row) -> str:
         return " ".join(("acks=0", *_subject(row), *_amount(row)))
     if row.errors:
         return "! " + _errors(row)
+    if row.zookeeper is not None and row.notes and row.notes[0].side == "response":
+        return f"! {row.notes[0].text}"
     words = ["ok", *_subject(row)]
     if row.api == "Produce" and row.offset is not None and len(row.partitions) == 1:
         words.append(f"offset {row.offset}")
@@ -828,8 +830,10 @@ def _outcome(row: Row) -> str:
 
 def _subject(row: Row) -> list[str]:
     """Return what it refers to: one partition, some topics, a group, or a node of ZooKeeper."""
-    if row.zookeeper is not None and row.zookeeper.path:
-        return [row.zookeeper.path]
+    if row.zookeeper is not None:
+        about = row.zookeeper
+        said = about.path or (about.session_id if row.api == "zk.connect" else None)
+        return [said] if said else []
     if row.topics:
         if len(row.topics) == 1 and len(row.partitions) == 1:
             return [f"{row.topics[0]}-{row.partitions[0]}"]

@@ -53,6 +53,31 @@ def test_zookeeper_is_known_by_its_handshake_on_any_port() -> None:
     assert not context.opaque
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        framed(b"\xff\xff\xff\xfe\0\0\0\x0b"),
+        framed(b"\0\0\1\7\0\0\0\x04\0\0\0\x0c/brokers/ids\1"),
+    ],
+    ids=["ping", "getData"],
+)
+def test_zookeeper_is_known_in_the_middle_of_a_stream_by_what_only_it_has(asked: bytes) -> None:
+    wire = Wire(port=22, handshake=False)
+    answer = framed(asked[4:8] + bytes(7) + b"\x21" + b"\xff\xff\xff\x9b")
+    found = told(wire.client(asked).broker(answer).events)
+    assert [each.state for each in found] == ["answered"]
+    assert found[0].zookeeper is not None
+    assert found[0].zookeeper.session is None
+
+
+def test_a_session_that_is_refused_says_so() -> None:
+    refused = framed(bytes(4) + bytes(4) + bytes(8) + b"\0\0\0\x10" + bytes(17))
+    (found,) = told(Wire(port=2181).client(ZOOKEEPER).broker(refused).events)
+    assert [note.text for note in found.notes] == [
+        "session refused: it is expired, or the password is wrong"
+    ]
+
+
 def test_endless_nonsense_is_counted_in_bounded_memory() -> None:
     context = Context()
     count = MAX_REASONS + 10
