@@ -39,11 +39,12 @@ COLUMNS: Final = (
 )
 
 
-def kafka_files(inputs: Sequence[str]) -> list[AtRest]:
-    """The inputs when they are files of Kafka's; empty when the first one is none of them."""
+def kafka_files(inputs: Sequence[str], *, whole: bool = False) -> list[AtRest]:
+    """The inputs when they are files of Kafka's; empty when the first one is none of them. `whole`:
+    a broker's log directory stands for all its partitions."""
     if inputs and _is_capture(inputs[0]):
         return []
-    from kafkascope.analyzer.logdir.opening import open_at_rest
+    from kafkascope.analyzer.logdir.opening import open_all_at_rest, open_at_rest
 
     found: list[AtRest] = []
     for name in inputs:
@@ -51,12 +52,13 @@ def kafka_files(inputs: Sequence[str]) -> list[AtRest]:
             return _none_of(found, name)
         try:
             one = open_at_rest(Path(name))
+            some = [one] if one is not None else open_all_at_rest(Path(name)) if whole else []
         except (OSError, ValueError):
             # The capture's side tells best what is wrong with a path.
-            one = None
-        if one is None:
+            some = []
+        if not some:
             return _none_of(found, name)
-        found.append(one)
+        found += some
     return found
 
 
@@ -109,11 +111,13 @@ class _Report:
         self.options = options
         self.code = 0
 
-    def verdict(self, verdict: RecoveryVerdict) -> None:
+    def verdict(self, verdict: RecoveryVerdict, folder: str = "") -> None:
+        """Say a verdict; `folder` stands before the name of the file."""
         if not verdict.sound:
             self.code = PARTIAL
         if not self.options.quiet or not verdict.sound:
-            for line in verdict.lines():
+            first, *more = verdict.lines()
+            for line in (folder + first, *more):
                 say(f"{safe(line)}")
 
 
@@ -268,41 +272,85 @@ def print_records(
     files: Iterable[AtRest], options: ReadOptions, printer: Callable[[bytes], None]
 ) -> int:
     """Every record of the files; what is damaged on stderr."""
-    from kafkascope.analyzer.logdir.model import RecoveryVerdict
-    from kafkascope.analyzer.logdir.records import lines_of
-
-    files = list(files)
-    for file in files:
-        if not file.holds_batches:
-            raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
-    payloads = _payloads(options, files)
-    choice = BatchChoice(options, files, payloads)
-    report = _Report(options)
-    problems: list[str] = []
-    verdicts: list[RecoveryVerdict] = []
+    read = RecordsAtRest(options, files)
     shown = 0
-    for file in files:
-        for each in file.walk():
-            if isinstance(each, RecoveryVerdict):
-                verdicts.append(each)
-                continue
-            wanted = choice.records(*each, file.place)
-            for lines in lines_of(*each, file.place, problems, wanted, payloads):
-                if options.top is None:
-                    printer(lines)
-                    continue
-                kept = lines.splitlines(keepends=True)[: options.top - shown]
-                shown += len(kept)
-                printer(b"".join(kept))
-                if shown >= options.top:
-                    return 0
-    for problem in problems[:SHOWN_PROBLEMS]:
-        say(f"{safe(problem)}")
-    if len(problems) > SHOWN_PROBLEMS:
-        say(f"{len(problems)} such problems in all")
-    for verdict in verdicts:
-        report.verdict(verdict)
-    return report.code or (PARTIAL if problems else 0)
+    for lines in read.lines():
+        if options.top is None:
+            printer(lines)
+            continue
+        kept = lines.splitlines(keepends=True)[: options.top - shown]
+        shown += len(kept)
+        printer(b"".join(kept))
+        if shown >= options.top:
+            return 0
+    return read.finish()
+
+
+class RecordsAtRest:
+    """The records of Kafka's own files that options choose, as lines of record/1."""
+
+    def __init__(self, options: ReadOptions, files: Iterable[AtRest]) -> None:
+        self._files = list(files)
+        self._options = options
+        for file in self._files:
+            if not file.holds_batches:
+                raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
+        self.payloads = _payloads(options, self._files)
+        self._choice = BatchChoice(options, self._files, self.payloads)
+        self._problems: list[str] = []
+        self._count = 0
+        self._verdicts: list[tuple[AtRest, RecoveryVerdict]] = []
+
+    def walk(self) -> Iterator[tuple[AtRest, LogBatch, bytes]]:
+        """Yield every batch with its bytes."""
+        from kafkascope.analyzer.logdir.model import RecoveryVerdict
+
+        for file in self._files:
+            for each in file.walk():
+                if isinstance(each, RecoveryVerdict):
+                    self._verdicts.append((file, each))
+                else:
+                    yield file, *each
+
+    def batches(self) -> Iterator[tuple[AtRest, LogBatch, bytes]]:
+        """Yield the batches that are chosen."""
+        for file, batch, data in self.walk():
+            if self._choice.batch(batch, data, file.place):
+                yield file, batch, data
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the records that are chosen, some at a time."""
+        for file, batch, data in self.walk():
+            yield from self.of_batch(file, batch, data)
+
+    def of_batch(self, file: AtRest, batch: LogBatch, data: bytes) -> Iterator[bytes]:
+        """Yield the chosen records of a batch."""
+        from kafkascope.analyzer.logdir.records import lines_of
+
+        found: list[str] = []
+        wanted = self._choice.records(batch, data, file.place)
+        yield from lines_of(batch, data, file.place, found, wanted, self.payloads)
+        self._count += len(found)
+        left = SHOWN_PROBLEMS - len(self._problems)
+        self._problems += [f"{self._folder(file)}{each}" for each in found[:left]]
+
+    def _folder(self, file: AtRest) -> str:
+        """Return what tells partitions apart, where there are several."""
+        if len(self._files) < 2:
+            return ""
+        path = file.path if file.path.is_dir() else file.path.parent
+        return f"{path.name}/"
+
+    def finish(self) -> int:
+        """Say what is damaged; return the exit code."""
+        report = _Report(self._options)
+        for problem in self._problems:
+            say(f"{safe(problem)}")
+        if self._count > SHOWN_PROBLEMS:
+            say(f"{self._count} such problems in all")
+        for file, verdict in self._verdicts:
+            report.verdict(verdict, self._folder(file))
+        return report.code or (PARTIAL if self._count else 0)
 
 
 # --- show

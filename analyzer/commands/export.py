@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.export import (
@@ -22,13 +23,14 @@ from kafkascope.analyzer.export import (
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.private import PrivateFile
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 
 @click.command()
@@ -39,10 +41,9 @@ if TYPE_CHECKING:
 @click.option(
     "--table",
     type=click.Choice(["exchanges", "records"]),
-    default="exchanges",
-    help="What a line is.",
+    help="What a line is: exchanges, of Kafka's own files records.",
 )
-def export(options: ReadOptions, full: bool, table: TableName) -> int:
+def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
     """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv, parquet).
 
     \b
@@ -51,6 +52,11 @@ def export(options: ReadOptions, full: bool, table: TableName) -> int:
       kafkascope export capture.pcapng -o - --format jsonl | jq .
     """
     form = _form(options)
+    if files := kafka_files(options.inputs, whole=True):
+        if full or table == "exchanges":
+            raise click.UsageError("Kafka's own files hold records, no exchanges")
+        return _export_files(files, options, form)
+    table = table or "exchanges"
     if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
         raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")
@@ -64,6 +70,43 @@ def export(options: ReadOptions, full: bool, table: TableName) -> int:
             said = f"{what}{shown} exchanges written to {options.output}"
             say(said)
         return reading.finish()
+
+
+def _export_files(files: list[AtRest], options: ReadOptions, form: str) -> int:
+    """Write the records of Kafka's own files."""
+    _columns_of(options, "records")
+    read = RecordsAtRest(options, files)
+    how = ExportOptions("records", False, options.raw, options.columns, None)
+
+    def write(out: BinaryIO) -> tuple[int, bool]:
+        writer = open_writer(form, out, TopicNames(), how)
+        shown, whole = 0, True
+        for lines in read.lines():
+            if options.count is None:
+                shown += lines.count(b"\n")
+                writer.add_records(lines)
+                continue
+            kept = lines.splitlines(keepends=True)[: options.count - shown]
+            shown += len(kept)
+            writer.add_records(b"".join(kept))
+            if shown >= options.count:
+                whole = False
+                break
+        writer.finish()
+        return shown, whole
+
+    if options.output in (None, "-"):
+        out = stdout_blocks()
+        _, whole = write(out)
+        out.flush()
+        return read.finish() if whole else 0
+    assert options.output is not None
+    refuse_inputs(options.output, options.inputs)
+    with PrivateFile(Path(options.output)) as out:
+        shown, whole = write(out)
+    if not options.quiet:
+        say(f"{shown} records written to {options.output}")
+    return read.finish() if whole else 0
 
 
 def _form(options: ReadOptions) -> str:

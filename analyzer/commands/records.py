@@ -65,7 +65,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     \b
       kafkascope records capture.pcapng -Y 'topic == orders' --json
     """
-    if files := kafka_files(options.inputs):
+    if files := kafka_files(options.inputs, whole=True):
         with Output(options) as output:
             printer = _printer(options, parts or ("key", "value"), output)
             code = print_records(files, options, printer)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.atrest import kafka_files
 from kafkascope.analyzer.commands.options import key_logs, ports_of, schema_options, spelled
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
+    from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.analyzer.pipeline.runner import Result, Used
@@ -116,9 +118,10 @@ def spark(
 ) -> int:
     """Turn captures into Parquet tables and states of statistics.
 
-    INPUT is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). The tables in DIR are
-    read by Spark, DuckDB, pandas...; `kafkascope stats`, `clients`, `groups` and the like take
-    DIR in place of captures and never read these again.
+    INPUT is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). Log segments, folders of
+    partitions, and a broker's log directories make tables of records and batches. The tables in
+    DIR are read by Spark, DuckDB, pandas...; `kafkascope stats`, `clients`, `groups` and the like
+    take DIR in place of captures and never read these again.
 
     \b
       kafkascope spark /captures/*.pcap.gz -o tables
@@ -135,6 +138,22 @@ def spark(
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.captures.inputs.keylogs import read_key_logs
 
+    if files := kafka_files(inputs, whole=True):
+        refused = {
+            "--engine spark": engine == "spark" or spark_options["master"],
+            "--remote": spark_options["remote"],
+            "--follow": follow,
+            "--full": full,
+            "--tables": set(more.split(",")) - {"", "records"},
+            "--keylog": keylog,
+            "-d": decode_as,
+        }
+        if found := [name for name, given in refused.items() if given]:
+            raise click.UsageError(
+                f"{found[0]} is for captures; these are Kafka's own files, which have records and "
+                'batches (on Spark: spark.read.format("kafkascope").option("table", "records"))'
+            )
+        return _of_logs(files, output, spelled(filter_text), schemas, used, strict, quiet)
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     wanted = _tables(more, records=records)
     options = TableOptions(
@@ -183,6 +202,47 @@ def spark(
         return run(None)
     # A batch of --follow is small.
     return _on_spark(run, () if follow else inputs, quiet=quiet, **spark_options)
+
+
+def _of_logs(
+    files: list[AtRest],
+    output: str,
+    text: str,
+    schemas: SchemaOptions,
+    used: Used | None,
+    strict: bool,
+    quiet: bool,
+) -> int:
+    """Make tables of Kafka's own files."""
+    from kafkascope.analyzer.filter.decoded.reading import Decoding
+    from kafkascope.analyzer.filter.known import Known
+    from kafkascope.analyzer.pipeline.runner import run_logs
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+    from kafkascope.analyzer.pipeline.tables.logs import chosen_by
+    from kafkascope.analyzer.reading.at_rest import payloads_at_rest
+    from kafkascope.analyzer.reading.options import ReadOptions
+    from kafkascope.analyzer.topics import TopicNames
+
+    for file in files:
+        if not file.holds_batches:
+            raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
+    payloads = payloads_at_rest(ReadOptions((), schemas=schemas, quiet=quiet), files)
+    decoding = None if payloads is None else Decoding(lambda: payloads, TopicNames)
+    options = TableOptions(records=True, filter=text.strip())
+    wanted = chosen_by(text, Known(decoding=decoding))
+    result = run_logs(files, output, options, wanted, payloads, used or "refuse")
+    for damage in result.damage:
+        say(damage)
+    if not quiet:
+        rows, count = result.manifest["rows"], len(result.manifest["files"])
+        say(
+            f"{rows['records']} records in {rows['record_batches']} batches of {count} "
+            f"segment{'s' * (count != 1)} written to {output} "
+            f"(batch {result.manifest['batch_id']})"
+        )
+    if result.damage:
+        return 1 if strict else PARTIAL
+    return 0
 
 
 class _How(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
@@ -26,11 +27,15 @@ from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
 from kafkascope.analyzer.statistics.simple import Breakdown
 from kafkascope.analyzer.statistics.sizes import SizesOf
+from kafkascope.analyzer.statistics.stored import StoredTopics
 from kafkascope.analyzer.statistics.throughput import Throughput
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Closed, Opened
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.logdir.opening import AtRest
 
 
 @click.group(context_settings={"max_content_width": 100})
@@ -155,9 +160,13 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
 def topics(options: ReadOptions) -> int:
     """Who writes to and reads from which topic, and how much.
 
+    Of log segments, folders of partitions, and a broker's log directories: what they hold.
+
     With --schemas, --schema, --registry or --columns topic,schemas also which schemas the keys and
     values of a topic name.
     """
+    if files := kafka_files(options.inputs, whole=True):
+        return _stored(options, files, "stored-topics", StoredTopics.COLUMNS, StoredTopics.rows)
     return _by_topic(options, "topics", Topics.COLUMNS, Topics.rows)
 
 
@@ -165,7 +174,27 @@ def topics(options: ReadOptions) -> int:
 @input_options
 def partitions(options: ReadOptions) -> int:
     """The same by partition, with its share of the topic and the offsets that went by."""
+    if files := kafka_files(options.inputs, whole=True):
+        columns = StoredTopics.PARTITION_COLUMNS
+        return _stored(options, files, "stored-partitions", columns, StoredTopics.partitions)
     return _by_topic(options, "partitions", Topics.PARTITION_COLUMNS, Topics.partitions)
+
+
+def _stored(
+    options: ReadOptions,
+    files: list[AtRest],
+    name: str,
+    columns: tuple[Column, ...],
+    rows: Callable[[StoredTopics], list[Line]],
+) -> int:
+    """Count the batches of Kafka's own files."""
+    read = RecordsAtRest(options, files)
+    found = StoredTopics()
+    for file, batch, _ in read.batches():
+        found.add(batch, file.place)
+    with Output(options) as output:
+        print_lines(rows(found), columns, f"{name}/1", options, output)
+    return read.finish()
 
 
 def _by_topic(

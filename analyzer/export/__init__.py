@@ -52,6 +52,9 @@ class Writer(Protocol):
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Write an exchange, or its records: the chosen ones, or all."""
 
+    def add_records(self, lines: bytes) -> None:
+        """Write records of Kafka's own files: lines of record/1."""
+
     def finish(self) -> None:
         """Finish the output: replace ids of topics whose names came late. That needs a file that
         can be read and written at any position; elsewhere the ids stay. Does not close the file."""

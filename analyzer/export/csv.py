@@ -49,6 +49,10 @@ class CsvExport:
         for data in self.shaped(row, exchange, self._names, self.problems, chosen):
             self.put(data, nameless_topics(row), ())
 
+    def add_records(self, lines: bytes) -> None:
+        """Write records of Kafka's own files."""
+        self.put(lines, (), ())
+
     def put(self, lines: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
         """Write what `shaped` gave."""
         if not self._begun:

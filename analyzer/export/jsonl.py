@@ -45,6 +45,10 @@ class JsonLinesExport:
         for lines in self.shaped(row, exchange, self._names, self.problems, chosen):
             self._at += self._out.write(lines)
 
+    def add_records(self, lines: bytes) -> None:
+        """Write records of Kafka's own files."""
+        self._at += self._out.write(json_safe(self._narrowed(lines)))
+
     def put(self, lines: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
         """Write what `shaped` gave in another process."""
         self._late.saw(nameless, self._at)

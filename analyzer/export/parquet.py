@@ -21,7 +21,12 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     VERSION_KEY,
     measured,
 )
-from kafkascope.analyzer.pipeline.tables.values import bodies_of, exchange_values, record_values
+from kafkascope.analyzer.pipeline.tables.values import (
+    bodies_of,
+    exchange_values,
+    record_rows,
+    record_values,
+)
 from kafkascope.dissectors.codec.jsonform import loads
 
 if TYPE_CHECKING:
@@ -78,7 +83,12 @@ class ParquetExport:
         else:
             self._take(exchange_values(row, exchange))
 
-    def _with_fields(self, row: Row, record: tuple[Any, ...]) -> tuple[Any, ...]:
+    def add_records(self, lines: bytes) -> None:
+        """Add records of Kafka's own files as rows."""
+        for record in record_rows(lines, None):
+            self._take(self._with_fields(None, record) if self._columns else record)
+
+    def _with_fields(self, row: Row | None, record: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a record with the values of all columns that can be asked for."""
         told = {}
         for side in ("key", "value") if self._fields else ():
@@ -86,7 +96,7 @@ class ParquetExport:
             if text is not None:
                 told[f"{side}_decoded"] = loads(text)
         fields = (decoded_text(told, name, "") or None for name in self._fields)
-        return (*record, row.number, *fields)
+        return (*record, None if row is None else row.number, *fields)
 
     def _take(self, row: tuple[Any, ...]) -> None:
         self._rows.append(row)

@@ -87,7 +87,7 @@ class AtRest:
                 number = batch.number + 1
                 yield batch, data
             verdict = segment.verdict()
-            if remark := _named(begin, verdict.first_offset, end):
+            if not behind and (remark := _named(begin, verdict.first_offset, end)):
                 verdict = replace(verdict, notes=(remark, *verdict.notes))
             yield verdict
             if not behind and verdict.starts and verdict.valid_bytes < verdict.total_bytes:
@@ -166,6 +166,19 @@ def open_at_rest(path: Path) -> AtRest | None:
         return None
     kind = kind_of(path)
     return None if kind is None else _placed(path, kind, (path,), path.parent)
+
+
+def open_all_at_rest(path: Path) -> list[AtRest]:
+    """Return what `open_at_rest` does, or all partitions of a log directory (`log.dirs`), by topic
+    and number; nothing for other files."""
+    one = open_at_rest(path)
+    if one is not None:
+        return [one]
+    if not path.is_dir():
+        return []
+    folders = [each for each in path.iterdir() if FOLDER_NAME.match(each.name) and each.is_dir()]
+    found = [each for each in map(open_at_rest, folders) if each is not None]
+    return sorted(found, key=lambda each: (each.topic or "", each.partition or 0, each.path.name))
 
 
 def kind_of(path: Path) -> Kind | None:

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.pipeline import plain
-from kafkascope.analyzer.pipeline.job import Before, Job, index_all, job_of, sketch_all
-from kafkascope.analyzer.pipeline.places import listed
+from kafkascope.analyzer.pipeline.job import Before, File, Job, index_all, job_of, sketch_all
+from kafkascope.analyzer.pipeline.places import fingerprint_of, listed, size_of
 from kafkascope.analyzer.pipeline.store import Store
+from kafkascope.analyzer.pipeline.tables.logs import LOG_TABLES, Wanted, log_rows, segments_of
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Endpoint
@@ -23,8 +24,13 @@ from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkascope.analyzer.logdir.model import RecoveryVerdict
+    from kafkascope.analyzer.logdir.opening import AtRest
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.known import KnownSchemas
-    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions, Told
     from kafkascope.analyzer.pipeline.tables.facts import Facts
     from kafkascope.captures.inputs.order import Order
     from kafkascope.captures.merge.sketches import Sketch
@@ -114,6 +120,62 @@ def run(
             raise CaptureError(f"{out} has the tables of {again[0]} already")
         replaced = [each["batch_id"] for each in manifests] if used == "replace" else []
         return make(store, job, engine, replaced)
+
+
+def run_logs(
+    files: Sequence[AtRest],
+    out: str | Path,
+    options: TableOptions,
+    wanted: Wanted,
+    payloads: Payloads | None = None,
+    used: Used = "refuse",
+) -> Result:
+    """Put `records` and `record_batches` of Kafka's own files into the folder `out`; other tables
+    are empty."""
+    store = Store(out)
+    with store.locked():
+        manifests = store.manifests()
+        check_use(out, manifests, used)
+        before = before_of(store, manifests) if used == "append" else Before()
+        paths = segments_of(files)
+        job = Job([_file(number, path) for number, path in enumerate(paths, before.files)], options)
+        job.before = before
+        replaced = [each["batch_id"] for each in manifests] if used == "replace" else []
+        return make(store, job, _Logs(files, wanted, payloads), replaced)
+
+
+class _Logs:
+    """An engine that reads Kafka's own files in one process."""
+
+    name = "plain"
+
+    def __init__(self, files: Sequence[AtRest], wanted: Wanted, payloads: Payloads | None) -> None:
+        self._files = files
+        self._wanted = wanted
+        self._payloads = payloads
+
+    def index(self, names: list[str], split_bytes: int) -> list[Index]:
+        raise AssertionError(names)  # Of captures.
+
+    def sketch(self, names: list[str], count: int) -> list[Sketch]:
+        raise AssertionError(names)  # Of captures.
+
+    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
+        """Make all tables."""
+        indexes = iter([file.index for file in job.files])
+
+        def told(verdict: RecoveryVerdict) -> None:
+            next(indexes).damage = verdict.problem and f"{verdict.file}: {verdict.problem}"
+
+        def rows() -> Iterator[Told]:
+            for file in self._files:
+                yield from log_rows(file, LOG_TABLES, self._wanted, self._payloads, told)
+
+        return plain.run_rows(job, rows(), staging)
+
+
+def _file(number: int, name: str) -> File:
+    return File(number, name, size_of(name), fingerprint_of(name), Index(name, "log"))
 
 
 def check_use(out: str | Path, manifests: Sequence[dict[str, Any]], used: Used) -> None:

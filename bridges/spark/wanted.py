@@ -56,12 +56,19 @@ class Wanted:
 
         from kafkascope.analyzer.filter.language import bind
         from kafkascope.analyzer.filter.places import IN_TASKS, demand
+        from kafkascope.analyzer.pipeline.tables.logs import LOG_TABLES, chosen_by
         from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 
         found = TABLES.get(self.table)
         if found is None:
             raise BadOption(f"there is no table {self.table!r}; there are {', '.join(TABLES)}")
-        if (bound := bind(self.filter)) is not None:
+        if self.logs() and self.table not in LOG_TABLES:
+            raise BadOption(
+                f"{self.path} holds Kafka's own files: they have the tables {', '.join(LOG_TABLES)}"
+            )
+        if self.logs():
+            chosen_by(self.filter)  # Refuses what these files lack.
+        elif (bound := bind(self.filter)) is not None:
             demand(bound, self.filter, IN_TASKS, "{} is not known to tasks", "")
         whole = found.schema
         if missing := [name for name in self.columns if name not in whole.names]:
@@ -89,7 +96,13 @@ class Wanted:
 
         if not self.path:
             raise BadOption("load(PATH): which captures?")
-        return listed([self.path])
+        return self.logs() or listed([self.path])
+
+    def logs(self) -> list[str]:
+        """Return the log segments below the path; nothing where there are captures."""
+        from kafkascope.analyzer.pipeline.tables.logs import logs_in, segments_of
+
+        return segments_of(logs_in([self.path])) if self.path else []
 
 
 def _flag(options: dict[str, str], name: str) -> bool:
@@ -107,9 +120,19 @@ def rows_of(name: str, wanted: Wanted, condition: Any = None) -> Iterator[pa.Rec
 
     from kafkascope.analyzer.pipeline.runner import run
     from kafkascope.analyzer.pipeline.store import Store
+    from kafkascope.analyzer.pipeline.tables.logs import chosen_by, log_rows, logs_in
     from kafkascope.captures.inputs.keylogs import read_key_logs
 
     schema = wanted.schema()
+    if logs := logs_in([name]):
+        for file in logs:
+            for _, batch in log_rows(file, {wanted.table}, chosen_by(wanted.filter)):
+                table = pa.Table.from_batches([batch])
+                if condition is not None:
+                    table = table.filter(condition)
+                for part in table.select(schema.names).to_batches(max_chunksize=ROWS):
+                    yield pa.RecordBatch.from_arrays(part.columns, schema=schema)
+        return
     with tempfile.TemporaryDirectory(prefix="kafkascope-") as folder:
         keys = read_key_logs([wanted.keylog] if wanted.keylog else [])
         result = run([name], folder, wanted.tables(), keys=keys)

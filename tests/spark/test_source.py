@@ -16,6 +16,8 @@ import pytest
 
 import kafkascope as ks
 from kafkascope.analyzer.spark.package import write_zip
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 ONE = SAMPLES / "kafka-python.pcap"
@@ -43,6 +45,26 @@ def test_a_folder_is_read_file_by_file(spark: Any, folder: Path) -> None:
                 list(exchange.topics),
             )
     assert found == {}
+
+
+def test_log_directories_are_read_segment_by_segment(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "orders-3"
+    folder.mkdir(parents=True)
+    for begin in (0, 4):
+        rows = [Record(begin + i, 1_700_000_000_000, b"k", b"v%d" % i, ()) for i in range(4)]
+        segment = encode_batch(rows, leader_epoch=0, codec=1)
+        (folder / f"{begin:020d}.log").write_bytes(segment)
+    read = spark.read.format("kafkascope")
+    records = read.option("table", "records").load(str(tmp_path / "data"))
+    assert records.rdd.getNumPartitions() == 2
+    told = sorted((r["topic"], r["partition"], r["offset"], r["value"]) for r in records.collect())
+    assert told == [("orders", 3, i, f'"v{i % 4}"') for i in range(8)]
+    chosen = read.option("filter", "record.offset > 5 and topic == orders")
+    assert chosen.load(str(folder)).count() == 2
+    batches = spark.read.format("kafkascope").option("table", "record_batches").load(str(folder))
+    assert sorted(row["base_offset"] for row in batches.collect()) == [0, 4]
+    with pytest.raises(Exception, match="they have the tables records, record_batches"):
+        spark.read.format("kafkascope").load(str(folder)).count()
 
 
 def test_tables_columns_and_filters_are_options(spark: Any) -> None:

@@ -173,13 +173,13 @@ EXCHANGES: Final = Table(
 
 RECORD_BATCHES: Final = Table(
     "record_batches",
-    "One row per record batch that Produce, Fetch and ShareFetch moved.",
+    "One row per record batch that Produce, Fetch and ShareFetch moved, or of a log segment.",
     (
-        Col("exchange_id", _S, ""),
-        Col("connection_id", _S, ""),
+        Col("exchange_id", _S, "null for batches of Kafka's own files"),
+        Col("connection_id", _S, "null likewise"),
         Col("ts", _TS, "time_ns in microseconds"),
-        Col("time_ns", _I64, "of the exchange"),
-        Col("source", _S, "produce, fetch, replica"),
+        Col("time_ns", _I64, "of the exchange; in Kafka's own files the latest record's"),
+        Col("source", _S, "produce, fetch, replica; log: Kafka's own files"),
         Col("topic", _S, "name; of an id without a known name 8 characters and `?`"),
         Col("topic_id", _S, "where the message names it"),
         Col("partition", _I32, ""),
@@ -442,8 +442,8 @@ RECORDS: Final = Table(
     "records",
     "One row per record, with `--tables records`: the lines of `kafkascope records`.",
     (
-        Col("exchange_id", _S, ""),
-        Col("source", _S, "produce, fetch"),
+        Col("exchange_id", _S, "null for records of Kafka's own files"),
+        Col("source", _S, "produce, fetch; log: Kafka's own files"),
         Col("topic", _S, ""),
         Col("topic_id", _S, ""),
         Col("partition", _I32, ""),

@@ -164,30 +164,38 @@ def record_values(
     chosen: Chosen | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield rows of `records`, for the chosen ones or all."""
-    from kafkascope.analyzer.exchanges.records import BY_SCHEMA, record_lines
+    from kafkascope.analyzer.exchanges.records import record_lines
 
     for lines in record_lines(exchange, names, problems, payloads, chosen):
-        for line in lines.splitlines():
-            value = loads(line)
-            yield (
-                row.id,
-                value["source"],
-                value["topic"],
-                value["topic_id"],
-                value["partition"],
-                value["offset"],
-                value["time"],
-                key if isinstance(key := value["key"], str) else _text(key),
-                *(_text(value[name]) for name in ("value", "headers")),
-                value["codec"],
-                value["magic"],
-                value["producer_id"],
-                value["producer_epoch"],
-                value["sequence"],
-                value["transactional"],
-                value["control"],
-                *(_text(value.get(name)) for name in BY_SCHEMA),
-            )
+        yield from record_rows(lines, row.id)
+
+
+def record_rows(lines: bytes, exchange_id: str | None) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of `records` for lines of record/1. `exchange_id`: None for records of Kafka's own
+    files."""
+    from kafkascope.analyzer.exchanges.records import BY_SCHEMA
+
+    for line in lines.splitlines():
+        value = loads(line)
+        yield (
+            exchange_id,
+            value["source"],
+            value["topic"],
+            value["topic_id"],
+            value["partition"],
+            value["offset"],
+            value["time"],
+            key if isinstance(key := value["key"], str) else _text(key),
+            *(_text(value[name]) for name in ("value", "headers")),
+            value["codec"],
+            value["magic"],
+            value["producer_id"],
+            value["producer_epoch"],
+            value["sequence"],
+            value["transactional"],
+            value["control"],
+            *(_text(value.get(name)) for name in BY_SCHEMA),
+        )
 
 
 def _text(value: Any) -> str | None:
