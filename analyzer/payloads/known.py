@@ -37,6 +37,9 @@ MOST_COMPILED: Final = 5000
 """Schemas that are kept ready; the oldest is compiled anew when it comes again."""
 MOST_KEPT_BYTES: Final = 16 << 20
 """Text of those that are kept ready, with what it refers to: ready it takes up to 20 times that."""
+MOST_GONE: Final = MOST_KEPT_BYTES // 4
+"""Of what is let go, counted alike, before circles of it are collected; four times that where the
+last ones were in none."""
 READY_BYTES: Final = 300
 """What a schema counts beside its text when it is let go: ready a small one takes 20 times that."""
 MOST_COMPILED_BYTES: Final = 64 << 20
@@ -110,7 +113,8 @@ class KnownSchemas:
         """Schemas whose names are not looked up yet."""
         self._compiled: dict[tuple[Format, str], tuple[Compiled, int]] = {}
         """With the size of the text."""
-        self._kept_bytes = self._gone_bytes = 0
+        self._kept_bytes = self._gone_bytes = self._gone = 0
+        self._most_gone = MOST_GONE
         self._refused: dict[tuple[Format, str], tuple[Reason, str, str, int]] = {}
         """Why, for an error would keep all that was read for it. Until another schema comes, which
         may be what one of them refers to."""
@@ -295,11 +299,14 @@ class KnownSchemas:
             _, gone = self._compiled.pop(next(iter(self._compiled)))
             self._kept_bytes -= gone
             self._gone_bytes += gone + READY_BYTES
+            self._gone += 1
             self.forgotten += 1
-        if self._gone_bytes > MOST_KEPT_BYTES // 4:
-            # Its functions and types are in circles, which commands collect rarely.
-            self._gone_bytes = 0
-            gc.collect()
+        if self._gone_bytes > self._most_gone:
+            # Types that refer to themselves, and all of Protobuf, are in circles, which commands
+            # collect rarely. Others are gone already, and looking at all objects takes long.
+            in_circles = gc.collect() > self._gone
+            self._most_gone = MOST_GONE if in_circles else MOST_GONE * 4
+            self._gone_bytes = self._gone = 0
         self._compiled[key] = made, size
 
     def _spend(self, size: int) -> None:
