@@ -82,7 +82,7 @@ within others, in the box and in `-Y`, and `@slow =` forgets it ([more](filter.m
 def markdown() -> str:
     """The page."""
     out = [HEAD, fill(INTRODUCTION.strip(), WIDTH), "", "## Everywhere", "", *_table(KEYS)]
-    out += ["", "## Screens 2 to 8", "", *_table(BOARD_KEYS)]
+    out += ["", "## Screens 2 to 9", "", *_table(BOARD_KEYS)]
     for number in SCREENS:
         kind = board_class(number)
         out += ["", f"### {number} {kind.TITLE}", "", fill(kind.HELP, WIDTH)]

@@ -98,6 +98,9 @@ def test_menus_of_exports_and_fixtures(store: Store) -> None:
         await pilot.press("escape", "8")
         await pilot.pause()
         assert app.host.number == 8
+        await pilot.press("9")
+        await pilot.pause()
+        assert app.host.number == 9
 
     run(store, steps)
 

@@ -145,7 +145,7 @@ def test_help_of_a_screen_can_be_searched(store: Store) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 30), (50, 20), (30, 10)], ids=str)
 def test_help_breaks_lines_where_its_box_ends(store: Store, size: tuple[int, int]) -> None:
     async def steps(app, pilot):
-        for number in "12345678":
+        for number in "123456789":
             await pilot.press(number, "question_mark")
             await pilot.pause(0.05)
             shown = app.screen.query_one("#help-keys")

@@ -30,6 +30,7 @@ SCREENS: Final = (
     "latency: waits apart, histogram, over time",
     "findings: what check says",
     "live: rates; a proxy's rules and held frames",
+    "ZooKeeper: nodes with their history, sessions, elections",
 )
 
 

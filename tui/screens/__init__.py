@@ -1,4 +1,4 @@
-"""Screens 2 to 8: boards, each in a module of its own, imported when it is first shown.
+"""Screens 2 to 9: boards, each in a module of its own, imported when it is first shown.
 
 How to add a screen:
 
@@ -26,6 +26,7 @@ SCREENS: Final = {
     6: ("Latency", "kafkascope.tui.screens.latency:LatencyBoard"),
     7: ("Findings", "kafkascope.tui.screens.findings:FindingsBoard"),
     8: ("Live", "kafkascope.tui.screens.live:LiveBoard"),
+    9: ("ZooKeeper", "kafkascope.tui.screens.zookeeper:ZooKeeperBoard"),
 }
 """Number -> (title, home). 1 is the list of exchanges."""
 

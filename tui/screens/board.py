@@ -1,4 +1,4 @@
-"""What screens 2 to 8 have in common: a table, and below it tabs that describe the line under the
+"""What screens 2 to 9 have in common: a table, and below it tabs that describe the line under the
 cursor."""
 
 from __future__ import annotations

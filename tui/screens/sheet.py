@@ -61,17 +61,20 @@ class Sheet:
         keep: Sequence[str] = (),
         roomy: Mapping[str, int] | None = None,
         below: str = "",
+        faded: str = "",
     ) -> None:
         """`alarms`: columns whose numbers are bad news above 0, with the role these get; `tones`:
         columns whose role depends on the value; `keep`: columns that go last when a terminal is
         narrow, besides the first one; `roomy`: how many columns of the terminal a text has before
-        others may stay; `below`: what is true of lines that stay behind the line before them."""
+        others may stay; `below`: what is true of lines that stay behind the line before them;
+        `faded`: what is true of lines that are dim."""
         self.columns = tuple(columns)
         self.alarms = alarms or {}
         self.tones = tones or {}
         self.keep = keep
         self.roomy = roomy or {}
         self.below = below
+        self.faded = faded
         self.lines: list[Line] = []
         self.times = Times("u")
         self.sort: Column | None = None
@@ -243,6 +246,8 @@ class Sheet:
     def role(self, column: Column, line: Line) -> str:
         """Return the role of a cell."""
         value = line.get(column.name)
+        if self.faded and line.get(self.faded):
+            return "dim"
         if column.name in self.tones:
             return self.tones[column.name](value)
         if column.kind in RIGHT and not value:

@@ -1,4 +1,4 @@
-"""Screens 2 to 8 as text, wide and narrow, and what their keys do."""
+"""Screens 2 to 9 as text, wide and narrow, and what their keys do."""
 
 from __future__ import annotations
 

@@ -1,0 +1,221 @@
+"""Screen 9: ZooKeeper's tree as the capture saw it; the history of a node, sessions, elections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
+from typing import Any, Final
+
+import orjson
+
+from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
+from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
+from kafkascope.tui.host import Host
+from kafkascope.tui.screens.board import Board
+from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
+
+ROOT: Final = "/"
+STEP: Final = "  "
+"""Indent of the children of a node."""
+
+NODE_COLUMNS: Final = (
+    Column("node", "Node"),
+    Column("state", "state"),
+    Column("mode", "mode"),
+    Column("what", "what"),
+    Column("changed", "changed", "time"),
+    Column("changes", "changes", "count"),
+    Column("reads", "reads", "count"),
+    Column("events", "events", "count"),
+    Column("version", "version", "count"),
+    Column("size", "size", "size"),
+    Column("data", "data"),
+)
+STATES: Final = {"expired": "!", "refused": "!", "silent": "?"}
+CHANGES: Final = {"created": "good", "deleted": "?"}
+USUAL: Final = ("", "persistent")
+"""Modes that are not worth a word."""
+
+
+class ZooKeeperBoard(Board):
+    """Shows the tree of nodes, those that are gone dimmed."""
+
+    NUMBER = 9
+    TITLE = "ZooKeeper"
+    STATISTICS = ("zookeeper",)
+    COMMAND = "kafkascope stats zookeeper {}"
+    TABS = ("History", "Below", "Data", "Sessions", "Elections")
+    LINES_MATTER = False
+    EMPTY = "no traffic with ZooKeeper in the capture"
+    HELP = (
+        "ZooKeeper's nodes as requests, answers and watch events showed them; those that are gone "
+        "are dim, those that go with their session are called ephemeral. History tells when "
+        "the node under the cursor was created, changed and deleted, and by whom; Below the same "
+        "of all nodes below it. Sessions says what became of each, and which nodes went with it; "
+        "Elections who was the controller and when. Enter on a node shows what asked for it, "
+        "Enter on a change its exchange."
+    )
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._story: TreeStory | None = None
+
+    def make_sheet(self) -> Sheet:
+        """Return the columns of the tree."""
+        return Sheet(
+            NODE_COLUMNS,
+            tones={"mode": lambda value: "mark" if value == "ephemeral" else ""},
+            keep=("data", "mode", "state", "changes"),
+            roomy={"node": 34, "data": 24},
+            faded="faded",
+        )
+
+    def identity(self, line: Line) -> Any:
+        """Return the path of a node."""
+        return line["path"]
+
+    def lines_of(self, found: ZooKeeper) -> Sequence[Line]:
+        """Return the nodes with all that are above them, as a tree."""
+        self._story = found.story()
+        return tree(self._story.node_lines())
+
+    def evidence(self, line: Line) -> str:
+        """Return the filter for a node; for one that nobody asked for, for what is below it."""
+        path = line["path"]
+        if path == ROOT and line["inferred"]:
+            return "protocol == zookeeper"
+        if line["inferred"]:
+            return f"path contains {quoted(f'{path}/')}"
+        return f"path == {quoted(path)}"
+
+    def low_evidence(self, tab: str, line: Line) -> str:
+        """Return the filter for a session, or for the exchange of a change."""
+        if tab == "Sessions":
+            return f"zk.session == {line['session']}" if line["session"] else ""
+        return f"number == {line['number']}" if line.get("number") else ""
+
+    def command(self) -> str:
+        """Return the command for the node under the cursor."""
+        under = self.line["path"] if self.line else ROOT
+        return self.COMMAND if under == ROOT else f"{self.COMMAND} --under {quote(under)}"
+
+    def said(self) -> str:
+        """Return the whole path of the node that the tab is about."""
+        return self.line["path"] if self.line and self.tab in ("History", "Below", "Data") else ""
+
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
+        """Return a table or text about a node, or a table about all."""
+        story = self._story
+        if story is None:
+            return []
+        path = line.get("path", ROOT)
+        if tab == "Data":
+            return text_lines(data_lines(line, max(20, width)))
+        times = self.host.times()
+        if tab == "Sessions":
+            return sessions().fill(story.session_lines(), times)
+        if tab == "Elections":
+            elections = story.elections()
+            if not elections:
+                return self._nothing("no controller was elected in the capture")
+            return Sheet(_shown(ZooKeeper.ELECTION_COLUMNS), keep=("epoch", "end")).fill(
+                elections, times
+            )
+        if tab == "Below":
+            changes = [each for each in story.history() if is_below(each["path"], path)]
+        else:
+            changes = story.history(path)
+        if not changes:
+            return self._nothing("no change of it in the capture")
+        return history(with_path=tab == "Below").fill(changes, times)
+
+    def _nothing(self, text: str) -> Sequence[TextLine]:
+        return text_lines([[(self.worded(text), "dim")]])
+
+
+def _shown(columns: Iterable[Column]) -> list[Column]:
+    return [column for column in columns if not column.wide]
+
+
+def sessions() -> Sheet:
+    """Return the table of sessions, without lines."""
+    return Sheet(
+        _shown(ZooKeeper.SESSION_COLUMNS),
+        alarms={"errors": "?", "refused": "!"},
+        tones={"state": lambda value: STATES.get(value, ""), "lost": lambda value: "!"},
+        keep=("state", "who", "client", "lost", "last"),
+    )
+
+
+def history(*, with_path: bool) -> Sheet:
+    """Return the table of changes, without lines."""
+    columns = {column.name: column for column in ZooKeeper.HISTORY_COLUMNS}
+    names = ["time", "change", "how", "who", "client", "session", "version", "size", "number"]
+    if with_path:
+        names.insert(1, "path")
+    return Sheet(
+        [columns[name] for name in (*names, "data")],
+        tones={"change": lambda value: CHANGES.get(value, "")},
+        keep=("change", *(("path",) if with_path else ()), "number", "who", "data", "how"),
+        roomy={"path": 24, "data": 24},
+    )
+
+
+def is_below(path: str, top: str) -> bool:
+    """Return whether a node is another one, or is below it."""
+    return path == top or path.startswith(ROOT if top == ROOT else f"{top}/")
+
+
+def tree(nodes: Sequence[Line]) -> list[Line]:
+    """Return nodes in the order of a tree, with the nodes above them of which nothing was said, and
+    the place of each in `node`."""
+    known: dict[str, Line] = {line["path"]: line for line in nodes}
+    rest = [line for path, line in known.items() if not path.startswith(ROOT)]
+    paths = {above for path in known if path.startswith(ROOT) for above in chain(path)}
+    ordered = sorted(paths, key=lambda path: [] if path == ROOT else path.split(ROOT))
+    lines = [_placed(path, known.get(path)) for path in ordered]
+    return lines + [
+        {**line, "node": line["path"], "inferred": False, "faded": False} for line in rest
+    ]
+
+
+def chain(path: str) -> Iterable[str]:
+    """Yield a path and those of all nodes above it."""
+    yield path
+    while path != ROOT:
+        path = path.rpartition(ROOT)[0] or ROOT
+        yield path
+
+
+def _placed(path: str, told: Line | None) -> Line:
+    depth = 0 if path == ROOT else path.count(ROOT)
+    name = path if path == ROOT else path.rpartition(ROOT)[2] or '""'
+    line: Line = {"path": path, "state": "", "mode": "", **(told or {})}
+    if line["mode"] in USUAL:
+        line["mode"] = ""
+    if line["state"] == "there":
+        line["state"] = ""
+    line["changed"] = line.get("deleted") or line.get("changed") or line.get("created")
+    return {
+        **line,
+        "node": f"{STEP * depth}{name}",
+        "inferred": told is None,
+        "faded": line["state"] in ("gone", "not there"),
+    }
+
+
+def data_lines(line: Mapping[str, Any], width: int) -> list[Spans]:
+    """Return what is in a node: JSON opened, other texts as they are."""
+    text = line.get("data")
+    if not text:
+        size = line.get("size")
+        told = f"{size} bytes that are no text, or secret" if size else "no data that is known"
+        return [[(told, "dim")]]
+    try:
+        opened = orjson.dumps(orjson.loads(text), option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONDecodeError:
+        opened = text
+    rows = opened.splitlines()
+    return [[(row[at : at + width], "")] for row in rows for at in range(0, len(row) or 1, width)]
