@@ -6,7 +6,8 @@ offset 8 | length of the rest 4 | epoch, or checksum 4 | magic 1 | ...   last of
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
 from kafkascope.dissectors.records.batches import CODEC_MASK
@@ -20,6 +21,11 @@ _ATTRIBUTES_AT: Final = 21
 _HEAD_BYTES: Final = 27
 LEAST_LENGTH: Final = 14
 WINDOW: Final = 1 << 16
+CHECKED: Final = 1 << 20
+"""Bytes that are summed up at a time."""
+SIGNED: Final = 127
+"""Magic bytes above are negative, which brokers take for the old formats."""
+_CHECKSUM: Final = struct.Struct(">I")
 
 
 class BatchHead(NamedTuple):
@@ -37,6 +43,40 @@ def head_at(file: BinaryIO, at: int, size: int) -> BatchHead | None:
     """Return the head of the batch there; None when none begins there."""
     file.seek(at)
     return _head(file.read(_HEAD_BYTES), 0, at, size)
+
+
+def sound_at(file: BinaryIO, at: int, size: int) -> bool:
+    """Return whether the checksum of what begins there is right: of a batch of `size` bytes, of
+    which a window at a time is read. Damaged lengths may reach over a gigabyte."""
+    file.seek(at)
+    data = file.read(min(size, CHECKED))
+    if len(data) <= MAGIC_AT or data[MAGIC_AT] > SIGNED:
+        return False
+    new = data[MAGIC_AT] >= NEWEST
+    begin, place = (_ATTRIBUTES_AT, 17) if new else (MAGIC_AT, 12)
+    if size < begin:
+        return False
+    (stated,) = _CHECKSUM.unpack_from(data, place)
+    more: Callable[[int, bytes], int]
+    if new:
+        import google_crc32c
+
+        more = google_crc32c.extend
+    else:
+        more = _crc32
+    found = more(0, data[begin:])
+    left = size - len(data)
+    while left > 0:
+        data = file.read(min(left, CHECKED))
+        if not data:
+            return False
+        found = more(found, data)
+        left -= len(data)
+    return bool(found == stated)
+
+
+def _crc32(before: int, data: bytes) -> int:
+    return zlib.crc32(data, before)
 
 
 def heads(file: BinaryIO) -> Iterator[BatchHead]:

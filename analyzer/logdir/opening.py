@@ -22,6 +22,14 @@ from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment,
 SEGMENT_NAME: Final = re.compile(
     r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?\Z"
 )
+REMOTE_NAME: Final = re.compile(
+    r"(\d{1,20})[-_]([\w-]{22})\.(log|index|timeindex|txnindex|snapshot|leader_epoch_checkpoint)"
+    r"(\.deleted)?\Z"
+)
+"""In tiered storage: offset and id of a remote segment, as `LocalTieredStorage` names them, and
+with `_` a broker's cache of remote indexes. Other stores have names of their own."""
+REMOTE_FOLDER: Final = re.compile(r"(.+)-(\d+)-([\w-]{22})\Z")
+"""Topic, partition and the topic's id."""
 SNAPSHOT_NAME: Final = re.compile(
     r"(\d{20})-(\d{10})\.checkpoint(\.deleted)?\Z|bootstrap\.checkpoint\Z"
 )
@@ -33,6 +41,7 @@ KINDS: Final[dict[str, Kind]] = {
     "timeindex": "timeindex",
     "txnindex": "txnindex",
     "snapshot": "producer-snapshot",
+    "leader_epoch_checkpoint": "leader-epochs",
 }
 NAMED: Final[dict[str, Kind]] = {
     "leader-epoch-checkpoint": "leader-epochs",
@@ -96,11 +105,11 @@ class AtRest:
 
     def _is_last(self) -> bool:
         """Whether no other segment follows the files."""
-        newest = self.files[-1].name
+        newest = _turn(self.files[-1])
         if self.path.is_dir() or self.kind != "log":
             return True
         return not any(
-            is_segment(each.name) and each.name > newest for each in self.path.parent.iterdir()
+            is_segment(each.name) and _turn(each) > newest for each in self.path.parent.iterdir()
         )
 
     def batches(self) -> Iterator[tuple[LogBatch, bytes]]:
@@ -129,6 +138,11 @@ class AtRest:
                 yield each
 
 
+def _turn(path: Path) -> tuple[int, str]:
+    """Return what segments are sorted by: names in tiered storage have no leading zeros."""
+    return base_offset_of(path) or 0, path.name
+
+
 def _named(begin: int | None, first: int | None, end: int | None) -> str:
     """Return what is odd about the offset in a segment's name, held against its first batch and the
     end of the segment before; empty where nothing is. Brokers keep such segments."""
@@ -147,20 +161,22 @@ def _named(begin: int | None, first: int | None, end: int | None) -> str:
 
 def is_segment(name: str) -> bool:
     """Whether this is the name of a segment that counts: not one that is being deleted."""
-    match = SEGMENT_NAME.match(name)
-    return match is not None and match[2] == "log" and not match[3]
+    if match := SEGMENT_NAME.match(name):
+        return match[2] == "log" and not match[3]
+    match = REMOTE_NAME.match(name)
+    return match is not None and match[3] == "log" and not match[4]
 
 
 def base_offset_of(path: Path) -> int | None:
     """The offset in the name of a segment's file."""
-    match = SEGMENT_NAME.match(path.name)
+    match = SEGMENT_NAME.match(path.name) or REMOTE_NAME.match(path.name)
     return int(match[1]) if match else None
 
 
 def open_at_rest(path: Path) -> AtRest | None:
     """The file or folder when it is one of Kafka's, else None; `OSError` when it cannot be read."""
     if path.is_dir():
-        files = tuple(sorted(each for each in path.iterdir() if is_segment(each.name)))
+        files = tuple(sorted((each for each in path.iterdir() if is_segment(each.name)), key=_turn))
         return _placed(path, "log", files, path) if files else None
     if not path.is_file():
         return None
@@ -176,16 +192,22 @@ def open_all_at_rest(path: Path) -> list[AtRest]:
         return [one]
     if not path.is_dir():
         return []
-    folders = [each for each in path.iterdir() if FOLDER_NAME.match(each.name) and each.is_dir()]
+    names = (FOLDER_NAME, REMOTE_FOLDER)
+    folders = [
+        each
+        for each in path.iterdir()
+        if any(name.match(each.name) for name in names) and each.is_dir()
+    ]
     found = [each for each in map(open_at_rest, folders) if each is not None]
     return sorted(found, key=lambda each: (each.topic or "", each.partition or 0, each.path.name))
 
 
 def kind_of(path: Path) -> Kind | None:
     """What a file is, by its name, else by its first bytes."""
-    match = SEGMENT_NAME.match(path.name)
-    if match:
+    if match := SEGMENT_NAME.match(path.name):
         return KINDS[match[2]]
+    if match := REMOTE_NAME.match(path.name):
+        return KINDS[match[3]]
     if SNAPSHOT_NAME.match(path.name):
         return "snapshot"
     if path.name in NAMED:
@@ -214,11 +236,14 @@ def _begins_with_a_batch(data: bytes) -> bool:
 
 
 def _placed(path: Path, kind: Kind, files: tuple[Path, ...], folder: Path) -> AtRest:
-    match = FOLDER_NAME.match(folder.resolve().name)
+    name, topic_id = folder.resolve().name, _topic_id(folder)
+    match = FOLDER_NAME.match(name)
+    if match is None and (match := REMOTE_FOLDER.match(name)):
+        topic_id = topic_id or match[3]
     topic, partition = (match[1], int(match[2])) if match else (None, None)
     if kind == "snapshot":
         topic, partition = CLUSTER_METADATA, 0
-    return AtRest(path, kind, files, topic, partition, _topic_id(folder))
+    return AtRest(path, kind, files, topic, partition, topic_id)
 
 
 def _topic_id(folder: Path) -> str | None:

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from kafkascope.analyzer.logdir.heads import MAGIC_AT, NEWEST, BatchHead, heads
+from kafkascope.analyzer.logdir.heads import MAGIC_AT, NEWEST, BatchHead, heads, sound_at
 from kafkascope.analyzer.logdir.releases import Family, entries_beside
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Partial, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.records import Partial, batches, open_batch
 
 INTERVAL: Final = 4096
 """`index.interval.bytes` as it comes."""
@@ -124,7 +124,7 @@ class _Looking:
             last = head
             if wrong is not None:
                 continue
-            if not self._sound(head):
+            if not sound_at(self._file, head.at, head.size):
                 break  # The broker cuts before it could come to more.
             base = self._base
             if family == "2.0 and later" and base is not None and not _fits(head, base):
@@ -174,14 +174,6 @@ class _Looking:
     def _read(self, head: BatchHead) -> bytes:
         self._file.seek(head.at)
         return known_magic(self._file.read(head.size))
-
-    def _sound(self, head: BatchHead) -> bool:
-        data = self._read(head)
-        try:
-            batch = next(batches(data))
-        except DissectError:
-            return False
-        return not isinstance(batch, Partial) and crc_ok(data, batch)
 
 
 def _interval(file: BinaryIO, path: Path) -> tuple[int, int]:

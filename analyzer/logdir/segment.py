@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from kafkascope.analyzer.logdir.heads import heads
+from kafkascope.analyzer.logdir.heads import SIGNED, heads, sound_at
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, OtherVerdict, RecoveryVerdict
 from kafkascope.analyzer.logdir.recovery import MAX_RELATIVE, Refusals, known_magic, refusals
 from kafkascope.analyzer.logdir.releases import FAMILIES, Family, others
@@ -32,8 +32,8 @@ TO_MAGIC: Final = 17
 LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Magic -> the least that the length can be."""
 NEWEST: Final = 2
-SIGNED: Final = 127
-"""Magic bytes above are negative, which brokers take for the old formats."""
+LARGE: Final = 32 << 20
+"""A batch of more bytes is only read where its checksum is right: brokers take 1 MB by default."""
 
 COUNTING_LIMIT: Final = 128 << 20
 """What an old compressed entry may expand to only to learn its first offset."""
@@ -174,11 +174,11 @@ class _Walk:
             return f"a batch of magic {magic} that claims {self.length} bytes"
         if 12 + self.length > left:
             return f"a batch of {12 + self.length} bytes of which {left} are there"
-        if magic > NEWEST:
-            # Brokers before 0.11 knew no such batch, and the checksum of theirs covers the magic.
-            data = known_magic(self.read(file, self.at, 12 + self.length))
-            if not crc_ok(data, _only(data)):
-                return f"magic {magic}, which no release has,"
+        # Brokers before 0.11 knew no batch of such a magic, and the checksum of theirs covers it.
+        if magic > NEWEST and not sound_at(file, self.at, 12 + self.length):
+            return f"magic {magic}, which no release has,"
+        if self.length > LARGE and not sound_at(file, self.at, 12 + self.length):
+            return f"a batch of {12 + self.length} bytes with a wrong checksum"
         return ""
 
     def zeros_to_the_end(self, file: BinaryIO) -> bool:
@@ -238,8 +238,7 @@ class _Walk:
                 whole = LEAST[2] <= length <= self.size - position - 12
                 if whole and least < offset <= least + MAX_RELATIVE and self.budget > 0:
                     self.budget -= length
-                    data = self.read(file, position, 12 + length)
-                    if crc_ok(data, _only(data)):
+                    if sound_at(file, position, 12 + length):
                         return position
                 place = window.find(b"\2", place + 1)
             at += SCAN_WINDOW

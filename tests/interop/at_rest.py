@@ -152,7 +152,7 @@ def _client(cluster: Cluster, **options: Any) -> dict[str, Any]:
 
 def _make(cluster: Cluster, configs: dict[str, dict[str, str]]) -> None:
     """Make topics; others are made when they are first written to."""
-    if older(cluster.version, "0.10.2"):
+    if older(cluster.version, "0.11"):
         for topic, config in configs.items():
             assert isinstance(cluster, ZooKeeperCluster)
             told = [f"--config={name}={value}" for name, value in config.items()]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import random
 import struct
+import tracemalloc
 from pathlib import Path
 
 import google_crc32c
@@ -11,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.logdir.heads import sound_at
 from kafkascope.analyzer.logdir.model import RecoveryVerdict
-from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
+from kafkascope.analyzer.logdir.opening import AtRest, open_all_at_rest, open_at_rest
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 
 SEGMENT = "00000000000000000000.log"
 TIME = 1_700_000_000_000
@@ -502,3 +505,70 @@ def test_json_of_a_batch_and_a_verdict(partition: Path) -> None:
     assert told["schema"] == "verdict/1"
     assert told["sound"] is False
     assert told["last_valid_offset"] == 2
+
+
+# --- large ones
+
+
+def test_a_damaged_length_is_not_read_into_memory(partition: Path) -> None:
+    whole = batch(0)
+    far = bytearray(batch(3))
+    struct.pack_into(">i", far, 8, 200 << 20)
+    path = partition / SEGMENT
+    with path.open("wb") as file:
+        file.write(whole + bytes(far) + batch(6))
+        file.truncate(len(whole) + (300 << 20))  # a hole, no disk
+    found = open_at_rest(path)
+    assert found is not None
+    tracemalloc.start()
+    told = verdict(found)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (told.valid_bytes, told.lost_batches) == (len(whole), 1)
+    assert "with a wrong checksum" in told.problem
+    assert most < 32 << 20
+
+
+@given(st.binary(max_size=200), st.integers(0, 2), st.booleans())
+def test_sums_of_windows_are_those_of_whole_batches(value: bytes, magic: int, flip: bool) -> None:
+    rows = [Record(0, TIME if magic else None, b"k", value, ())]
+    data = bytearray(encode_batch(rows) if magic == 2 else encode_message_set(magic, rows))
+    if flip:
+        data[-1] ^= 1
+    with io.BytesIO(bytes(data)) as file:
+        assert sound_at(file, 0, len(data)) == (not flip)
+
+
+# --- tiered storage
+
+
+def test_remote_segments_are_read_in_order_of_their_offsets(tmp_path: Path) -> None:
+    folder = tmp_path / "tiered" / "orders-3-KWi75OKBTsmLA8uTl4S1FA"
+    folder.mkdir(parents=True)
+    for begin, count in ((0, 9), (9, 91), (100, 3)):
+        name = f"{begin}-oAtiIQ95REujbuzNd_lkLQ"
+        (folder / f"{name}.log").write_bytes(batch(begin, count))
+        (folder / f"{name}.leader_epoch_checkpoint").write_text("0\n1\n0 0\n")
+        (folder / f"{name}.index").write_bytes(b"")
+    (found,) = open_all_at_rest(folder.parent)
+    assert (found.topic, found.partition) == ("orders", 3)
+    assert found.topic_id == "KWi75OKBTsmLA8uTl4S1FA"
+    records = list(found.records())
+    assert [each["offset"] for each in records] == list(range(103))
+    assert {each["topic_id"] for each in records} == {found.topic_id}
+    assert all(each.sound and not each.notes for each in found.verdicts())
+    for path in folder.iterdir():
+        one = open_at_rest(path)
+        assert one is not None, path.name
+        assert all(each.sound for each in one.verdicts())
+    epochs = open_at_rest(folder / "9-oAtiIQ95REujbuzNd_lkLQ.leader_epoch_checkpoint")
+    assert epochs is not None
+    assert epochs.small().entries[0]["epoch"] == 0
+
+
+def test_a_cached_remote_index_has_the_offset_of_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "500_oAtiIQ95REujbuzNd_lkLQ.index"
+    path.write_bytes(struct.pack(">ii", 7, 4200))
+    found = open_at_rest(path)
+    assert found is not None
+    assert found.small().entries == [{"schema": "index/1", "offset": 507, "position": 4200}]
