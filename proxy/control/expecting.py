@@ -16,9 +16,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from kafkascope.proxy import answers
+from kafkascope.proxy.control.nearest import Nearest
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.reading.options import SchemaOptions
 
 EXCHANGES: Final = 100
@@ -65,15 +67,17 @@ class Expected(NamedTuple):
         """Return whether this number of matching exchanges is the wanted one."""
         return found > 0 if self.wanted is None else found == self.wanted
 
-    def sentence(self, found: int, sent: dict[str, int]) -> str:
-        """Return what is wrong, with what was sent instead; empty where nothing is."""
+    def sentence(self, found: int, sent: dict[str, int], nearest: str = "") -> str:
+        """Return what is wrong, with what was sent instead; empty where nothing is. `nearest`: a
+        line about the request that came nearest."""
         if self.is_met_by(found):
             return ""
         many = "no request" if not found else "1 request" if found == 1 else f"{found} requests"
         wanted = f", not {self.wanted}," if found else ""
         which = f" with {self.filter}" if self.filter else ""
         census = ", ".join(f"{number} {name}" for name, number in sent.items())
-        return f"{many}{wanted}{which}; there were {census or 'none at all'}"
+        text = f"{many}{wanted}{which}; there were {census or 'none at all'}"
+        return f"{text}\n{nearest}" if nearest and not found else text
 
 
 def _natural(name: str, value: Any) -> int:
@@ -160,9 +164,10 @@ def judged(files: list[str], expected: Expected, schemas: SchemaOptions) -> dict
 
     census: Counter[str] = Counter()
 
-    def every(row: Row, _: object) -> None:
+    def every(row: Row, exchange: Exchange) -> None:
         if row.time_ns >= expected.since_ns:
             census[f"{row.api} v{row.api_version}"] += 1
+            nearest.see(row, exchange)
 
     options = ReadOptions(
         tuple(files), filter_text=expected.filter, quiet=True, jobs=1, schemas=schemas
@@ -170,6 +175,7 @@ def judged(files: list[str], expected: Expected, schemas: SchemaOptions) -> dict
     found, size = 0, 0
     exchanges: list[Any] = []
     with Reading(options) as reading:
+        nearest = Nearest(expected.filter)  # a wrong filter has been refused
         reading.every = every
         for row, _ in reading.rows():
             if row.time_ns < expected.since_ns:
@@ -183,7 +189,7 @@ def judged(files: list[str], expected: Expected, schemas: SchemaOptions) -> dict
     return {
         "met": expected.is_met_by(found),
         "found": found,
-        "text": expected.sentence(found, sent),
+        "text": expected.sentence(found, sent, str(nearest)),
         "sent": sent,
         "exchanges": exchanges,
     }

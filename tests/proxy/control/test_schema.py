@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -159,10 +160,25 @@ def test_what_was_sent_instead_is_told(steered: Steered) -> None:
     assert (wrong["met"], wrong["found"], wrong["sent"]) == (False, 0, sent)
     assert wrong["text"] == (
         "no request with api == Heartbeat and version == 2; "
-        "there were 1 Heartbeat v3, 1 Heartbeat v4"
+        "there were 1 Heartbeat v3, 1 Heartbeat v4\n"
+        "  Heartbeat v4 of test (number 1) came nearest: version is 4"
     )
-    many = ask("expect", filter="api == Heartbeat", count=1, within=0.2)
-    assert many["text"].startswith("2 requests, not 1, with api == Heartbeat; there were 1 ")
+    near = ask(
+        "expect", filter="(api == Fetch or api == Heartbeat) and client == x and version > 1"
+    )
+    assert near["text"].endswith("Heartbeat v4 of test (number 1) came nearest: client is test")
+    far = ask("expect", filter='api == Fetch and "nothing"')
+    assert far["text"].endswith("there were 1 Heartbeat v3, 1 Heartbeat v4")
+    with connected(ask("status")["bootstrap"]) as client:
+        client.sendall(request(HEARTBEAT, 1, client_id="\x1b[31m\n"))
+        ask("expect", filter="version == 1", within=PATIENCE_S)
+    raw = ask("expect", filter="version == 1 and client == x")["text"]
+    assert raw.count("\n") == 1
+    assert "\x1b" not in raw
+    many = ask("expect", filter="api == Heartbeat and version > 2", count=1, within=0.2)
+    assert many["text"].startswith(
+        "2 requests, not 1, with api == Heartbeat and version > 2; there "
+    )
     none = ask("expect", filter="version == 4", count=0)
     assert none["text"].startswith("1 request, not 0, with version == 4;")
     assert ask("expect", filter="api == Fetch", count=0)["met"]
@@ -208,8 +224,12 @@ def test_without_a_recording_nothing_can_be_expected(served: Steered) -> None:
 def readers(of: Steered) -> list[int]:
     """The processes that read the recording of a proxy."""
     place = Path(f"/proc/{of.process.pid}/task/{of.process.pid}/children")
-    found = map(int, place.read_text().split())
-    return [pid for pid in found if b"expecting" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    found = []
+    for pid in map(int, place.read_text().split()):
+        with contextlib.suppress(OSError):  # it has ended
+            if b"expecting" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
 
 
 def test_the_reader_of_the_recording_is_one_and_ends_with_the_proxy(

@@ -57,6 +57,7 @@ class ExampleTest {
                 () -> kafka.assertThat("api == Produce and acks == 1").wasSent());
         assertTrue(failure.getMessage().contains("no request with api == Produce and acks == 1; there were"),
                 failure.getMessage());
+        assertTrue(failure.getMessage().endsWith(" came nearest: acks is -1"), failure.getMessage());
     }
 
     @Test
