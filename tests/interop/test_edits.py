@@ -101,11 +101,12 @@ class Desk:
         self.do(lambda: self._proxy.held.edit(number, body))
 
 
-@pytest.mark.parametrize("where", ["Produce", "Fetch"])
+@pytest.mark.parametrize("where", ["Produce", "Fetch", "rule"])
 @pytest.mark.parametrize("kind", READ)
 def test_an_edited_value_is_read_by_a_real_deserializer(
     brokers: Brokers, registry: str, kind: str, where: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
+    """By hand while its frame is held, or by a rule about the answers to Fetch."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     topic = f"edited-{kind}-{where.lower()}"
     schemas = SchemaOptions(registry=registry)
@@ -129,7 +130,12 @@ def test_an_edited_value_is_read_by_a_real_deserializer(
                 if kind == "avro":
                     assert record["value_decoded"]["owes"] == "12.50"
                     record["value_decoded"]["owes"] = "99999.99"
-                desk.edit(number, body)
+                if where == "rule":
+                    text = json.dumps(record["value_decoded"])
+                    desk.rule(f"api == Fetch and topic == {topic} -> records set value '{text}'")
+                    desk.release(number)
+                else:
+                    desk.edit(number, body)
                 out, said = client.communicate(timeout=PATIENCE_S)
             finally:
                 client.kill()
