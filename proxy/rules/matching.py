@@ -13,7 +13,7 @@ from kafkascope.analyzer.filter.fields import DECODED
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.language import Filter, bind
 from kafkascope.analyzer.filter.saved import spelled
-from kafkascope.proxy.rules.witness import HEAD_FIELDS, CanHarm, refusal
+from kafkascope.proxy.rules.witness import HEAD_FIELDS, CanHarm, Unable, refusal
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
@@ -38,9 +38,11 @@ class Matcher:
         """The topics that frames have to name; empty where any will do."""
         return frozenset(_demanded(self.bound, "topic"))
 
-    def refusal(self, side: int, can_harm: CanHarm | None = None) -> str | None:
+    def refusal(
+        self, side: int, can_harm: CanHarm | None = None, unable: Unable | None = None
+    ) -> str | None:
         """Why the filter can match no frame of that side (that can be harmed); None when it can."""
-        return refusal(self.bound, side, can_harm)
+        return refusal(self.bound, side, can_harm, unable)
 
     def by_head(self, frame: InterceptedFrame) -> bool | None:
         """Whether a frame matches by its head alone. None: only the whole frame can tell."""

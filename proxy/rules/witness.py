@@ -24,6 +24,8 @@ from kafkascope.proxy.rules.actions import BROKER, CLIENT
 
 CanHarm: TypeAlias = Callable[[int, int, int], bool]
 """Of an API's key, a version and a side: whether something can be done to such frames."""
+Unable: TypeAlias = Callable[[int, int, int], str]
+"""Of the same: why nothing can be done; empty where nobody knows more."""
 Outcomes: TypeAlias = frozenset[bool]
 """What a test may give: one of the two, or either."""
 
@@ -77,9 +79,11 @@ NAMED: Final[dict[str, frozenset[str]]] = {
 _EITHER: Final = frozenset({True, False})
 
 
-def refusal(bound: Bound | None, side: int, can_harm: CanHarm | None = None) -> str | None:
+def refusal(
+    bound: Bound | None, side: int, can_harm: CanHarm | None = None, unable: Unable | None = None
+) -> str | None:
     """Why a filter can match no request (or no response); None when it can match some. `can_harm`:
-    only frames of such APIs count."""
+    only frames of such APIs count; `unable` says why one does not, as far as that is known."""
     named = fields_of(bound)
     kind = "requests" if side == CLIENT else "responses"
     for name in sorted(named & NEVER.keys()):
@@ -94,8 +98,11 @@ def refusal(bound: Bound | None, side: int, can_harm: CanHarm | None = None) -> 
         able += _unknown(bound)  # such frames pass, and have a head
     if any(bound is None or True in _outcomes(bound, *each, side) for each in able):
         return None
-    if bound is None or any(True in _outcomes(bound, *each, side) for each in _versions()):
-        return f"it can do nothing to the {kind} that match"
+    matching = (e for e in _versions() if bound is None or True in _outcomes(bound, *e, side))
+    if (newest := next(matching, None)) is not None:
+        why = unable(*newest, side) if unable is not None else ""
+        return f"it can do nothing to the {kind} that match" + (f": {why}" if why else "")
+    assert bound is not None  # it would match
     apis = ", ".join(dict.fromkeys(APIS[key].name for key, _ in _versions() if _about(bound, key)))
     what = ", ".join(sorted(name.rstrip(".") for name in named - HEAD_FIELDS))
     whose = apis if apis and apis.count(",") < 4 else "API"

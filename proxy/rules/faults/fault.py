@@ -53,6 +53,10 @@ class Action:
         """Whether it can do something to frames of that version of an API."""
         return True
 
+    def unable(self, key: int, version: int, side: int) -> str:
+        """Why it can do nothing to them; empty where there is no more to say."""
+        return ""
+
     def misfit(self, topics: Iterable[str], payloads: Payloads) -> str | None:
         """Why it fits what schemas say of none of these topics; None when it may."""
         return None
@@ -86,7 +90,7 @@ class Fault:
             kind = "responses" if side == BROKER else "requests"
             raise FaultError(f"{action.word!r} cannot act on {kind}")
         can_harm = action.can_harm if action.picky else None
-        refused = {each: matcher.refusal(each, can_harm) for each in sides}
+        refused = {each: matcher.refusal(each, can_harm, action.unable) for each in sides}
         able = [each for each in sides if refused[each] is None]
         if not able:
             raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")

@@ -109,6 +109,13 @@ class SetAction(Action):
         layout = _layout(key, version, side)
         return all(each.fits(layout) for each in self._assignments)
 
+    def unable(self, key: int, version: int, side: int) -> str:
+        """Which field it lacks, or which value does not fit."""
+        layout, name = _layout(key, version, side), f"{APIS[key].name} {version}"
+        kind = "request" if side == CLIENT else "response"
+        found = ((each, each.refusal(layout)) for each in self._assignments)
+        return next((f"{kind}.{each} in {name}: {why}" for each, why in found if why), "")
+
     def act(self, frame: InterceptedFrame) -> Verdict | None:
         """Replace the frame by one with other values."""
         decoded = frame.decoded

@@ -141,6 +141,10 @@ def test_null_text_arrays_and_bytes() -> None:
         ("api == Fetch -> set request.max_wait_ms += x", "+= takes a number"),
         ("api == Fetch -> set request.rack_id += 1", "is for numbers"),
         ("api == Heartbeat -> set request.max_wait_ms = 1", "would never act"),
+        (
+            "api == Fetch and version == 4 -> set request.session_id = 3",
+            "in Fetch 4: it has no such",
+        ),
         ("-> set response.topics[nome == x].error_code = 3", "no such field to be chosen by"),
         ("-> set response.topics[*].partitions[partition_index == x].leader_id = 1", "chosen by"),
         ("api == Fetch and version < 3 -> set request.rack_id = x", "would never act"),
