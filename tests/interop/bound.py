@@ -84,6 +84,22 @@ LANGUAGES = {
         BINDINGS / "java",
         prepare=_maven("test", "-Dtest=ChildTest"),
     ),
+    "go": Binding(
+        "Go",
+        "franz-go",
+        ("go",),
+        lambda _: ["go", "test", "-count=1", "-timeout=9m", "."],
+        BINDINGS / "go" / "conformance",
+        prepare=lambda _: ["go", "test", "-count=1", "-run=^$", "."],
+    ),
+    "node": Binding(
+        "Node",
+        "kafkajs",
+        ("node", "npm"),
+        lambda folder: ["node", "--test", str(folder / "conformance" / "scenarios.test.js")],
+        BINDINGS / "node" / "conformance",
+        prepare=lambda folder: ["node", "prepare.js", str(folder), str(CACHE / "node-binding")],
+    ),
 }
 
 
@@ -99,7 +115,7 @@ def expected() -> set[tuple[str, str | None]]:
 
 def table() -> dict[str, dict[str, str]]:
     """The cells of the page's table, by scenario and language."""
-    rows = [line.strip("| ").split(" | ") for line in _lines()]
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in _lines()]
     if not rows:
         return {}
     return {row[0].strip("`"): dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[2:]}

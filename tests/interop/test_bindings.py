@@ -60,3 +60,14 @@ def test_a_binding_does_what_the_scenarios_say(language: str, broker: str, tmp_p
         update(binding.language, cells)
     told = {name: row.get(binding.language) for name, row in table().items()}
     assert told == cells, "UPDATE_GOLDEN=1 writes docs/bindings.md"
+
+
+def test_what_is_documented_for_node_runs_in_every_runner(broker: str, tmp_path: Path) -> None:
+    need("node", "npm")
+    tests = str(tmp_path / "conformance" / "runners.test.js")
+    binding = LANGUAGES["node"]._replace(command=lambda _: ["node", "--test", tests])
+    run = Conformance(binding, broker, tmp_path)
+    done = run.run()
+    assert done.returncode == 0, done.stdout
+    assert "skipped 0" in done.stdout, done.stdout
+    assert run.left_behind() == []

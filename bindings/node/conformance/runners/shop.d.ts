@@ -1,0 +1,1 @@
+export function sell(bootstrap: string, ...orders: string[]): Promise<void>;
