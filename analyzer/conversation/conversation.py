@@ -587,7 +587,9 @@ class Conversation(Resumable):
         if self._zookeeper is not None and is_event(payload):
             self._event(frame)
             return
-        pending = self._in_flight.take(_INT.unpack_from(payload)[0])
+        # Pings have all one id: behind a hole the last one is answered, as the others were in it.
+        latest = self._hole and self._zookeeper is not None
+        pending = self._in_flight.take(_INT.unpack_from(payload)[0], latest=latest)
         if pending is not None:
             self._answered(pending, frame)
         elif not self._partial_request(frame):

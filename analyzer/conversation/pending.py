@@ -208,12 +208,13 @@ class InFlight(Resumable):
         waiting = self._by_id.get(correlation_id)
         return None if waiting is None else waiting[0]
 
-    def take(self, correlation_id: int) -> Pending | None:
-        """Return the request that an answer of this id belongs to."""
+    def take(self, correlation_id: int, *, latest: bool = False) -> Pending | None:
+        """Return the request that an answer of this id belongs to; `latest`: where the answers to
+        those before may have been missed."""
         waiting = self._by_id.get(correlation_id)
         if waiting is None:
             return None
-        pending = waiting.pop(0)
+        pending = waiting.pop(-1 if latest else 0)
         if not waiting:
             del self._by_id[correlation_id]
         self._count -= 1

@@ -15,6 +15,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.registry import Decoded, RequestHeader
 from kafkascope.dissectors.zookeeper.frames import (
+    ANSWER_HANDSHAKE,
     CONNECT_HEADER,
     HANDSHAKE,
     HEAD,
@@ -45,8 +46,13 @@ PING: Final = struct.pack(">iii", HEAD, PING_XID, 11)
 """A whole ping of a client."""
 
 _INT = struct.Struct(">i")
+_HEAD = struct.Struct(">ii")
 _REQUEST = struct.Struct(">iii")
 _ANSWER = struct.Struct(">iiqi")
+
+
+SENT: Final = frozenset(map(int, ZOOKEEPER["ZooKeeperType"])) - {-10, -1, 0}
+"""Types of requests that clients send."""
 
 
 def look_zookeeper(data: Data) -> Literal["zookeeper", "short", "other"]:
@@ -111,7 +117,7 @@ class ZooKeeperSession(Resumable):
 
     def header_of(self, payload: bytes) -> RequestHeader | None:
         """Return the header of a client's frame; None for one that has none."""
-        if not self._greeted and is_handshake(payload):
+        if not self._greeted and is_handshake(payload) and not _is_request(payload):
             return CONNECT_HEADER
         try:
             return read_head(payload)
@@ -182,14 +188,25 @@ def _user_of(packet: dict[str, Any]) -> str:
     return name.decode("utf-8", "replace")
 
 
+def _is_request(payload: bytes) -> bool:
+    """Return whether what could be a handshake of a protocol version that nobody has is a request:
+    a delete of any version ends like a handshake without a password."""
+    number, kind = _HEAD.unpack_from(payload)
+    return number != 0 and kind in SENT
+
+
 _KINDS: Final = b"".join(
     re.escape(bytes([kind])) for kind in map(int, ZOOKEEPER["ZooKeeperType"]) if 0 < kind < 256
 )
 _ASKS = re.compile(
-    rb"(?=[\x00-\x03][\x00-\xff]{7}(?:\x00\x00\x00[" + _KINDS + rb"]|\xff\xff\xff\xf5))", re.DOTALL
+    rb"(?=[\x00-\x03][\x00-\xff]{7}(?:\x00\x00\x00[" + _KINDS + rb"]|\xff\xff\xff\xf5)"
+    rb"|\x00\x00\x00[\x1c-\x5d]\x00\x00\x00\x00)",
+    re.DOTALL,
 )
 _ANSWERS = re.compile(
-    rb"(?=[\x00-\x03][\x00-\xff]{15}(?:\x00\x00\x00\x00|\xff\xff\xff[\x80-\xff]))", re.DOTALL
+    rb"(?=[\x00-\x03][\x00-\xff]{15}(?:\x00\x00\x00\x00|\xff\xff\xff[\x80-\xff])"
+    rb"|\x00\x00\x00[\x14-\x55]\x00\x00\x00\x00)",
+    re.DOTALL,
 )
 
 
@@ -202,7 +219,7 @@ def _finder(pattern: re.Pattern[bytes]) -> Callable[[Data, int], int]:
 
 
 class AskSense(Resumable):
-    """What requests look like: a size, an xid and a type that is known."""
+    """What requests look like: a size, an xid and a type that is known; or a handshake."""
 
     def finder(self) -> Callable[[Data, int], int]:
         """Return a function that finds positions with a plausible size and type."""
@@ -213,9 +230,10 @@ class AskSense(Resumable):
         if at + 4 + HEAD > len(data):
             return Plausibility.MORE
         size, xid, kind = _REQUEST.unpack_from(data, at)
-        known = kind in ZOOKEEPER["ZooKeeperType"] and kind not in (-10, -1, 0)
+        if xid == 0 and look_zookeeper(data[at : at + 4 + LONGEST]) == "zookeeper":
+            return Plausibility.YES if fresh else Plausibility.MAYBE
         numbered = xid > 0 or xid in (PING_XID, AUTH_XID, WATCHES_XID)
-        if not (known and numbered and HEAD <= size <= MAX_FRAME):
+        if not (kind in SENT and numbered and HEAD <= size <= MAX_FRAME):
             return Plausibility.NO
         return Plausibility.YES if fresh else Plausibility.MAYBE
 
@@ -229,8 +247,17 @@ class AskSense(Resumable):
         return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
 
 
+def _is_greeting(data: Data, at: int, size: int) -> bool:
+    """Return whether the handshake of a server is at a position."""
+    if at + 4 + ANSWER_HANDSHAKE > len(data):
+        return False
+    (password,) = _INT.unpack_from(data, at + ANSWER_HANDSHAKE)
+    return -1 <= password <= 64 and size - ANSWER_HANDSHAKE - max(password, 0) in (0, 1)
+
+
 class AnswerSense:
-    """What answers look like: a size, an xid, a zxid and an error that is known."""
+    """What answers look like: a size, an xid, a zxid and an error that is known; or, where one is
+    waited for, the handshake of a server."""
 
     def __init__(self, in_flight: Callable[[], list[int]]) -> None:
         self._in_flight = in_flight
@@ -244,6 +271,8 @@ class AnswerSense:
         if at + 4 + REPLY_HEAD > len(data):
             return Plausibility.MORE
         size, xid, zxid, err = _ANSWER.unpack_from(data, at)
+        if xid == 0 and 0 in self._in_flight() and _is_greeting(data, at, size):
+            return Plausibility.YES if fresh else Plausibility.MAYBE
         known = err in ZOOKEEPER["ZooKeeperError"]
         numbered = xid > 0 or xid in (EVENT_XID, PING_XID, AUTH_XID, WATCHES_XID)
         if not (known and numbered and zxid >= -1 and REPLY_HEAD <= size <= MAX_FRAME):
