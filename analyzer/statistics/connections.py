@@ -334,7 +334,7 @@ def _key(connection: Connection) -> Key:
 
 
 def _take(wire: Wire, connection: Connection) -> None:
-    mine = Wire(
+    wire.take(
         opened_ns=connection.first_ns,
         last_ns=connection.last_ns or None,
         sides=(str(connection.a), str(connection.b)),
@@ -349,7 +349,6 @@ def _take(wire: Wire, connection: Connection) -> None:
         tls=_shaken(connection.tls.result if connection.tls is not None else None),
         packet=connection.first_packet or None,
     )
-    wire.merge(mine)
 
 
 def connection_columns(lines: Iterable[Line]) -> tuple[Column, ...]:

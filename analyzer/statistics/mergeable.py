@@ -128,13 +128,17 @@ class Measures:
     def merge(self, other: Self) -> None:
         """Add what the other one measured."""
         for name, rule in self.RULES.items():
-            setattr(self, name, rule.combine(getattr(self, name), getattr(other, name)))
+            theirs = getattr(other, name)
+            if theirs is not None:
+                setattr(self, name, rule.combine(getattr(self, name), theirs))
 
     def take(self, **values: Any) -> None:
         """Combine fields with values, each by its rule: a `least` keeps the smaller one, and so on.
         What is measured of every exchange is written out instead."""
+        rules = self.RULES
         for name, value in values.items():
-            setattr(self, name, self.RULES[name].combine(getattr(self, name), value))
+            if value is not None:
+                setattr(self, name, rules[name].combine(getattr(self, name), value))
 
     def dump(self) -> list[Any]:
         """Return the values, in the order of the fields."""
