@@ -2,7 +2,6 @@ package kafkascope
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -105,19 +104,6 @@ func counted[T any](seen []T, name func(T) string, between string) string {
 		return strings.Compare(a, b)
 	})
 	return strings.Join(told, ", ")
-}
-
-var named = regexp.MustCompile(`\bapi\s*==\s*"?(\w+)`)
-
-// nearby is a filter for the APIs that a filter names; empty where it names none.
-func nearby(filter string) string {
-	var told []string
-	for _, match := range named.FindAllStringSubmatch(filter, -1) {
-		if part := "api == " + match[1]; !slices.Contains(told, part) {
-			told = append(told, part)
-		}
-	}
-	return strings.Join(told, " or ")
 }
 
 // described lists exchanges, each on a line behind a message.

@@ -201,7 +201,7 @@ func TestAFailureSaysWhatWasSentInstead(t *testing.T) {
 		{
 			[]string{
 				"no request with api == ApiVersions and client == other; there were 1 ApiVersions v0",
-				"\n  ApiVersions v0 of raw (number 1)",
+				"\n  ApiVersions v0 of raw (number 1) came nearest: client is raw",
 			},
 			func(t testing.TB) { p.AssertRequest(t, "api == ApiVersions and client == other") },
 		},

@@ -1,13 +1,6 @@
 // What failures say of exchanges and findings.
 
 const MOST_TOLD = 20;
-const NAMED = /\bapi\s*==\s*"?(\w+)/g;
-
-/** A filter for the APIs that a filter names; empty where it names none. */
-export function nearby(filter) {
-  const names = new Set([...filter.matchAll(NAMED)].map((match) => match[1]));
-  return [...names].map((name) => `api == ${name}`).join(" or ");
-}
 
 /** Exchanges, each on a line behind a message. */
 export function described(exchanges) {

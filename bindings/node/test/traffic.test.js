@@ -36,7 +36,7 @@ test("a failure says what was sent instead", { skip }, async (t) => {
     [`no request with api == Fetch; ${sent}`, () => proxy.assertRequest("api == Fetch")],
     [
       `no request with api == ApiVersions and client == x; ${sent}\n` +
-        "  ApiVersions v0 of raw (number 1)",
+        "  ApiVersions v0 of raw (number 1) came nearest: client is raw",
       () => proxy.assertRequest("api == ApiVersions and client == x"),
     ],
     [
