@@ -206,6 +206,8 @@ class Connection:
     """Number of its first packet; 0 where there are no packets."""
     tls: Tls | None = None
     """None: it has no TLS, or none was seen yet."""
+    other: str = ""
+    """What was found to be spoken in place of what a reader looks for, in words."""
 
     @property
     def decrypted(self) -> bool:

@@ -188,6 +188,7 @@ class Conversations(Resumable):
                 undecided.reason = decision
                 return self._encrypted(undecided)
             self.context.not_kafka(decision, connection)
+            connection.other = decision
             self._open[number] = self._http_in(undecided)
             return undecided.row(decision)
         else:

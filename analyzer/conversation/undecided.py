@@ -217,7 +217,7 @@ class Undecided(Resumable):
         return self._other(0) if found == "other" else self._conversation(0)
 
     def _other(self, direction: int) -> str:
-        return describe(self._heads[direction])
+        return word_of(self._heads[direction]) or describe(self._heads[direction])
 
     def _gap(self, gap: Gap) -> Conversation | None:
         direction, head = gap.direction, self._heads[gap.direction]

@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings.view import (
     unreadable,
 )
 from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.statistics.connections import ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
@@ -101,8 +102,17 @@ class Lives(Detector):
         for summary in view.base.connections.by_client(lines=lines):
             own = by_client.get(summary["client"], [])
             if own:
-                yield from self._many(summary, own, view)
                 yield from self._lossy(summary, own, view)
+        # What a tool does with ZooKeeper, it does on a connection of its own.
+        kafka = [line for line in lines if line["protocol"] != ZOOKEEPER]
+        for summary in view.base.connections.by_client(lines=kafka):
+            own = [
+                line
+                for line in by_client.get(summary["client"], [])
+                if line["protocol"] != ZOOKEEPER
+            ]
+            if own:
+                yield from self._many(summary, own, view)
         middle = view.base.connections.midstream()
         gaps = [line for line in lines if line["gap_bytes"] and not unreadable(line)]
         if gaps:

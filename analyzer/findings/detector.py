@@ -95,6 +95,9 @@ class Detector(Compound):
     """Beside KEYS: APIs of which it wants only exchanges that are not as they should be."""
     ODD: ClassVar[bool] = False
     """In place of KEYS: it wants all exchanges that are not as they should be (`feed.is_odd`)."""
+    KAFKA_ONLY: ClassVar[bool] = True
+    """Whether it wants exchanges with ZooKeeper only where `KEYS` names them: errors of every day
+    there would be trouble with Kafka."""
     TOUCHABLE: ClassVar[bool] = True
     """Whether rules of our own proxy can bring about what it finds: see `tampered`."""
     WATCHES: ClassVar[bool] = False

@@ -66,6 +66,7 @@ class Framing(Detector):
         ),
     )
     ODD = True
+    KAFKA_ONLY = False
 
     odd: Keyed[Worded] = table(Worded, 2_000)
     """By kind, client, broker, API and version."""
@@ -87,7 +88,7 @@ class Framing(Detector):
                 elif each.reason in WRONG:
                     words = f"{each.side}: {each.text or each.reason}"
                     self._see("wrong", row, f"{words} at {each.path}" if each.path else words)
-                elif each.reason in UNKNOWN:
+                elif each.reason in UNKNOWN and row.zookeeper is None:
                     self._see("unknown", row, each.reason)
 
     def _see(self, kind: str, row: Row, words: str) -> None:
@@ -99,24 +100,25 @@ class Framing(Detector):
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client and API; by client and broker."""
         yield from self._to_nothing(view)
-        for (kind, client_id, host, broker, api, version), odd in self.odd.items():
+        for (kind, client_id, host, broker, api, number), odd in self.odd.items():
+            version = "" if number is None else f" v{number}"
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
             if kind == "surplus":
                 name, where = "surplus", "undecoded == surplus"
                 text = (
-                    f"{plural(odd.count, f'{api} v{version} exchange')} of {who} carried "
+                    f"{plural(odd.count, f'{api}{version} exchange')} of {who} carried "
                     f"{listed(odd.words)} bytes behind the end of the message"
                 )
             elif kind == "wrong":
                 name, where = "undecodable", "undecoded in {malformed, truncated}"
                 text = (
-                    f"{plural(odd.count, f'{api} v{version} exchange')} of {who} with {broker} "
+                    f"{plural(odd.count, f'{api}{version} exchange')} of {who} with {broker} "
                     f"could not be decoded: {listed(odd.words, 1)}"
                 )
             else:
                 name, where = "unknown-api", 'undecoded in {"unknown-api", "unknown-version"}'
                 used = plural(odd.count, "request")
-                text = f"{used} of {who} used {api} v{version}, which no release has"
+                text = f"{used} of {who} used {api}{version}, which no release has"
             yield view.finding(
                 self.rule(name),
                 text,

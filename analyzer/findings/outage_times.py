@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, closed_at
 from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.model import Line
@@ -93,10 +93,14 @@ def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
     """Return an outage with the connections that the broker ended shortly before the first failed
     connect."""
     near = limit("outage.before")
+    # What it closed while others went on was no outage.
+    answered_ns = max((line["answered"] or 0 for line in worked), default=0)
     outage.ended = [
         line
         for line in worked
-        if line["end"].startswith("broker") and 0 <= outage.begin_ns - closed_at(line) <= near
+        if line["end"].startswith("broker")
+        and 0 <= outage.begin_ns - closed_at(line) <= near
+        and closed_at(line) >= answered_ns - SECOND
     ]
     if outage.ended:
         outage.begin_ns = min(closed_at(line) for line in outage.ended)

@@ -22,6 +22,7 @@ from kafkascope.analyzer.findings.view import (
 )
 from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.statistics.connections import ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
@@ -31,6 +32,11 @@ MOST_WORDS: Final = 1_000
 """Characters of a filter that people copy."""
 TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
 """Exchanges that tell addresses."""
+ZOOKEEPER_DOWN: Final = (
+    "Look into the log of that ZooKeeper at that time. Sessions live on at other servers of the "
+    "ensemble; without a majority, or with a single server, no controller is elected and no topic "
+    "changes, and sessions that outlast their timeout take their nodes with them."
+)
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
 """connections.max.idle.ms of brokers."""
 
@@ -101,7 +107,8 @@ class Outages(Detector):
         users = _users(outage, lines) or _told(broker, outage, view)
         hit = sorted({view.client(*each) for each in users})
         node = node_at(broker, view)
-        name = f"broker {spelled(broker)}" + (f" (node {node})" if node is not None else "")
+        kind = "ZooKeeper" if _is_zookeeper(lines) else "broker"
+        name = f"{kind} {spelled(broker)}" + (f" (node {node})" if node is not None else "")
         how = "did not answer" if outage.silent else "refused"
         tried = plural(len(outage.failed), "attempt to connect", "attempts to connect")
         closed = (
@@ -125,6 +132,7 @@ class Outages(Detector):
             first_ns=outage.begin_ns,
             last_ns=end,
             severity=_severity(outage, lasted, users, lines, view),
+            advice=ZOOKEEPER_DOWN if kind == "ZooKeeper" else "",
             connects=_connects(broker, [*outage.ended, *outage.failed]),
             about=[
                 *([] if node is None else [("node", str(node))]),
@@ -207,6 +215,11 @@ def _connects(broker: str, lines: Iterable[Line]) -> str:
     numbers would be too long."""
     found = among("conn", [line["connection"] for line in lines])
     return found if len(found) <= MOST_WORDS else f'broker == "{broker}"'
+
+
+def _is_zookeeper(lines: Iterable[Line]) -> bool:
+    """Return whether an address is a server of ZooKeeper."""
+    return any(line["protocol"] == ZOOKEEPER for line in lines)
 
 
 def _is_dead(line: Line) -> bool:

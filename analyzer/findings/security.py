@@ -13,6 +13,7 @@ from kafkascope.analyzer.findings.offers import refused_versions
 from kafkascope.analyzer.findings.tls import failed_connections
 from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from kafkascope.analyzer.identity import client_of, host_of
+from kafkascope.analyzer.statistics.connections import ZOOKEEPER
 from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
@@ -220,7 +221,7 @@ class Security(Detector):
             ended = line["end"] in ("broker fin", "broker rst")
             if not ended or not line["requests"] or not line["unanswered"]:
                 continue
-            if line["connection"] in middle:
+            if line["connection"] in middle or line["protocol"] == ZOOKEEPER:
                 continue  # what came before the capture may have been SASL
             host, broker = host_of(line["client_address"]), line["broker_address"]
             client = line["client_id"] or ""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Set
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
+from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.identity import user_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.limits import limit
@@ -46,6 +47,10 @@ WAITING: Final = frozenset({1, 78, 11, 14})
 JoinGroup, SyncGroup."""
 
 
+KAFKA: Final = "kafka"
+ZOOKEEPER: Final = "zookeeper"
+NAMELESS: Final = ("no", "bytes")
+"""How sentences of detection begin that do not say what it is."""
 FAILED: Final = ("refused", "no answer")
 """Phases of connects that never came to a connection."""
 ENDS: Final = {"fin": "closed", "rst": "reset", "reuse": "forgotten", "idle": "forgotten"}
@@ -65,6 +70,10 @@ class Wire(Measures):
     work: int = total()
     """Requests that are neither ApiVersions nor SASL."""
     opaque: int = total()
+    zookeeper: int = total()
+    """Messages of ZooKeeper's protocol."""
+    other: str | None = most()
+    """What an opaque one is, as detection says it."""
     ends: tuple[str, str] | None = most()
     """Addresses of client and broker, as exchanges told them."""
     sides: tuple[str, str] | None = most()
@@ -108,7 +117,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 8
+    VERSION = 9
     KEY = ("connection", "opened", "a")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "Conn", "count"),
@@ -122,6 +131,7 @@ class Connections(ByKey[Wire]):
         Column("life", "life", "duration"),
         Column("state", "state"),
         Column("phase", "phase"),
+        Column("protocol", "protocol", wide=True),
         Column("requests", "n", "count"),
         Column("unanswered", "unanswered", "count"),
         Column("failed", "errors", "count"),
@@ -195,6 +205,7 @@ class Connections(ByKey[Wire]):
                 wire.waiting_ns = row.time_ns
         wire.failed += bool(row.errors)
         wire.opaque += row.state == "opaque"
+        wire.zookeeper += row.zookeeper is not None
         wire.sasl += row.api_key in SASL or row.api == "SaslToken"
         if row.api_key == AUTHENTICATE:
             _authenticated(wire, row, exchange)
@@ -259,7 +270,13 @@ class Connections(ByKey[Wire]):
         end_ns = max((max(wire.last_ns or 0, wire.until_ns or 0) for _, wire in found), default=0)
         brokers = {wire.sides[1] for _, wire in found if wire.sides and wire.handshake}
         brokers |= {wire.ends[1] for _, wire in found if wire.ends}
-        return [_line(key["connection"], wire, end_ns, brokers) for key, wire in found]
+        lines = [_line(key["connection"], wire, end_ns, brokers) for key, wire in found]
+        servers = {line["broker_address"] for line in lines if line["protocol"] == ZOOKEEPER}
+        for line in lines:
+            silent = not line["protocol"] and line["phase"] != "opaque"
+            if silent and line["broker_address"] in servers:
+                line["protocol"] = ZOOKEEPER
+        return lines
 
     def midstream(self) -> set[Any]:
         """Return the numbers of connections that began before the capture."""
@@ -348,18 +365,25 @@ def _take(wire: Wire, connection: Connection) -> None:
         sealed=None if connection.tls is None else _sealed(connection.tls),
         tls=_shaken(connection.tls.result if connection.tls is not None else None),
         packet=connection.first_packet or None,
+        other=_other(connection.other) or None,
     )
 
 
 def connection_columns(lines: Iterable[Line]) -> tuple[Column, ...]:
-    """Return the columns of a table for people: where TLS cannot be read, with its version and
-    suite, and last, as it is a sentence, why."""
+    """Return the columns of a table for people: with the protocol where one is not Kafka's; where
+    TLS cannot be read, with its version and suite, and last, as it is a sentence, why."""
+    lines = list(lines)
+    mixed = any(line["protocol"] not in ("", KAFKA) for line in lines)
+    columns = [
+        column._replace(wide=column.wide and not (mixed and column.name == "protocol"))
+        for column in Connections.COLUMNS
+    ]
     if not any(line["tls_note"] for line in lines):
-        return Connections.COLUMNS
+        return tuple(columns)
     behind = "tls", "tls_note"
-    by_name = {column.name: column for column in Connections.COLUMNS}
+    by_name = {column.name: column for column in columns}
     return (
-        *(column for column in Connections.COLUMNS if column.name not in behind),
+        *(column for column in columns if column.name not in behind),
         *(by_name[name]._replace(wide=False) for name in behind),
     )
 
@@ -442,6 +466,7 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         "packet": wire.packet,
         "state": state_of(phase, how),
         "phase": phase,
+        "protocol": _protocol(wire),
         "requests": wire.requests,
         "unanswered": wire.unanswered,
         "stranded": wire.stranded,
@@ -500,6 +525,20 @@ def _phase(wire: Wire, closed: str | None, end_ns: int) -> str:
         closed=closed,
         waited_ns=end_ns - (wire.opened_ns or 0),
     )
+
+
+def _other(reason: str) -> str:
+    """Return what an opaque connection is, shortly: `ZooKeeper's four-letter word ruok`; empty for
+    bytes of Kafka that could not be read."""
+    known = is_other(reason) and not reason.startswith(NAMELESS)
+    return reason.partition(",")[0] if known else ""
+
+
+def _protocol(wire: Wire) -> str:
+    """Return the protocol of a connection; empty where nothing was said, or not known."""
+    if wire.zookeeper:
+        return ZOOKEEPER
+    return KAFKA if wire.requests > wire.opaque else wire.other or ""
 
 
 def _end(wire: Wire) -> str:

@@ -21,6 +21,7 @@ from kafkascope.analyzer.statistics.moved import (
     parts_of,
     replica_id,
 )
+from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 if TYPE_CHECKING:
     from kafkascope.captures.model import Connection
@@ -115,7 +116,8 @@ class Feed:
 
     An accumulator says what it wants: `KEYS`, the APIs of which it wants all exchanges (None: of
     all, also those without an API); `ODD_KEYS`, the APIs of which it wants those that are odd; or
-    `ODD`, all that are. Where it has `add_all`, it gets usual exchanges by that.
+    `ODD`, all that are; and, by `KAFKA_ONLY`, none of ZooKeeper's but those of `KEYS`. Where it has
+    `add_all`, it gets usual exchanges by that.
     """
 
     def __init__(self, accumulators: Iterable[Any]) -> None:
@@ -161,7 +163,8 @@ class Feed:
             ):
                 adds = self._beside[key]
         if adds is None:
-            about = key if key in self._named else None, is_odd(row)
+            named = key in self._named or is_zookeeper(key)
+            about = key if named else None, is_odd(row)
             adds = self._adds.get(about)
             if adds is None:
                 adds = [each.add for each in self._takers if wants(each, about[0], odd=about[1])]
@@ -249,6 +252,8 @@ class Feed:
 def wants(taker: Any, key: int | None, *, odd: bool) -> bool:
     """Return whether an accumulator wants the exchanges of an API."""
     keys = getattr(taker, "KEYS", None)
+    if is_zookeeper(key) and getattr(taker, "KAFKA_ONLY", False):
+        return bool(keys) and key in keys
     if keys is None or key in keys:
         return True
     return odd and (getattr(taker, "ODD", False) or key in getattr(taker, "ODD_KEYS", ()))
