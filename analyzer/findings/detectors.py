@@ -41,6 +41,8 @@ from kafkascope.analyzer.findings.tls import TlsFailures
 from kafkascope.analyzer.findings.transactions import Transactions
 from kafkascope.analyzer.findings.unanswered import Unanswered
 from kafkascope.analyzer.findings.versions import Versions
+from kafkascope.analyzer.findings.zookeeper import ZooKeeperRequests
+from kafkascope.analyzer.findings.zookeeper_sessions import ZooKeeperSessions
 
 DETECTORS: Final[tuple[type[Detector], ...]] = (
     Versions,
@@ -78,6 +80,8 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Skew,
     Framing,
     Denials,
+    ZooKeeperSessions,
+    ZooKeeperRequests,
     Tampered,
 )
 """In the order of the questions that they answer."""

@@ -382,5 +382,47 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("client", "broker", "api"),
         "a broker closes the connection at a request that it does not know, or cannot read",
     ),
+    Explanation(
+        ("broker-down",),
+        ("zookeeper-unanswered", "zookeeper-reconnects", "zookeeper-expired"),
+        ("broker",),
+        "clients of a ZooKeeper that stops lose its answers, and sessions that find no other "
+        "server in time",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("broker-down",),
+        ("zookeeper-expired",),
+        ("node",),
+        "a broker that stopped has no word for ZooKeeper any more",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("zookeeper-slow", "zookeeper-large"),
+        ("zookeeper-expired", "zookeeper-reconnects", "zookeeper-unanswered"),
+        ("client", "broker"),
+        "a client whose pings are not answered in time, or whose frame is too large, loses its "
+        "connection",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("zookeeper-unknown-request",),
+        ("zookeeper-unanswered", "zookeeper-reconnects"),
+        ("client", "broker"),
+        "a server closes the connection at a type that it does not know",
+    ),
+    Explanation(
+        ("undecodable",),
+        ("zookeeper-error",),
+        ("broker", "api"),
+        "the server cannot read such a request either",
+    ),
+    Explanation(
+        ("zookeeper-expired",),
+        ("zookeeper-registered-twice",),
+        ("node",),
+        "the node of a session that died is there until its timeout has passed",
+        before_ns=PATIENT,
+    ),
 )
 """A test holds that no rule explains itself through others."""

@@ -228,6 +228,23 @@ LIMITS: Final[dict[str, Limit]] = {
     "large.frame": Limit(
         100 * 1024 * 1024, "bytes", "socket.request.max.bytes: the broker closes the connection"
     ),
+    "zookeeper.slow": Limit(
+        SECOND, "ns", "ZooKeeper itself warns of writes to its log of a second and more"
+    ),
+    "zookeeper.large": Limit(
+        900_000, "bytes", "jute.maxbuffer is 1,048,575 by default: the next one may be too large"
+    ),
+    "zookeeper.largest": Limit(
+        1_048_575, "bytes", "jute.maxbuffer: a server closes the connection beyond it"
+    ),
+    "zookeeper.reconnects": Limit(
+        5,
+        "count",
+        "a client that loses its server tries all others of an ensemble once",
+    ),
+    "zookeeper.reconnects-rate": Limit(
+        2, "per minute", "now and then a server restarts; a loop goes on"
+    ),
     "outcome.after": Limit(
         2 * SECOND, "ns", "who leaves this soon after an error that is no retry left because of it"
     ),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.sizes import SizesOf
     from kafkascope.analyzer.statistics.throughput import Throughput
     from kafkascope.analyzer.statistics.topics import Topics
+    from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
     from kafkascope.analyzer.topics import TopicNames
 
 MOST_NAMED: Final = 4
@@ -72,6 +73,7 @@ class Base(NamedTuple):
     groups: Groups
     producers: Producers
     delivery: Delivery
+    zookeeper: ZooKeeper
 
 
 def unreadable(line: Line) -> bool:

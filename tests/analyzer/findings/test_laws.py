@@ -18,7 +18,7 @@ from kafkascope.analyzer.findings.unanswered import Unanswered
 from kafkascope.analyzer.statistics import WrongState
 from tests.analyzer.statistics.laws import counted, parts, traffic
 
-FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "sasl.pcap")
+FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "sasl.pcap", "zookeeper.pcap")
 
 
 @settings(max_examples=5, deadline=None)

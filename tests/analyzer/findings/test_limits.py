@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.outcomes import THRESHOLDS
 from kafkascope.analyzer.statistics import limits as counted
 from kafkascope.dissectors.reference.codes import ERRORS
+from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.registry import APIS
 
 UNITS = frozenset({"ns", "ms", "bytes", "count", "times", "percent", "per second", "per minute"})
@@ -40,6 +41,9 @@ NO_LIMITS = {
     "findings.payloads.SOME_BARE": "bounds the time for records; told where it left some out",
     "findings.payloads.SOME_FRAMED": "as SOME_BARE",
     "findings.explanations.SOON": "as ALL",
+    "findings.zookeeper.PREFIX": "bytes of the size of a frame",
+    "findings.zookeeper.UNKNOWN": "the key of types that are none",
+    "statistics.zookeeper.story.CONTAINER": "what ZooKeeper writes for the owner of a container",
     "statistics.delivery.ends.FINEST": "how exactly ends of logs are kept",
     "statistics.delivery.parts.APART": "how exactly times of polls are kept; the shortest pause "
     "that is a finding is much longer",
@@ -163,7 +167,13 @@ def _of_the_protocol(name: str, value: int) -> bool:
     codes = {error.name for code, error in ERRORS.items() if code == value}
     words = {word.upper() for each in apis for word in re.findall("[A-Z][a-z]*", each)}
     words |= {word for each in codes for word in each.split("_")}
-    return bool(words & set(name.split("_")))
+    zookeeper = {
+        word.upper()
+        for kind in ("ZooKeeperType", "ZooKeeperError")
+        for number, word in ZOOKEEPER[kind].items()
+        if number == value
+    }
+    return bool(words & set(name.split("_"))) or name.replace("_", "") in zookeeper
 
 
 def test_numbers_of_modules_are_no_limits() -> None:

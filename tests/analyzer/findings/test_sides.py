@@ -15,6 +15,7 @@ from tests.analyzer.findings import (
     sides_groups,
     sides_requests,
     sides_schemas,
+    sides_zookeeper,
 )
 from tests.analyzer.findings.sides import Side
 
@@ -25,6 +26,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     **sides_ends.SIDES,
     **sides_connections.SIDES,
     **sides_schemas.SIDES,
+    **sides_zookeeper.SIDES,
 }
 """(rule, limit) -> what decides there; with another word where a rule reads it once more."""
 
