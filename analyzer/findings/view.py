@@ -17,6 +17,7 @@ from kafkascope.analyzer.statistics.mergeable import OTHERS
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
 from kafkascope.analyzer.text import Spelled, plural, spelled
 from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.zookeeper.types import UNKNOWN as UNKNOWN_TYPE
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.detector import Seen
@@ -57,7 +58,7 @@ class Client(NamedTuple):
 def api_is(api: Any) -> str:
     """Return the filter for an API, or for a key without a name; empty for what is neither."""
     word = str(api or "").rpartition(" ")[2]
-    return f"api == {word}" if word not in ("", SASL_TOKEN, OTHERS) else ""
+    return f"api == {word}" if word not in ("", SASL_TOKEN, OTHERS, UNKNOWN_TYPE) else ""
 
 
 class Base(NamedTuple):

@@ -113,6 +113,17 @@ TROUBLE = {
     "wrong-address": {"address-unreachable"},
     "wrong-answers": {"answer-to-nothing"},
     "wrong-checksum": {"batch-damaged"},
+    "zookeeper-brokers": {"broker-down", "zookeeper-expired"},
+    "zookeeper-consumers": {"zookeeper-expired"},
+    "zookeeper-odd": {"zookeeper-error", "zookeeper-unknown-request"},
+    "zookeeper-sasl": {"zookeeper-denied"},
+    "zookeeper-trouble": {
+        "zookeeper-large",
+        "zookeeper-registered-twice",
+        "zookeeper-slow",
+        "zookeeper-unanswered",
+    },
+    "zookeeper-sessions": {"broker-down", "zookeeper-expired", "zookeeper-reconnects"},
 }
 """Capture -> rules that must be there."""
 
@@ -128,6 +139,7 @@ KNOWN: dict[str, set[str]] = {
     "java-old": set(),
     "sasl": {"sasl-failed"},
     "sasl-old": set(),
+    "zookeeper": {"zookeeper-denied", "zookeeper-unknown-request"},
 }
 """Sample -> errors and warnings that are right: a wrong password on purpose."""
 

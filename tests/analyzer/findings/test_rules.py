@@ -20,6 +20,15 @@ SAMPLED = {
 """Rule -> a capture that shows it, among much else."""
 
 CALM = {
+    "zookeeper-denied": "zookeeper-trouble",
+    "zookeeper-error": "zookeeper-brokers",
+    "zookeeper-expired": "zookeeper-trouble",
+    "zookeeper-large": "zookeeper-brokers",
+    "zookeeper-reconnects": "zookeeper-brokers",
+    "zookeeper-registered-twice": "zookeeper-brokers",
+    "zookeeper-slow": "zookeeper-brokers",
+    "zookeeper-unanswered": "zookeeper-brokers",
+    "zookeeper-unknown-request": "zookeeper-brokers",
     "address-loopback": "healthy",
     "address-private": "shop",
     "address-unanswered": "wrong-address",
