@@ -253,7 +253,7 @@ def wants(taker: Any, key: int | None, *, odd: bool) -> bool:
     """Return whether an accumulator wants the exchanges of an API."""
     keys = getattr(taker, "KEYS", None)
     if is_zookeeper(key) and getattr(taker, "KAFKA_ONLY", False):
-        return bool(keys) and key in keys
+        return keys is not None and key in keys
     if keys is None or key in keys:
         return True
     return odd and (getattr(taker, "ODD", False) or key in getattr(taker, "ODD_KEYS", ()))

@@ -29,10 +29,12 @@ from kafkascope.analyzer.statistics.cluster.model import (
     Coordinator,
     Leader,
     Node,
+    Registration,
     Served,
 )
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
+from kafkascope.analyzer.statistics.cluster.registered import registered, same
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Keyed, single, stretch, table
 from kafkascope.analyzer.statistics.model import (
@@ -57,7 +59,7 @@ class Cluster(Accumulator):
     """Nodes, leaders, coordinators."""
 
     NAME = "cluster"
-    VERSION = 4
+    VERSION = 5
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("node", "Node", "count"),
         Column("address", "Address"),
@@ -108,6 +110,8 @@ class Cluster(Accumulator):
     """By topic and partition."""
     _coordinators: Keyed[Coordinator] = table(Coordinator, MAX_PARTITIONS)
     """By kind and key."""
+    _registered: Keyed[Registration] = table(Registration, MAX_PARTITIONS)
+    """By chroot, node, name of the listener, host and port."""
 
     # --- taking in
 
@@ -121,6 +125,11 @@ class Cluster(Accumulator):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
+        if row.zookeeper is not None:
+            for listener in registered(exchange):
+                found = self._registered[tuple(listener)]
+                found.take(count=1, first=(row.time_ns, row.number), last_ns=row.time_ns)
+            return
         self.reach.add(row, exchange)
         key = row.api_key
         for error in row.errors:
@@ -233,10 +242,13 @@ class Cluster(Accumulator):
         for (role, number, host, port), _ in nodes:
             addresses.setdefault((role, number), set()).add((host, port))
         lines = []
+        listeners = self._listeners()
         for key, node in nodes:
             role, number, host, port = key
             contact = contact_of(key, node, judged, sums)
             several = len(addresses[role, number]) > 1
+            own = listeners.get(number, set()) if role == "broker" else set()
+            other = [] if same(host, port, own) else [address_text(*each) for each in sorted(own)]
             lines.append(
                 {
                     "node": number,
@@ -255,10 +267,78 @@ class Cluster(Accumulator):
                     "first": node.first_ns,
                     "last": node.last_ns,
                     "number": None if node.first is None else node.first[1],
-                    "remarks": [*contact.remarks, *(["several addresses"] if several else [])],
+                    "remarks": [
+                        *contact.remarks,
+                        *(["several addresses"] if several else []),
+                        *([f"registered as {', '.join(other)}"] if other else []),
+                    ],
+                    "registered": other,
                 }
             )
-        return lines + list(self._untold(judged, sums))
+        return lines + self._only_registered(addresses, sums) + list(self._untold(judged, sums))
+
+    def registrations(self) -> list[Line]:
+        """Return what brokers registered in ZooKeeper, one line per listener."""
+        return [
+            {
+                "node": number,
+                "listener": name,
+                "address": address_text(host, port),
+                "host": host,
+                "port": port,
+                "path": f"{chroot}/brokers/ids/{number}",
+                "count": found.count,
+                "first": found.first[0] if found.first is not None else None,
+                "last": found.last_ns,
+                "number": found.first[1] if found.first is not None else None,
+            }
+            for (chroot, number, name, host, port), found in self._registered.items()
+        ]
+
+    def _listeners(self) -> dict[int, set[tuple[str, int]]]:
+        """Return hosts and ports that brokers registered, by node; of several clusters, a number
+        stands for nothing."""
+        found: dict[int, set[tuple[str, int]]] = {}
+        keys = [key for key, _ in self._registered.items()]
+        if len({key[0] for key in keys}) == 1 and len(self.whole.ids) < 2:
+            for _, number, _, host, port in keys:
+                found.setdefault(number, set()).add((host, port))
+        return found
+
+    def _only_registered(
+        self, told: dict[tuple[Any, Any], set[tuple[Any, Any]]], sums: Sums
+    ) -> list[Line]:
+        """Return lines of what brokers registered, and no client was told."""
+        lines: list[Line] = []
+        used = {(plain(host), port): each for (host, port), each in sums.items()}
+        known = {key[1]: set(places) for key, places in told.items() if key[0] == "broker"}
+        for line in self.registrations():
+            host, port = line["host"], line["port"]
+            if not same(host, port, known.setdefault(line["node"], set())):
+                known[line["node"]].add((host, port))
+                contact, attempts = used.get((plain(host), port), (None, None))
+                lines.append(
+                    {
+                        "node": line["node"],
+                        "address": line["address"],
+                        "role": "broker",
+                        "rack": None,
+                        "controller": None,
+                        "told": 0,
+                        "sources": ["ZooKeeper"],
+                        "clients": [],
+                        "told_to": (),
+                        "contacted": "yes" if contact and contact.exchanges else "unknown",
+                        "attempts": attempts.count if attempts is not None else None,
+                        "exchanges": contact.exchanges if contact is not None else None,
+                        "first": line["first"],
+                        "last": line["last"],
+                        "number": line["number"],
+                        "remarks": ["registered in ZooKeeper, told to nobody"],
+                        "registered": [],
+                    }
+                )
+        return lines
 
     def judged(self, names: TopicNames | None = None) -> JudgedReach:
         """Return whether those who were told the addresses reached them."""
@@ -291,6 +371,7 @@ class Cluster(Accumulator):
             for host, port in ({node[2:]} | judged.places(node))
             if judged.best(node) not in ("no", "unknown") or host == node[2]
         }
+        known |= {(plain(key[3]), key[4]) for key, _ in self._registered.items()}
         for (host, port), (contact, attempts) in sorted(sums.items()):
             if (plain(host), port) in known or not contact.exchanges:
                 continue
@@ -312,6 +393,7 @@ class Cluster(Accumulator):
                 "last": contact.last_ns,
                 "number": None,
                 "remarks": ["never told: a bootstrap address, or a listener of others"],
+                "registered": [],
             }
 
     def leaders(self, names: TopicNames | None = None) -> list[Line]:

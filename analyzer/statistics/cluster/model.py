@@ -36,6 +36,16 @@ class Node(Measures):
 
 
 @measured
+class Registration(Measures):
+    """A listener of a broker, as it stands in ZooKeeper."""
+
+    count: int = total()
+    first: tuple[int, int] | None = least()
+    """(time, number) of the first exchange that wrote or read it."""
+    last_ns: int | None = most()
+
+
+@measured
 class Leader(Measures):
     """The leader of a partition."""
 

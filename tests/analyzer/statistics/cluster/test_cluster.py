@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.captures.model import Closed, Connection, Endpoint, Opened
@@ -116,3 +118,16 @@ def test_real_clusters() -> None:
     assert len(list(found.whole.ids)) == 1
     assert all(line["node"] in (1, 2, 3) for line in found.coordinators() if line["node"])
     assert found.leaders(names)
+
+
+def test_what_brokers_registered_stands_beside_what_clients_were_told() -> None:
+    capture = Path(__file__).parents[2] / "captures" / "zookeeper-consumers.pcap.zst"
+    cluster = Cluster()
+    with open_capture([capture]) as opened:
+        for exchange in opened.exchanges():
+            cluster.add(row_of(exchange, opened.context.names), exchange)
+    lines = {line["node"]: line for line in cluster.rows()}
+    assert lines.keys() == {1, 2}  # and no server of ZooKeeper
+    assert (lines[1]["address"], lines[1]["told"], lines[1]["remarks"]) == ("127.0.0.1:9092", 5, [])
+    assert lines[2]["address"] == "127.0.0.1:9192"
+    assert lines[2]["remarks"] == ["registered in ZooKeeper, told to nobody"]
