@@ -12,19 +12,22 @@ from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.model import Resolved
 
-PARTS = ("nodes", "coordinators", "leaders")
+PARTS = ("nodes", "coordinators", "leaders", "elections", "topics")
 
 
 @click.command()
-@click.option("--only", type=click.Choice(PARTS), help="One of the three tables.")
+@click.option("--only", type=click.Choice(PARTS), help="One of the tables.")
 @hosts_option
 @input_options
 def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
     """The cluster as clients were told: nodes with their addresses, and whether those who were
-    told reached them; coordinators of groups and transactions; leaders of partitions.
+    told reached them; coordinators of groups and transactions; leaders of partitions. Where
+    brokers talk to ZooKeeper also what they registered there, who was elected controller, and
+    which topics were created and deleted.
 
     \b
       kafkascope cluster prod.pcapng
@@ -37,13 +40,17 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
         only = only or "nodes"
     with Reading(options) as reading:
         found = Cluster()
-        count(reading, found, watch=not options.filter_text, hosts=hosts)
+        keeper = ZooKeeper()
+        count(reading, found, keeper, watch=not options.filter_text, hosts=hosts)
+        story = keeper.story()
         times = reading.times()
         names = reading.capture.context.names
         tables = (
             ("nodes", "node/1", Cluster.COLUMNS, found.rows(names)),
             ("coordinators", "coordinator/1", Cluster.COORDINATOR_COLUMNS, found.coordinators()),
             ("leaders", "leader/1", Cluster.LEADER_COLUMNS, found.leaders(names)),
+            ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, story.elections()),
+            ("topics", "zk-topic/1", ZooKeeper.TOPIC_COLUMNS, story.topics()),
         )
         with Output(options) as output:
             if options.form == "table" and only is None:

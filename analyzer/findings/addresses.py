@@ -80,6 +80,15 @@ class Addresses(Detector):
             brief="{client} connected to no address that it was told",
             limits=("addresses.looks", "addresses.pace"),
         ),
+        Rule(
+            "address-differs",
+            "note",
+            "clients are told another address than the broker registered in ZooKeeper",
+            "Right where a proxy stands between; else the broker registered anew with other "
+            "advertised.listeners and clients have the old ones, or two brokers share a number.",
+            brief="{n} answer with its address|{n} answers with its address",
+            subject=("node", "broker"),
+        ),
     )
 
     def told(self, view: View) -> Iterator[Finding]:
@@ -113,6 +122,11 @@ class Addresses(Detector):
             return "address-private", (
                 f"node {node} is advertised with the private address {address} to {clients} at "
                 f"{remark.rpartition(' ')[2]}, which does not get there"
+            )
+        if remark.startswith("registered as "):
+            return "address-differs", (
+                f"node {node} is advertised as {address} to {clients}, and {spelled(remark)} in "
+                "ZooKeeper"
             )
         if remark == "no address that can be reached":
             return "address-unspecified", f"node {node} is advertised as {address} to {clients}"

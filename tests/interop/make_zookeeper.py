@@ -4,7 +4,8 @@
 
 JARS is a folder with the jars of a broker that comes with ZooKeeper 3.5 (Kafka 2.8.2). Two sessions
 register one broker; the server stands still for 1.4 s; nodes of nearly 1 MB, and one beyond
-jute.maxbuffer; a type that the server does not know, with a request behind it.
+jute.maxbuffer; a type that the server does not know, with a request behind it. A stub in the place
+of the broker tells another address than that which is registered.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
-from tests.analyzer.wire import framed
+from tests.analyzer.statistics.cluster.test_cluster import metadata
+from tests.analyzer.wire import framed, request, response
 from tests.analyzer.zookeeper_wire import ACL, text
 
 PORT = 21811
+STUB = 9292
 BROKER = (
     b'{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":'
     b'["PLAINTEXT://127.0.0.1:%d"],"jmx_port":-1,"host":"127.0.0.1","port":%d,"version":4}'
@@ -71,6 +75,25 @@ class Client:
         return self.ask(5, text(path) + text(data) + struct.pack(">i", -1))
 
 
+def _told() -> None:
+    """A Metadata exchange with a stub."""
+    with socket.create_server(("127.0.0.1", STUB)) as listening:
+
+        def answer() -> None:
+            serving, _ = listening.accept()
+            with serving:
+                serving.recv(1 << 16)
+                serving.sendall(response("Metadata", 8, 1, **metadata((1, "127.0.0.1", STUB))))
+                serving.recv(1)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with socket.create_connection(("127.0.0.1", STUB)) as client:
+            client.sendall(request("Metadata", 8, 1, "orders"))
+            client.recv(1 << 16)
+        thread.join()
+
+
 def _trouble(server: subprocess.Popen[bytes]) -> None:
     one = Client()
     for path in ("/brokers", "/brokers/ids", "/big"):
@@ -92,6 +115,7 @@ def _trouble(server: subprocess.Popen[bytes]) -> None:
     while three.read():
         pass
     two.ask(-11, b"")
+    _told()
 
 
 def main(jars: str, out: str) -> None:
@@ -110,7 +134,8 @@ def main(jars: str, out: str) -> None:
                     if probe.connect_ex(("127.0.0.1", PORT)) == 0:
                         break
                 time.sleep(0.1)
-            packets = ("capture", "-i", "lo", "-f", f"tcp port {PORT}", "-w", out, "--quiet")
+            wanted = f"tcp port {PORT} or tcp port {STUB}"
+            packets = ("capture", "-i", "lo", "-f", wanted, "-w", out, "--quiet")
             capture = subprocess.Popen([sys.executable, "-m", "kafkascope", *packets])
             time.sleep(3)
             _trouble(server)

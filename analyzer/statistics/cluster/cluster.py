@@ -34,7 +34,7 @@ from kafkascope.analyzer.statistics.cluster.model import (
 )
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
-from kafkascope.analyzer.statistics.cluster.registered import registered, same
+from kafkascope.analyzer.statistics.cluster.registered import cluster_ids, registered, same
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Keyed, single, stretch, table
 from kafkascope.analyzer.statistics.model import (
@@ -129,6 +129,8 @@ class Cluster(Accumulator):
             for listener in registered(exchange):
                 found = self._registered[tuple(listener)]
                 found.take(count=1, first=(row.time_ns, row.number), last_ns=row.time_ns)
+            for cluster_id in cluster_ids(exchange):
+                self.whole.ids.add(cluster_id)
             return
         self.reach.add(row, exchange)
         key = row.api_key

@@ -39,6 +39,15 @@ def registered(exchange: Exchange) -> Iterator[Listener]:
                 yield from _listeners(place.chroot, int(number), told)
 
 
+def cluster_ids(exchange: Exchange) -> Iterator[str]:
+    """Yield the id of the cluster, where it is written or read."""
+    for done in operations_of(exchange):
+        if not done.error and done.data and place_of(done.path).what == "cluster id":
+            told = json_of(done.data)
+            if isinstance(told, dict) and isinstance(told.get("id"), str):
+                yield told["id"]
+
+
 def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[Listener]:
     """Yield the listeners of a broker: a list of texts since 0.9, one host and port before."""
     endpoints = told.get("endpoints")

@@ -383,6 +383,42 @@ class TreeStory:
         lines.sort(key=lambda line: (line["time"], line["path"]))
         return lines
 
+    def topics(self) -> list[Line]:
+        """Return one line for each topic that was created, or asked to be deleted."""
+        lines = []
+        for path, lives in self.lives.items():
+            place = place_of(path)
+            if place.what != "topic":
+                continue
+            topic = place.first("topicName")
+            wishes = self.lives.get(f"{place.chroot}/admin/delete_topics/{topic}", ())
+            for at, life in enumerate(lives):
+                end_ns = lives[at + 1].begin_ns if at + 1 < len(lives) else None
+                asked = [
+                    wish.begin_ns
+                    for wish in wishes
+                    if wish.begin_ns >= life.begin_ns and (end_ns is None or wish.begin_ns < end_ns)
+                ]
+                by = life.change.by
+                told = json_of((life.text or "").encode()) or {}
+                partitions = told.get("partitions") if isinstance(told, dict) else None
+                lines.append(
+                    {
+                        "topic": topic,
+                        "created": life.begin_ns,
+                        "session": label(by[0]) if by is not None else None,
+                        "client": by[1] if by is not None else None,
+                        "partitions": len(partitions) if isinstance(partitions, dict) else None,
+                        "changes": len(life.changes),
+                        "asked": min(asked, default=None),
+                        "deleted": life.end_ns,
+                        "path": path,
+                        "number": life.change.first[1] if life.change.first else None,
+                    }
+                )
+        lines.sort(key=lambda line: (line["created"], line["path"]))
+        return lines
+
     def _epochs(self, path: str) -> list[tuple[int, int]]:
         """Return zxids and epochs of controllers."""
         found = []

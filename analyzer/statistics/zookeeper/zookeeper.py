@@ -112,6 +112,18 @@ class ZooKeeper(Accumulator):
         Column("path", "node", wide=True),
         Column("number", "No", "count"),
     )
+    TOPIC_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("topic", "Topic"),
+        Column("created", "created", "time"),
+        Column("session", "by", wide=True),
+        Column("client", "client"),
+        Column("partitions", "partitions", "count"),
+        Column("changes", "changes", "count"),
+        Column("asked", "asked to delete", "time"),
+        Column("deleted", "deleted", "time"),
+        Column("path", "node", wide=True),
+        Column("number", "No", "count"),
+    )
     SLOW_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("time", "Time", "time"),
         Column("latency", "latency", "duration"),

@@ -118,6 +118,7 @@ TROUBLE = {
     "zookeeper-odd": {"zookeeper-error", "zookeeper-unknown-request"},
     "zookeeper-sasl": {"zookeeper-denied"},
     "zookeeper-trouble": {
+        "address-differs",
         "zookeeper-large",
         "zookeeper-registered-twice",
         "zookeeper-slow",

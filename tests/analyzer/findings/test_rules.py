@@ -20,6 +20,7 @@ SAMPLED = {
 """Rule -> a capture that shows it, among much else."""
 
 CALM = {
+    "address-differs": "zookeeper-consumers",
     "zookeeper-denied": "zookeeper-trouble",
     "zookeeper-error": "zookeeper-brokers",
     "zookeeper-expired": "zookeeper-trouble",

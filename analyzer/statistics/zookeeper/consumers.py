@@ -1,0 +1,317 @@
+"""Groups of consumers before Kafka 0.9: their members, owners and offsets are nodes of ZooKeeper.
+
+Each consumer computes for itself which partitions are its own: those of a topic in order, cut into
+contiguous blocks for all threads of the group in the order of their names (range). It does that
+again whenever a member comes or goes (`ZookeeperConsumerConnector` of Kafka 0.8).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from kafkascope.analyzer.statistics.model import Line, middle
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, ZnodeLife
+from kafkascope.dissectors.zookeeper.nodes import json_of
+from kafkascope.dissectors.zookeeper.paths import place_of
+
+MOST_STREAMS: Final = 1_000
+"""Threads of one consumer for one topic."""
+MOST_DIFFERENCES: Final = 3
+"""That a sentence names."""
+
+Part: TypeAlias = tuple[str, int]
+"""Topic and partition."""
+
+
+class Came(NamedTuple):
+    """A member that came or went."""
+
+    time_ns: int
+    member: str
+    kind: Literal["join", "leave", "expired"]
+    number: int | None
+    """Of the exchange, where one did it."""
+
+
+@dataclass(slots=True)
+class KeptGroup:
+    """A group as its nodes tell."""
+
+    name: str
+    chroot: str
+    members: dict[str, list[ZnodeLife]] = field(default_factory=dict)
+    owners: dict[Part, list[ZnodeLife]] = field(default_factory=dict)
+    offsets: dict[Part, list[ZnodeLife]] = field(default_factory=dict)
+
+    def comings(self) -> list[Came]:
+        """Return who came and went, in order."""
+        found = []
+        for member, lives in self.members.items():
+            for life in lives:
+                number = life.change.first[1] if life.change.first else None
+                found.append(Came(life.begin_ns, member, "join", number))
+                if life.end_ns is not None:
+                    kind: Any = "expired" if life.ending == "expired" else "leave"
+                    first = life.end.first if life.end is not None else None
+                    found.append(Came(life.end_ns, member, kind, first[1] if first else None))
+        return sorted(found, key=lambda each: (each.time_ns, each.member))
+
+    def subscriptions(self, time_ns: int) -> dict[str, dict[str, int]]:
+        """Return the topics and streams of the members that are there at a time."""
+        found = {}
+        for member, lives in self.members.items():
+            for life in lives:
+                if _is_there(life, time_ns):
+                    told = json_of((life.text or "").encode())
+                    wanted = told.get("subscription") if isinstance(told, dict) else None
+                    found[member] = {
+                        topic: min(streams, MOST_STREAMS)
+                        for topic, streams in (wanted or {}).items()
+                        if isinstance(streams, int)
+                    }
+        return found
+
+    def owned(self, time_ns: int) -> dict[Part, str]:
+        """Return the threads that own partitions at a time."""
+        return {
+            part: life.text or ""
+            for part, lives in self.owners.items()
+            for life in lives
+            if _is_there(life, time_ns)
+        }
+
+
+def _is_there(life: ZnodeLife, time_ns: int) -> bool:
+    return life.begin_ns <= time_ns and (life.end_ns is None or life.end_ns > time_ns)
+
+
+def ranges(
+    subscriptions: Mapping[str, Mapping[str, int]], partitions: Mapping[str, int]
+) -> dict[Part, str]:
+    """Return the thread that each partition belongs to, as consumers of 0.8 compute it."""
+    found: dict[Part, str] = {}
+    for topic, count in partitions.items():
+        threads = sorted(
+            f"{member}-{number}"
+            for member, topics in subscriptions.items()
+            for number in range(topics.get(topic, 0))
+        )
+        if not threads:
+            continue
+        each, more = divmod(count, len(threads))
+        for at, thread in enumerate(threads):
+            begin = each * at + min(at, more)
+            for partition in range(begin, begin + each + (at < more)):
+                found[topic, partition] = thread
+    return found
+
+
+class KeptGroups:
+    """All groups of a story."""
+
+    def __init__(self, story: TreeStory) -> None:
+        self._story = story
+        self.groups: dict[str, KeptGroup] = {}
+        self._partitions: dict[tuple[str, str], int] = {}
+        for path, lives in story.lives.items():
+            place = place_of(path)
+            group, topic = place.first("groupId"), place.first("topicName")
+            number = place.first("partition") or ""
+            part = (topic or "", int(number)) if number.isdecimal() else None
+            if place.what == "partition" and topic and part is not None:
+                key = (place.chroot, topic)
+                self._partitions[key] = max(self._partitions.get(key, 0), part[1] + 1)
+            if place.what == "topic" and topic:
+                told = json_of((lives[-1].text or "").encode())
+                named = told.get("partitions") if isinstance(told, dict) else None
+                if isinstance(named, dict):
+                    self._partitions[place.chroot, topic] = len(named)
+            if not group:
+                continue
+            kept = self.groups.setdefault(group, KeptGroup(group, place.chroot))
+            if place.what == "consumer":
+                kept.members[place.first("memberId") or ""] = lives
+            elif place.what == "owner of a partition" and part is not None:
+                kept.owners[part] = lives
+            elif place.what == "offset of a group" and part is not None:
+                kept.offsets[part] = lives
+
+    def names(self) -> list[str]:
+        """Return the names of groups that had members, or committed offsets."""
+        return sorted(name for name, kept in self.groups.items() if kept.members or kept.offsets)
+
+    def _ends(self, kept: KeptGroup) -> list[tuple[Came, int]]:
+        """Return who came and went, with the time at which the next one did."""
+        comings = kept.comings()
+        ends = [each.time_ns for each in comings[1:]] + [self._story.end_ns + 1]
+        return list(zip(comings, ends, strict=True))
+
+    def rebalances(self, name: str) -> list[Line]:
+        """Return one line each time that a member came or went, with what the group owned when the
+        next one did."""
+        kept = self.groups[name]
+        lines = []
+        for number, (came, until_ns) in enumerate(self._ends(kept), 1):
+            members = kept.subscriptions(came.time_ns)
+            claimed = [
+                life.begin_ns
+                for lives in kept.owners.values()
+                for life in lives
+                if came.time_ns <= life.begin_ns < until_ns
+            ]
+            last = max(claimed, default=None)
+            lines.append(
+                {
+                    "group": name,
+                    "time": came.time_ns,
+                    "generation": number,
+                    "cause": {"join": "joined", "leave": "left"}.get(came.kind, came.kind),
+                    "duration": None if last is None else last - came.time_ns,
+                    "members": len(members),
+                    "slowest": "",
+                    "number": came.number,
+                    "text": self._text(kept, came, until_ns),
+                }
+            )
+        return lines
+
+    def _text(self, kept: KeptGroup, came: Came, until_ns: int) -> str:
+        """Return a sentence about who came or went, and who owned what then."""
+        did = {"join": "joined", "leave": "left"}.get(came.kind, "went as its session expired")
+        return f"{came.member} {did}; {self.audit(kept, came.time_ns, until_ns)}"
+
+    def audit(self, kept: KeptGroup, begin_ns: int, until_ns: int) -> str:
+        """Hold what was owned before a time against what members should have computed."""
+        members = kept.subscriptions(begin_ns)
+        if not members:
+            return "nobody is left"
+        topics = {topic for wanted in members.values() for topic in wanted}
+        known = {
+            topic: self._partitions[kept.chroot, topic]
+            for topic in sorted(topics)
+            if (kept.chroot, topic) in self._partitions
+        }
+        wanted = ranges(members, known)
+        owned = kept.owned(until_ns - 1)
+        odd = [
+            f"{topic}-{partition} is owned by {owned.get((topic, partition)) or 'nobody'} instead "
+            f"of {thread}"
+            for (topic, partition), thread in sorted(wanted.items())
+            if owned.get((topic, partition)) != thread
+        ]
+        if not wanted:
+            return "partitions of its topics are not known"
+        if not odd:
+            return "owned as the range assignor has it"
+        more = f", and {len(odd) - MOST_DIFFERENCES} more" if len(odd) > MOST_DIFFERENCES else ""
+        return f"{', '.join(odd[:MOST_DIFFERENCES])}{more}"
+
+    def members(self, name: str) -> list[Line]:
+        """Return one line for each life of a member."""
+        kept = self.groups[name]
+        lines = []
+        for member, lives in kept.members.items():
+            for life in lives:
+                owned = sorted(
+                    part
+                    for part, owners in kept.owners.items()
+                    for owner in owners
+                    if (owner.text or "").startswith(f"{member}-")
+                    and owner.begin_ns >= life.begin_ns
+                    and (life.end_ns is None or owner.begin_ns <= life.end_ns)
+                )
+                state = {"": "active", "expired": "expired"}.get(life.ending, "left")
+                by = life.change.by
+                lines.append(
+                    {
+                        "group": name,
+                        "member": member,
+                        "client": member,
+                        "host": by[1] if by is not None else "",
+                        "instance": None,
+                        "state": state,
+                        "generations": "",
+                        "assigned": [f"{topic}-{number}" for topic, number in dict.fromkeys(owned)],
+                        "beats": None,
+                        "commits": None,
+                        "session": None,
+                        "first": life.begin_ns,
+                        "last": life.end_ns or self._story.end_ns,
+                        "text": self._ended(life),
+                    }
+                )
+        lines.sort(key=lambda line: (line["first"], line["member"]))
+        return lines
+
+    def _ended(self, life: ZnodeLife) -> str:
+        words = {
+            "closed": "closed its session",
+            "expired": "its session expired",
+            "deleted": "its node was deleted",
+            "told": "its node went",
+        }
+        return words.get(life.ending, "")
+
+    def lines(self) -> list[Line]:
+        """Return one line per group, in the form that groups of brokers have."""
+        found = []
+        for name in self.names():
+            kept = self.groups[name]
+            rebalances = self.rebalances(name)
+            spent = [line["duration"] for line in rebalances if line["duration"] is not None]
+            causes: dict[str, int] = {}
+            for line in rebalances:
+                causes[line["cause"]] = causes.get(line["cause"], 0) + 1
+            lives = [life for each in kept.members.values() for life in each]
+            times = [time_ns for life in lives for time_ns in (life.begin_ns, life.end_ns)]
+            known = [time_ns for time_ns in times if time_ns is not None]
+            found.append(
+                {
+                    "group": name,
+                    "protocol": "zookeeper",
+                    "type": "consumer",
+                    "assignor": "range",
+                    "members": len(kept.members),
+                    "active": sum(not life.ending for life in lives),
+                    "generations": str(len(rebalances)) if rebalances else "",
+                    "rebalances": len(rebalances),
+                    "median": middle(spent) if spent else None,
+                    "longest": max(spent, default=None),
+                    "causes": [f"{count} {cause}" for cause, count in causes.items()],
+                    "commits": sum(
+                        1 + len(life.changes) for each in kept.offsets.values() for life in each
+                    ),
+                    "errors": 0,
+                    "first": min(known, default=None),
+                    "last": max(known, default=None),
+                }
+            )
+        return found
+
+    def offsets(self, name: str) -> list[Line]:
+        """Return one line per partition of which a group committed an offset."""
+        kept = self.groups[name]
+        lines = []
+        for (topic, partition), lives in sorted(kept.offsets.items()):
+            owner = kept.owned(self._story.end_ns).get((topic, partition))
+            told = [
+                int(text)
+                for life in lives
+                for text in (life.change.text, *(change.text for _, change in life.changes))
+                if text and text.isascii() and text.isdecimal()
+            ]
+            lines.append(
+                {
+                    "group": name,
+                    "topic": topic,
+                    "partition": partition,
+                    "owner": owner,
+                    "committed": told[-1] if told else None,
+                    "back": sum(one > two for one, two in itertools.pairwise(told)),
+                    "commits": len(told),
+                }
+            )
+        return lines
