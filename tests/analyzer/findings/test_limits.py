@@ -43,6 +43,7 @@ NO_LIMITS = {
     "findings.explanations.SOON": "as ALL",
     "findings.zookeeper.PREFIX": "bytes of the size of a frame",
     "findings.zookeeper.UNKNOWN": "the key of types that are none",
+    "statistics.stored.NS_PER_MS": "nanoseconds of a millisecond",
     "statistics.zookeeper.story.CONTAINER": "what ZooKeeper writes for the owner of a container",
     "statistics.delivery.ends.FINEST": "how exactly ends of logs are kept",
     "statistics.delivery.parts.APART": "how exactly times of polls are kept; the shortest pause "
