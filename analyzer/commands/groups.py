@@ -20,6 +20,8 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import TICK, timeline
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
+from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 
@@ -42,6 +44,8 @@ def groups(options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str
     """Groups: how often they rebalance, why, and how long it takes.
 
     With a GROUP behind INPUT (or --group) its rebalances and members; without, one line per group.
+    Groups of consumers before 0.9 are read from ZooKeeper's nodes: at each rebalance what was owned
+    is held against what the range assignor gives.
 
     \b
       kafkascope groups prod.pcapng
@@ -52,13 +56,15 @@ def groups(options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str
     inputs, named = split_names(options.inputs)
     options, wanted = replace(options, inputs=inputs), (*wanted, *named)
     with Reading(options) as reading:
-        found = Groups()
-        count(reading, found)
+        found, keeper = Groups(), ZooKeeper()
+        count(reading, found, keeper)
+        kept = KeptGroups(keeper.story())
         times = reading.times()
-        missing = [name for name in wanted if name not in found.names()]
+        missing = [name for name in wanted if name not in (*found.names(), *kept.names())]
         for name in missing:
             say(f'no traffic of a group "{name}"{_nearest(name, found)}')
-        chosen = [name for name in wanted if name not in missing] or (
+        old = [name for name in kept.names() if not wanted or name in wanted]
+        chosen = [name for name in wanted if name in found.names()] or (
             [] if wanted else found.names()
         )
         short = [name for name in chosen if found.dropped(name)]
@@ -72,9 +78,15 @@ def groups(options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str
             if lanes:
                 _print_lanes(found, chosen, times, output, options)
             elif not wanted and only is None:
-                print_lines(found.rows(names), Groups.COLUMNS, "group/1", options, output, times)
+                lines = [*found.rows(names), *kept.lines()]
+                print_lines(lines, Groups.COLUMNS, "group/1", options, output, times)
             else:
-                _print_details(found, chosen, only, options, output, times, names)
+                rebalances = [line for name in chosen for line in found.rebalances(name)]
+                members = [line for name in chosen for line in found.members(name, names)]
+                rebalances += [line for name in old for line in kept.rebalances(name)]
+                members += [line for name in old for line in kept.members(name)]
+                several = len({*chosen, *old}) > 1
+                _print_details(rebalances, members, only, options, output, times, several)
         return reading.finish()
 
 
@@ -123,21 +135,14 @@ def _clock(times: Times, *, short: bool) -> Callable[[int], str]:
 
 
 def _print_details(
-    found: Groups,
-    chosen: list[str],
+    rebalances: list[Line],
+    members: list[Line],
     only: str | None,
     options: ReadOptions,
     output: Output,
     times: Times,
-    names: object,
+    several: bool,
 ) -> None:
-    rebalances: list[Line] = [line for name in chosen for line in found.rebalances(name)]
-    members: list[Line] = [
-        line
-        for name in chosen
-        for line in found.members(name, names)  # type: ignore[arg-type]
-    ]
-    several = len(chosen) > 1
     tables = (
         ("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS, rebalances),
         ("members", "group-member/1", Groups.MEMBER_COLUMNS, members),

@@ -57,6 +57,11 @@ class ZnodeLife:
     """The request that deleted it."""
 
     @property
+    def seen(self) -> bool:
+        """Whether its creation is known, from its request or a later answer."""
+        return self.change.first is not None
+
+    @property
     def owner(self) -> int:
         """The session that it goes with; 0 for none."""
         owner, mode = self.change.owner or 0, self.change.mode
@@ -296,7 +301,7 @@ class TreeStory:
             "mode": "" if life is None else life.mode,
             "owner": None if life is None else label(life.owner),
             "creator": None if change is None or change.by is None else label(change.by[0]),
-            "created": None if life is None else life.begin_ns,
+            "created": life.begin_ns if life is not None and life.seen else None,
             "changed": changed,
             "deleted": gone_ns,
             "version": version,
@@ -324,9 +329,13 @@ class TreeStory:
         return lines
 
     def _told(self, life: ZnodeLife) -> Iterator[Line]:
-        yield self._line(life, life.zxid, "created", life.change, life.begin_ns)
+        if life.seen:
+            yield self._line(life, life.zxid, "created", life.change, life.begin_ns)
+        last_ns = life.begin_ns
         for zxid, change in life.changes:
-            yield self._line(life, zxid, "changed", change, time_of(change))
+            # The server's clock may be another than that of the capture; zxids are in order.
+            last_ns = max(last_ns, time_of(change))
+            yield self._line(life, zxid, "changed", change, last_ns)
         if life.ending and life.end_ns is not None:
             yield self._line(life, life.end_zxid, "deleted", life.end, life.end_ns)
 
