@@ -28,7 +28,7 @@ REGISTERED: Final = frozenset({"broker", "consumer"})
 
 
 @measured
-class Refused(Worded):
+class RefusedRegistration(Worded):
     """Registrations that were refused."""
 
     sessions: Names = whole(Names)
@@ -76,7 +76,7 @@ class ZooKeeperSessions(Detector):
 
     again: Keyed[Worded] = table(Worded, 2_000)
     """Handshakes for a session that was there, or without an answer, by host and server."""
-    refused: Keyed[Refused] = table(Refused, 2_000)
+    refused: Keyed[RefusedRegistration] = table(RefusedRegistration, 2_000)
     """By path."""
 
     def add(self, row: Row, exchange: Exchange) -> None:

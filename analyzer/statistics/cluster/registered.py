@@ -15,7 +15,7 @@ MAX_LISTENERS: Final = 20
 """Of one broker."""
 
 
-class Listener(NamedTuple):
+class RegisteredListener(NamedTuple):
     """An address that a broker registered."""
 
     chroot: str
@@ -26,7 +26,7 @@ class Listener(NamedTuple):
     port: int
 
 
-def registered(exchange: Exchange) -> Iterator[Listener]:
+def registered(exchange: Exchange) -> Iterator[RegisteredListener]:
     """Yield what is written to, or read from, nodes of brokers."""
     for done in operations_of(exchange):
         if done.error or not done.data:
@@ -48,7 +48,7 @@ def cluster_ids(exchange: Exchange) -> Iterator[str]:
                 yield told["id"]
 
 
-def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[Listener]:
+def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[RegisteredListener]:
     """Yield the listeners of a broker: a list of texts since 0.9, one host and port before."""
     endpoints = told.get("endpoints")
     if isinstance(endpoints, list):
@@ -56,9 +56,9 @@ def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[Listene
             name, found, rest = str(each).partition("://")
             host, _, port = rest.rpartition(":")
             if found and port.isascii() and port.isdecimal():
-                yield Listener(chroot, node, name, host.strip("[]"), int(port))
+                yield RegisteredListener(chroot, node, name, host.strip("[]"), int(port))
     elif isinstance(told.get("host"), str) and isinstance(told.get("port"), int):
-        yield Listener(chroot, node, "", told["host"], told["port"])
+        yield RegisteredListener(chroot, node, "", told["host"], told["port"])
 
 
 def same(host: str, port: int, others: set[tuple[str, int]]) -> bool:
