@@ -11,6 +11,7 @@ from kafkascope.analyzer.statistics.zookeeper.operations import operations_of
 from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
 
+MOST_DIGITS: Final = 10
 MAX_LISTENERS: Final = 20
 """Of one broker."""
 
@@ -33,10 +34,15 @@ def registered(exchange: Exchange) -> Iterator[RegisteredListener]:
             continue
         place = place_of(done.path)
         number = place.first("brokerId") or ""
-        if place.what == "broker" and number.isascii() and number.isdecimal():
+        if place.what == "broker" and _is_number(number):
             told = json_of(done.data)
             if isinstance(told, dict):
                 yield from _listeners(place.chroot, int(number), told)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number that a broker or a port may have."""
+    return len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal()
 
 
 def cluster_ids(exchange: Exchange) -> Iterator[str]:
@@ -55,7 +61,7 @@ def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[Registe
         for each in endpoints[:MAX_LISTENERS]:
             name, found, rest = str(each).partition("://")
             host, _, port = rest.rpartition(":")
-            if found and port.isascii() and port.isdecimal():
+            if found and _is_number(port):
                 yield RegisteredListener(chroot, node, name, host.strip("[]"), int(port))
     elif isinstance(told.get("host"), str) and isinstance(told.get("port"), int):
         yield RegisteredListener(chroot, node, "", told["host"], told["port"])

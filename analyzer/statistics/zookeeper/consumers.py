@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.statistics.model import Line, middle
@@ -19,6 +20,10 @@ from kafkascope.dissectors.zookeeper.paths import place_of
 
 MOST_STREAMS: Final = 1_000
 """Threads of one consumer for one topic."""
+MOST_THREADS: Final = 10_000
+"""Of a group for one topic; what more have is not held against anything."""
+MOST_DIGITS: Final = 5
+"""Of the number of a partition: brokers have far fewer than 100,000."""
 MOST_DIFFERENCES: Final = 3
 """That a sentence names."""
 
@@ -69,7 +74,7 @@ class KeptGroup:
                     wanted = told.get("subscription") if isinstance(told, dict) else None
                     found[member] = {
                         topic: min(streams, MOST_STREAMS)
-                        for topic, streams in (wanted or {}).items()
+                        for topic, streams in (wanted if isinstance(wanted, dict) else {}).items()
                         if isinstance(streams, int)
                     }
         return found
@@ -84,6 +89,10 @@ class KeptGroup:
         }
 
 
+def _is_partition(text: str) -> bool:
+    return len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal()
+
+
 def _is_there(life: ZnodeLife, time_ns: int) -> bool:
     return life.begin_ns <= time_ns and (life.end_ns is None or life.end_ns > time_ns)
 
@@ -95,11 +104,16 @@ def ranges(
     found: dict[Part, str] = {}
     for topic, count in partitions.items():
         threads = sorted(
-            f"{member}-{number}"
-            for member, topics in subscriptions.items()
-            for number in range(topics.get(topic, 0))
+            islice(
+                (
+                    f"{member}-{number}"
+                    for member, topics in subscriptions.items()
+                    for number in range(topics.get(topic, 0))
+                ),
+                MOST_THREADS + 1,
+            )
         )
-        if not threads:
+        if not threads or len(threads) > MOST_THREADS:
             continue
         each, more = divmod(count, len(threads))
         for at, thread in enumerate(threads):
@@ -120,7 +134,7 @@ class KeptGroups:
             place = place_of(path)
             group, topic = place.first("groupId"), place.first("topicName")
             number = place.first("partition") or ""
-            part = (topic or "", int(number)) if number.isdecimal() else None
+            part = (topic or "", int(number)) if _is_partition(number) else None
             if place.what == "partition" and topic and part is not None:
                 key = (place.chroot, topic)
                 self._partitions[key] = max(self._partitions.get(key, 0), part[1] + 1)

@@ -374,12 +374,13 @@ class TreeStory:
             epochs = self._epochs(f"{place.chroot}/controller_epoch")
             for at, life in enumerate(lives):
                 until = lives[at + 1].zxid if at + 1 < len(lives) else None
-                registered = json_of((life.change.text or "").encode()) or {}
+                registered = json_of((life.change.text or "").encode())
+                number = registered.get("brokerid") if isinstance(registered, dict) else None
                 by = life.change.by
                 lines.append(
                     {
                         "time": life.begin_ns,
-                        "controller": registered.get("brokerid"),
+                        "controller": number if isinstance(number, int) else None,
                         "epoch": _first_of(epochs, life.zxid, until),
                         "session": label(life.owner or (by[0] if by is not None else 0)),
                         "client": by[1] if by is not None else None,

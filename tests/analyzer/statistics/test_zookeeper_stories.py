@@ -12,6 +12,7 @@ import pytest
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups, ranges
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.findings.sides import time_of
@@ -180,6 +181,41 @@ def test_a_real_group_owned_what_it_should() -> None:
     ]
     committed = {each["partition"]: each["committed"] for each in groups.offsets("zk-group")}
     assert committed == {0: 19, 1: 11, 2: 10}
+
+
+@pytest.mark.parametrize(
+    "data", [b"[1]", b"{}", b'{"subscription":[1],"brokerid":{},"endpoints":["x://h:%d"]}' % 10**90]
+)
+def test_odd_data_is_survived(data: bytes) -> None:
+    wire = ZooKeeperWire(7).connect()
+    for zxid, path in enumerate(
+        (
+            "/controller",
+            "/brokers/ids/" + "9" * 5000,
+            "/brokers/ids/1",
+            "/brokers/topics/t",
+            "/brokers/topics/t/partitions/" + "9" * 5000,
+            "/cluster/id",
+            "/consumers/g/ids/g_a",
+            "/consumers/g/owners/t/0",
+            "/consumers/g/offsets/t/0",
+        ),
+        1,
+    ):
+        wire.create(path, data, EPHEMERAL, zxid=zxid)
+    zookeeper = counted(wire)
+    story = zookeeper.story()
+    groups = KeptGroups(story)
+    assert len(story.node_lines()) == 9
+    assert [line["controller"] for line in story.elections()] == [None]
+    assert [line["text"] for line in groups.rebalances("g")] == [
+        "g_a joined; partitions of its topics are not known"
+    ]
+    assert groups.lines()[0]["commits"] == 1
+    cluster, context = Cluster(), Context()
+    for exchange in told(wire.events, context):
+        cluster.add(row_of(exchange, context.names), exchange)
+    assert cluster.rows() == []
 
 
 def test_a_partition_with_another_owner_is_named() -> None:
