@@ -378,8 +378,9 @@ def _culprit(lines: list[str], folders: Iterable[str]) -> tuple[str, tuple[str, 
     so, else the last one that it was busy with."""
     at = next((at for at, line in enumerate(lines) if FATAL.search(line)), len(lines))
     before = lines[:at][::-1]
-    # 2.8 does not say whose offsets it cannot split, but that it is about to.
-    splits = [line for line in before[:60] if "overflow" in line]
+    # 2.8 does not say whose offsets it cannot split, but that it is about to; others are loaded
+    # meanwhile.
+    splits = [line for line in before if "overflow" in line]
     for line in (*lines[at : at + 3], *splits, *before):
         for name in folders:
             if _of(name, line):
