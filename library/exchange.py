@@ -68,7 +68,7 @@ class Exchange:
     )
     wait_ns: _Column[int] = _Column("Part of the latency that the client asked for.")
     throttle_ms: _Column[int] = _Column("Throttle time that the broker reports.")
-    state: _Column[State] = _Column("answered, open, lost, no-reply, orphan or opaque.")
+    state: _Column[State] = _Column("answered, open, lost, no-reply, orphan, opaque or event.")
     reason: _Column[str] = _Column("Why there is no answer, or what opaque bytes look like.")
     errors: _Column[tuple[rows.RowError, ...]] = _Column("Errors of the response, without NONE.")
     topics: _Column[tuple[str, ...]] = _Column(
@@ -132,6 +132,23 @@ class Exchange:
         return None if tls is None else tls.name
 
     @property
+    def protocol(self) -> Literal["kafka", "zookeeper"]:
+        """What it speaks."""
+        return "kafka" if self._row.zookeeper is None else "zookeeper"
+
+    @property
+    def path(self) -> str | None:
+        """The node of ZooKeeper that it is about; None for Kafka's."""
+        about = self._row.zookeeper
+        return None if about is None else about.path
+
+    @property
+    def event(self) -> str | None:
+        """The type of a watch event of ZooKeeper; None for all else."""
+        about = self._row.zookeeper
+        return (about.event or None) if about is not None else None
+
+    @property
     def request(self) -> dict[str, Any] | None:
         """The body of the request, decoded now; None where there is none, or none that could be
         decoded. Bytes are bytes, uuids 16 of them, secrets asterisks."""
@@ -182,6 +199,9 @@ class Exchange:
 
     def __repr__(self) -> str:
         row = self._row
+        if row.zookeeper is not None:
+            about = f"{row.api} {self.path}" if self.path else row.api
+            return f"<Exchange {row.number}: {about} of {row.client_address}>"
         return (
             f"<Exchange {row.number}: {row.api or 'opaque'} {row.api_version} of {row.client_id}>"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 
 class Permit(NamedTuple):
@@ -18,6 +19,8 @@ class Permit(NamedTuple):
 def refusal(key: int | None, body: dict[str, Any] | None, permit: Permit) -> str:
     """Why a request is not sent; empty when it is."""
     api = None if key is None else APIS.get(key)
+    if is_zookeeper(key):
+        return "ZooKeeper's, not Kafka's"
     if api is None:
         return "not a request of a known API"
     if api.effect == "login":

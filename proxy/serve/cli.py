@@ -15,6 +15,7 @@ import click
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say
+from kafkascope.analyzer.text import plural
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import whole_address
 
@@ -173,12 +174,18 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
         context = capture.context
         session = Session(context, capture.source.read, plaintext=capture.plaintext)
         model, library = CapturedCluster(context.names), Library(session)
+        zookeepers = 0
         for row, exchange in reading.rows():
             index = session.add(exchange, row)
+            if exchange.zookeeper is not None:
+                zookeepers += 1
+                continue
             model.add(exchange)
             library.add(exchange, index)
         damaged = reading.finish()
         model.finish()
+        if zookeepers:
+            say(f"{plural(zookeepers, 'message')} of ZooKeeper left out: only Kafka is served")
         if not model.asked:
             say("there is nothing to serve")
             return damaged or BUSY
