@@ -19,8 +19,8 @@ from kafkascope.tui.settings.palette import NORMAL, STYLES
 from kafkascope.tui.views.splitter import tab_titles
 
 FOOTERS: Final = (
-    " / filter   Enter open   f follow   e error   1-8 screens   ? keys   q quit",
-    " Enter exchanges   tab pane   R next tab   1-8 screens   ? keys   q back",
+    " / filter   Enter open   f follow   e error   1-9 screens   ? keys   q quit",
+    " Enter exchanges   tab pane   R next tab   1-9 screens   ? keys   q back",
     " Tab take   up down choose   Enter apply   Esc leave and clear",
     " Enter do it   Esc leave",
 )
