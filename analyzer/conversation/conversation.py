@@ -179,7 +179,7 @@ class Conversation(Resumable):
         self._known = False
         """It answered, and the context knows that."""
         self._context = context
-        self._heard = context.heard
+        self._heard = context.heard if zookeeper is None else None
         self._zookeeper = zookeeper
         self._sense = RequestSense()
         self._sense.lenient = True

@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
-from kafkascope.dissectors.embedded import groups, nested, sasl, telemetry
+from kafkascope.dissectors.embedded import groups, nested, nodes, sasl, telemetry
 from kafkascope.dissectors.embedded.model import Around, Embedded
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire
-from kafkascope.dissectors.zookeeper import nodes
 
 Format: TypeAlias = Literal[
     "subscription",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
 from kafkascope.dissectors.zookeeper.paths import place_of
-
-if TYPE_CHECKING:
-    from kafkascope.dissectors.embedded.model import Embedded
 
 MOST_TEXT: Final = 1 << 20
 """Bytes of a node that are looked at; servers take 1 MB (jute.maxbuffer)."""
@@ -62,25 +59,3 @@ def without_secrets(value: Any, name: str = "") -> Any:
     ):
         return HIDDEN
     return value
-
-
-def decode(data: bytes, path: str) -> Embedded | None:
-    """Decode what is in a node, secrets hidden; None for bytes of nobody knows what."""
-    # That room masks what is in nodes, with this module.
-    from kafkascope.dissectors.embedded.model import Embedded
-
-    what = place_of(path).what if path else ""
-    if what == "delegation token":
-        return Embedded(what, HIDDEN)
-    found = json_of(data)
-    if found is not None:
-        return Embedded(what or "JSON", without_secrets(found))
-    if not what or len(data) > MOST_TEXT:
-        return None
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None
-    if holds_credentials(data):
-        return Embedded(what, HIDDEN)
-    return Embedded(what, int(text) if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else text)

@@ -268,7 +268,7 @@ def test_all_columns_of_the_row_are_attributes_of_their_type() -> None:
 
     exchange = next(iter(ks.open(SMALL)))
     other = {"client_address", "broker_address", "api_version", "records", "batches", "frames"}
-    own = {"generations", "producer_epochs", "topic_ids", "offset", "flexible", "id"}
+    own = {"generations", "producer_epochs", "topic_ids", "offset", "flexible", "id", "zookeeper"}
     for name in Row.__dataclass_fields__:
         if name not in other | own and not name.startswith("tls"):
             assert getattr(exchange, name) is not None or getattr(exchange.row, name) is None

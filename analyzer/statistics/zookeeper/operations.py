@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kafkascope.analyzer.model import Exchange
-from kafkascope.dissectors.zookeeper.nodes import decode, holds_credentials
+from kafkascope.dissectors.embedded.nodes import decode
+from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 from kafkascope.dissectors.zookeeper.types import BASE
 
 MOST_TEXT: Final = 600

@@ -1,0 +1,34 @@
+"""What is in ZooKeeper's nodes, told by the path of the node and the bytes themselves."""
+
+from __future__ import annotations
+
+import re
+
+from kafkascope.dissectors.embedded.model import Embedded
+from kafkascope.dissectors.zookeeper.nodes import (
+    HIDDEN,
+    MOST_TEXT,
+    holds_credentials,
+    json_of,
+    without_secrets,
+)
+from kafkascope.dissectors.zookeeper.paths import place_of
+
+
+def decode(data: bytes, path: str) -> Embedded | None:
+    """Decode what is in a node, secrets hidden; None for bytes of nobody knows what."""
+    what = place_of(path).what if path else ""
+    if what == "delegation token":
+        return Embedded(what, HIDDEN)
+    found = json_of(data)
+    if found is not None:
+        return Embedded(what or "JSON", without_secrets(found))
+    if not what or len(data) > MOST_TEXT:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    if holds_credentials(data):
+        return Embedded(what, HIDDEN)
+    return Embedded(what, int(text) if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else text)
