@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kafkascope.analyzer.model import Exchange
-from kafkascope.dissectors.embedded.nodes import decode
 from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 from kafkascope.dissectors.zookeeper.types import BASE
 
@@ -100,6 +99,8 @@ def _operation(
 def text_of(data: bytes | None, path: str) -> str | None:
     """Return what is in a node as one short line, secrets hidden; None for bytes that are no
     text."""
+    from kafkascope.dissectors.embedded.nodes import decode  # loaded where nodes hold something
+
     if not data:
         return None
     found = decode(data[: 1 << 16] if len(data) > 1 << 16 else data, path)
