@@ -16,7 +16,8 @@ from kafkascope.analyzer.terminal import document
 def errors(wanted: str | None, how: TableFormat) -> int:
     """List error codes: name, whether a client may retry, first release, former names.
 
-    One alone (CODE, or a NAME that fits one) is explained: meaning and usual causes.
+    One alone (CODE, or a NAME that fits one) is explained: meaning and usual causes; so is one of
+    ZooKeeper's (NONODE).
 
     \b
       kafkascope errors 25
@@ -41,6 +42,9 @@ def errors(wanted: str | None, how: TableFormat) -> int:
     ]
     exact = [row for row in rows if wanted and row[1] == wanted.upper()]
     rows = exact or rows
+    if not exact and wanted is not None and (of_zookeeper := _of_zookeeper(wanted)):
+        document("\n".join(of_zookeeper))
+        return 0
     if not rows and wanted is not None:
         near = nearest(wanted, (error.name for error in ERRORS.values()))
         raise click.UsageError(
@@ -53,6 +57,20 @@ def errors(wanted: str | None, how: TableFormat) -> int:
         ("code", "name", "retriable", "since", "former names", "meaning", "causes"), rows, how
     )
     return 0
+
+
+def _of_zookeeper(wanted: str) -> list[str]:
+    """Return what is known of an error of ZooKeeper, by its name, or a code that is none of
+    Kafka's."""
+    from kafkascope.dissectors.reference.codes import ERRORS
+    from kafkascope.dissectors.reference.zookeeper import MEANINGS, ZOOKEEPER
+
+    for code, name in ZOOKEEPER["ZooKeeperError"].items():
+        number = int(code)
+        if name == wanted.upper() or (wanted == str(number) and number not in ERRORS):
+            meaning = MEANINGS.get(number, "It was done.")
+            return [f"{name} ({number}), of ZooKeeper", "", meaning]
+    return []
 
 
 def _explained(code: int) -> Iterator[str]:

@@ -14,6 +14,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, NumberWire, StructWire
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.zookeeper.types import BASE, BY_NAME, TYPES
 
 VALUES: Final = 8
 """Distinct values of a field that are kept; with more it counts as "various"."""
@@ -75,7 +76,7 @@ class Profile:
 
     def add(self, exchange: Exchange) -> None:
         """Take an exchange in."""
-        if exchange.api_key not in APIS:
+        if exchange.api_key not in APIS and exchange.zookeeper is None:
             return
         api = self.apis.setdefault(exchange.api, ApiProfile())
         api.requests += 1
@@ -96,7 +97,8 @@ class Profile:
         if number not in self._openings and len(self._openings) >= CONNECTIONS:
             return
         opening = self._openings.setdefault(number, [])
-        opening.append((exchange.number, f"{exchange.api} v{exchange.api_version}"))
+        version = "" if exchange.api_version is None else f" v{exchange.api_version}"
+        opening.append((exchange.number, f"{exchange.api}{version}"))
         if len(opening) > OPENING:
             opening.remove(max(opening))
 
@@ -165,8 +167,9 @@ def contrasts(left: Profile, right: Profile, *, strict: bool = False) -> Iterato
     """What differs, APIs in the order of their keys. Fields count when their values differ as
     sets; volatile ones with `strict` only."""
     names = {api.name: key for key, api in APIS.items()}
+    names |= {each.name: each.key for each in TYPES.values()}
     yield from _beginnings(left, right)
-    for name in sorted(left.apis.keys() | right.apis.keys(), key=lambda name: names[name]):
+    for name in sorted(left.apis.keys() | right.apis.keys(), key=lambda name: names.get(name, -1)):
         a, b = left.apis.get(name), right.apis.get(name)
         if a is None or b is None:
             yield Contrast(name, "requests", _count(a), _count(b))
@@ -222,6 +225,10 @@ NEVER: Final = "-"
 def _known(name: str, api: ApiProfile, path: str) -> bool:
     """Whether a version that was used has that field."""
     side, _, rest = path.partition(".")
+    found = TYPES.get(BY_NAME.get(name.lower(), 0) - BASE)
+    if found is not None:
+        record = layout_of(found.request if side == "request" else found.response, 0)
+        return _has(record, rest.replace("[]", "").split("."))
     for version in api.versions:
         try:
             layout = layout_of(f"{name}{side.capitalize()}", version)

@@ -123,3 +123,41 @@ ZOOKEEPER: Final[dict[str, dict[int | str, str]]] = {
     },
 }
 """Sets by name; `codes.ENUMS` holds them beside Kafka's."""
+
+MEANINGS: Final[dict[int, str]] = {
+    -1: "The server failed inside; its log says where.",
+    -2: "Of the operations of a multi behind the one that failed: it was not done, either.",
+    -3: "The server found its data inconsistent.",
+    -4: "The connection was lost; whether the request was done is not known.",
+    -5: "The body of the request could not be read: a client and a server that differ.",
+    -6: "The server does not know this type of request, or may not serve it; it closes then.",
+    -7: "The server took longer than it may.",
+    -8: "An argument makes no sense: a path without a slash, a sequence where none may be.",
+    -12: "The server knows no session of this id.",
+    -13: "A reconfiguration that would leave no quorum.",
+    -14: "Another reconfiguration is not over.",
+    -100: "No error of its own: the begin of those of requests.",
+    -101: "There is no node of this path, or no parent of the one to be made. Everyday life: "
+    "clients ask before they create.",
+    -102: "The ACL of the node does not allow it to this client: the wrong user, or none.",
+    -103: "The node has another version than the request expects: somebody wrote in between.",
+    -108: "A node that goes with its session may have no children.",
+    -110: "The node is there already. Who registers a broker id finds the one before it alive, or "
+    "its session not over yet.",
+    -111: "A node with children cannot be deleted.",
+    -112: "The session is over: the server heard nothing for the timeout, and took the ephemeral "
+    "nodes away.",
+    -113: "A callback that the server does not know.",
+    -114: "The ACL is none: empty, or of a scheme that the server lacks.",
+    -115: "Authentication failed; the server closes the connection.",
+    -118: "The session was moved to another server, or taken over by another connection.",
+    -119: "The server is read-only for want of a quorum.",
+    -120: "A local session may have no ephemeral nodes.",
+    -121: "There is no such watch to be taken away.",
+    -122: "The request took too long.",
+    -123: "Reconfiguration is switched off (reconfigEnabled).",
+    -124: "The server wants SASL, and the session has none.",
+    -125: "The quota of nodes or bytes below a path is used up.",
+    -127: "The server throttles this client.",
+}
+"""What errors of ZooKeeper mean."""

@@ -78,3 +78,9 @@ def test_wrong_use():
     assert run(LEFT)[0] == 2
     assert run(f"{LEFT}#34", RIGHT)[0] == 2
     assert run(f"{LEFT}#34", f"{LEFT}#999999")[0] == 2
+
+
+def test_requests_of_zookeeper_are_compared_too() -> None:
+    code, text = run(str(SAMPLES / "zookeeper.pcap"), LEFT)
+    assert code == 1
+    assert "zk.multi (5)" in text
