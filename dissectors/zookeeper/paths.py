@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+KEPT_OFFSET: Final = "offset of a group"
 NODES: Final[dict[str, str]] = {
     "admin/delete_topics/{topicName}": "topic to be deleted",
     "admin/preferred_replica_election": "election of preferred leaders",
@@ -28,7 +29,7 @@ NODES: Final[dict[str, str]] = {
     "config/users/{principal}": "configs of a user",
     "config/users/{principal}/clients/{clientId}": "quotas of a user's client",
     "consumers/{groupId}/ids/{memberId}": "consumer",
-    "consumers/{groupId}/offsets/{topicName}/{partition}": "offset of a group",
+    "consumers/{groupId}/offsets/{topicName}/{partition}": KEPT_OFFSET,
     "consumers/{groupId}/owners/{topicName}/{partition}": "owner of a partition",
     "controller": "controller",
     "controller_epoch": "controller epoch",

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.delivery.delivery import Belongs, Delivery, Planned
 
 MS: Final = 1_000_000
+FETCHER: Final = "ConsumerFetcherThread-"
+"""In client ids of consumers before 0.9."""
 
 LogBounds: TypeAlias = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
@@ -64,12 +66,29 @@ class Audit:
         for (group, client_id, host), belongs in delivery.belongs.items():
             self._clients.setdefault((str(client_id), str(host)), set()).add(str(group))
             self._belongs.setdefault(str(group), []).append((client_id, host, belongs))
+        self._fetchers()
         self._plans: dict[str, list[tuple[int, Planned]]] = {}
         for (group, generation), plan in delivery.plans.items():
             self._plans.setdefault(group, []).append((generation, plan))
         self.bounds = self._bounds()
         """(topic, partition) -> (time, offset) of the log's beginning, and of its end"""
         self.found = self._partitions()
+
+    def _fetchers(self) -> None:
+        """Find the groups of clients before 0.9, which say them in their client ids alone:
+        `app-ConsumerFetcherThread-GROUP_MEMBER-0-1`."""
+        names: set[str] | None = None
+        for (_, _, client_id, host), _ in self.delivery.reads.items():
+            _, mark, rest = str(client_id).partition(FETCHER)
+            if not mark:
+                continue
+            if names is None:
+                names = {str(group) for (group, _, _), _ in self.delivery.commits.items()}
+            parts = rest.split("_")
+            behind = ("_".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
+            group = next((each for each in behind if each in names), None)
+            if group is not None:
+                self._clients.setdefault((str(client_id), str(host)), set()).add(group)
 
     # --- partitions
 

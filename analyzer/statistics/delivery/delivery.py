@@ -17,6 +17,7 @@ from kafkascope.analyzer.statistics.delivery.parts import (
     Positions,
     commits_of,
     encoding,
+    offset_in,
     plan_of,
     starts_of,
 )
@@ -46,6 +47,8 @@ from kafkascope.analyzer.statistics.model import (
     TopicNames,
 )
 from kafkascope.analyzer.statistics.moved import Moved, Movement, moved, parts_of, replica_id
+from kafkascope.dissectors.zookeeper.paths import KEPT_OFFSET, place_of
+from kafkascope.dissectors.zookeeper.types import BASE
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -70,6 +73,9 @@ KEYS: Final = SIGNS_OF_LIFE | {
     SYNC_GROUP,
     TXN_COMMIT,
 }
+KEPT_CREATE, KEPT_GET, KEPT_SET = (BASE + number for number in (1, 4, 5))
+KEPT: Final = frozenset({KEPT_CREATE, KEPT_GET, KEPT_SET})
+"""Requests to ZooKeeper, where consumers before 0.9 keep their offsets."""
 READ_COMMITTED: Final = 1
 """Isolation level of a Fetch."""
 MAX_READS: Final = 5_000
@@ -192,7 +198,7 @@ class Delivery(Accumulator):
     """Fetches, commits, members and plans."""
 
     NAME = "delivery"
-    KEYS = KEYS
+    KEYS = KEYS | KEPT
     VERSION = 5
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
@@ -225,6 +231,9 @@ class Delivery(Accumulator):
         """Take in an exchange."""
         key = row.api_key
         asked, response = exchange.request_body, exchange.response_body
+        if key in KEPT and row.zookeeper is not None:
+            self._kept(row, asked, response)
+            return
         if key not in KEYS or asked is None:
             return
         who = row.client_id or "", host_of(row.client_address)
@@ -257,6 +266,28 @@ class Delivery(Accumulator):
                 self._event((group, topic, number), "commit", about, row, part)
         elif key in (JOIN_GROUP, SYNC_GROUP) and response is not None:
             self._plan(group, plan_of(key, asked, response), row)
+
+    def _kept(
+        self, row: Row, asked: dict[str, Any] | None, response: dict[str, Any] | None
+    ) -> None:
+        """Take in an offset that a consumer before 0.9 keeps in ZooKeeper, or reads there."""
+        path = row.zookeeper.path if row.zookeeper is not None else None
+        place = place_of(path) if path else None
+        if place is None or place.what != KEPT_OFFSET or asked is None:
+            return
+        group, topic = place.first("groupId") or "", place.first("topicName") or ""
+        number = offset_in((place.first("partition") or "").encode())
+        start = row.api_key == KEPT_GET
+        told = (response or {}).get("data") if start else asked.get("data")
+        offset = offset_in(told)
+        # Without a node there is nothing committed, and a client creates it then.
+        if number is None or offset is None or row.errors:
+            return
+        about: dict[str, Any] = {"offset": offset, "end_ns": row.time_ns + (row.latency_ns or 0)}
+        if not start:
+            error = 0 if response is not None else None
+            about |= {"member": "", "generation": -1, "error": error}
+        self._event((group, topic, number), "start" if start else "commit", about, row, 0)
 
     def add_all(self, alike: Alike) -> None:
         """Take in usual exchanges."""

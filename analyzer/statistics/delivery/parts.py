@@ -20,6 +20,8 @@ APART: Final = 2_000_000_000
 MAX_PERIODS: Final = 500
 MAX_POSITIONS: Final = 100
 """Of a reader in a partition. One who waits at the end of a log has a new one after each record."""
+MOST_DIGITS: Final = 19
+"""Of an offset as text."""
 MAX_LISTED: Final = 2_000
 """Members or partitions of a plan."""
 
@@ -152,6 +154,13 @@ def commits_of(
                     "error": errors.get((named, number)) if response is not None else None,
                 },
             )
+
+
+def offset_in(data: bytes | None) -> int | None:
+    """Return the offset that a node of ZooKeeper holds as text; None for anything else."""
+    if not data or len(data) > MOST_DIGITS or not data.isdigit():
+        return None
+    return int(data)
 
 
 def starts_of(
