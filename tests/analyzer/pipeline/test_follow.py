@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from dataclasses import fields
 from pathlib import Path
 from random import Random
@@ -24,6 +25,7 @@ from kafkascope.analyzer.conversation.pending import InFlight, Pending
 from kafkascope.analyzer.conversation.phases import Phases
 from kafkascope.analyzer.conversation.resync import Hunt, RequestSense
 from kafkascope.analyzer.conversation.undecided import Undecided
+from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.brokers import Watched
 from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up, closed
@@ -48,6 +50,7 @@ from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
 from tests.captures.wires import Tape
 
+ZOOKEEPER = Path(__file__).parents[3] / "captures" / "samples" / "zookeeper.pcap"
 NOW = ClosedRule(settle_s=0)
 LAST = ClosedRule(last=True)
 
@@ -65,6 +68,16 @@ def rotated(seed: int, folder: Path) -> list[Path]:
         path.write_bytes(part.pcap())
         paths.append(path)
     return paths
+
+
+def packets_of(data: bytes) -> tuple[bytes, list[bytes]]:
+    """The head of a pcap file, and its packets with their heads."""
+    packets, at = [], 24
+    while at < len(data):
+        (size,) = struct.unpack_from("<I", data, at + 8)
+        packets.append(data[at : at + 16 + size])
+        at += 16 + size
+    return data[:24], packets
 
 
 def caught(inputs: Path, out: Path, rule: ClosedRule, **how: Any) -> list[Result]:
@@ -102,6 +115,21 @@ def test_batches_together_are_the_whole(seed: int) -> None:
         for name in ("connections", "record_batches", "diagnostics", "topic_names"):
             assert sorted(set(found[name])) == sorted(set(expected[name])), name
         assert len(found["connections"]) == len(expected["connections"])
+
+
+@pytest.mark.parametrize("count", [3, 7, 40])
+def test_batches_may_end_anywhere_in_sessions_with_zookeeper(count: int, tmp_path: Path) -> None:
+    head, packets = packets_of(ZOOKEEPER.read_bytes())
+    (tmp_path / "in").mkdir()
+    paths = []
+    for at in range(0, len(packets), count):
+        paths.append(tmp_path / "in" / f"{at:04}.pcap")
+        paths[-1].write_bytes(head + b"".join(packets[at : at + count]))
+    made([str(path) for path in paths], tmp_path / "whole")
+    in_batches(paths, tmp_path / "spool", tmp_path / "out", Random(count))
+    whole, parts = exchanges(tmp_path / "whole"), exchanges(tmp_path / "out")
+    assert {row["protocol"] for row in parts} == {"zookeeper"}
+    assert without(parts, "number") == without(whole, "number")
 
 
 def test_a_batch_that_was_killed_is_made_again(tmp_path: Path) -> None:
@@ -171,7 +199,9 @@ FIELDS = {
     "Undecided": "_bytes _closed_sides _happened _heads _holes _number connection events midstream"
     " over probes reason",
     "Conversation": "_acknowledged _closed _early _ended _ended_ns _fetching _hole _in_flight"
-    " _known _requests _reserved _responses _sense _skipped _waits client connection half phases",
+    " _known _requests _reserved _responses _sense _skipped _waits client connection half phases"
+    " zookeeper",
+    "ZooKeeperSession": "_claimed _greeted id timeout_ms user",
     "FrameBuffer": "_blocks _cut _first_ns _kept _last_ns _offset _parts _passed _sized_by _total"
     " hunt",
     "Hunt": "_looked _offset _pieces _starts _wanted held surplus",
@@ -190,7 +220,7 @@ RECORDS = {
     "Closed": "connection direction how time_ns used",
     "Connection": "number a b first_ns handshake last_ns handshake_ns packets bytes"
     " retransmissions duplicates out_of_order keep_alives gap_bytes interface_comment first_packet"
-    " tls",
+    " tls other",
     "Endpoint": "host port",
     "Epoch": "version suite client_random server_random encrypt_then_mac origins",
     "FetchSession": "id epoch partitions incremental",
@@ -227,14 +257,14 @@ def resumables() -> list[Resumable]:
         *(Undecided(connection, context), framing, hunt),
         *(Encrypted(connection, context, 0), TlsStream(connection, 0, KeySources()), Side()),
         *(Handshake(0), Negotiation(), Messages(), RecordBuffer(), Search(), Sessions()),
-        *(RequestSense(), Phases(), InFlight(), Pending(1, None, "")),
+        *(RequestSense(), Phases(), InFlight(), Pending(1, None, ""), ZooKeeperSession()),
         *(FetchSessions(), Waits(), LogEnds()),
     ]
 
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 13
+    assert state.VERSION == 14
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}
@@ -254,7 +284,7 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.write([1, "two"])
     assert state.read(data) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.read(data.replace(b"[13, ", b"[99, ", 1))
+        state.read(data.replace(b"[14, ", b"[99, ", 1))
     # As version 6 wrote it.
     with pytest.raises(state.OtherState, match="version 6"):
         state.read(b'[6, {"k": "o", "c": "Phases", "n": 0, "v": {}}]')

@@ -1,4 +1,4 @@
-"""Consumers before 0.9: what they fetch from brokers, and the offsets that they keep in ZooKeeper."""
+"""Consumers before 0.9: what they fetch, and the offsets that they keep in ZooKeeper."""
 
 from __future__ import annotations
 
