@@ -146,8 +146,11 @@ class Context:
         return endpoint.port in ZOOKEEPER_PORTS or endpoint in self.zookeepers
 
     def expects(self, connection: Connection) -> bool:
-        """Return whether Kafka should be at an end of a connection, also by what brokers told of
-        each other: names cannot be compared with addresses, so the port has to do."""
+        """Return whether Kafka or ZooKeeper should be at an end of a connection, also by what
+        brokers told of each other: names cannot be compared with addresses, so the port has to
+        do."""
+        if any(map(self.is_zookeeper, (connection.a, connection.b))):
+            return True
         return self.nodes.has_port(connection.b.port) or any(
             map(self.is_broker, (connection.a, connection.b))
         )

@@ -184,7 +184,7 @@ def test_schemas_that_are_ready_make_room(monkeypatch: pytest.MonkeyPatch) -> No
 def test_small_schemas_that_are_let_go_are_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     # Only their texts counted: 40,000 of Protobuf took half a gigabyte.
     collected: list[int] = []
-    monkeypatch.setattr(known.gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(known.gc, "collect", lambda: collected.append(1) or 0)
     monkeypatch.setattr(known, "MOST_COMPILED", 10)
     schemas = KnownSchemas()
     for number in range(30_000):

@@ -44,6 +44,13 @@ class Sample:
         return f"{self.name}.pcap" + (".gz" if self.nodes > 1 else "")
 
 
+BY_HAND = {
+    "zookeeper.pcap": "ZooKeeper 3.9.3 | kazoo 2.11.0 | every type of request that ZooKeeper has: "
+    "nodes of all kinds, ACLs, watches and their events, multi, digest authentication, requests "
+    "that fail",
+}
+"""Captured once, and not made here: `test_zookeeper.py` asks real servers the same anew."""
+
 LIST = (
     Sample(
         "libraries",
@@ -206,10 +213,14 @@ def readme() -> str:
         lines.append(
             f"| {sample.file} | {size} | Kafka {sample.broker}{nodes} | {clients} | {sample.what} |"
         )
+    for name, what in BY_HAND.items():
+        size = round((SAMPLES / name).stat().st_size / 1000)
+        lines.append(f"| {name} | {size} | {what} |")
     lines += [
         "",
         "Brokers are combined KRaft nodes from Maven Central; `java-N` is kafka-clients N.",
-        "Versions of the Python libraries are those of the lock file.",
+        "Versions of the Python libraries are those of the lock file. `zookeeper.pcap` was",
+        "captured by hand; `tests/interop/test_zookeeper.py` asks real servers the same anew.",
         "",
     ]
     return "\n".join(lines)
