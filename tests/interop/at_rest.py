@@ -165,7 +165,7 @@ def _make(cluster: Cluster, configs: dict[str, dict[str, str]]) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap()})
     new = [NewTopic(name, 1, 1, config=config) for name, config in configs.items()]
     for done in admin.create_topics(new).values():
-        done.result(60)
+        done.result(240)
 
 
 def _produce(
