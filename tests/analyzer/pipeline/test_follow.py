@@ -292,6 +292,6 @@ def test_states_of_other_versions_are_refused() -> None:
 
 def test_a_state_is_made_of_known_classes_only() -> None:
     with pytest.raises(state.OtherState, match="Popen"):
-        state.read(b'[13, [], {"Popen": ["true"]}]')
+        state.read(b'[14, [], {"Popen": ["true"]}]')
     with pytest.raises(TypeError, match="Path"):
         state.write(Path())
