@@ -485,11 +485,7 @@ class Conversation(Resumable):
         whole = not frame.cut or header.end < len(frame.payload)
         if whole and self._sense.client_id is None and header.client_id:
             self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
-        if (
-            self._context.bodies
-            or header.api_key in self._context.stateful
-            or self._zookeeper is not None
-        ):
+        if self._reads(header.api_key):
             self._read(pending, header, frame)
         elif frame.cut:
             pending.undecoded = cut_of(frame, "request")
@@ -512,6 +508,12 @@ class Conversation(Resumable):
             if dropped:
                 self._give_up(dropped)
             self._context.waiting += pending.held
+
+    def _reads(self, key: int) -> bool:
+        """Return whether bodies of an API are read at once: somebody asks for them, or the state
+        learns from them."""
+        context = self._context
+        return context.bodies or key in context.stateful or self._zookeeper is not None
 
     def _read(self, pending: Pending, header: RequestHeader, frame: Frame) -> None:
         """Read the body of a request."""
@@ -832,11 +834,7 @@ class Conversation(Resumable):
     ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
         """Return the body of a response, after the state has learned from it."""
         header = pending.header
-        if header is None or not (
-            self._context.bodies
-            or header.api_key in self._context.stateful
-            or self._zookeeper is not None
-        ):
+        if header is None or not self._reads(header.api_key):
             return None, cut_of(answer, "response") if answer.cut else ()
         decoded, undecoded = dissect_response(answer, header)
         if decoded is not None:

@@ -218,6 +218,11 @@ def _finder(pattern: re.Pattern[bytes]) -> Callable[[Data, int], int]:
     return find
 
 
+def _confirmed(verdict: Plausibility) -> Plausibility:
+    """Return what the verdict about a second frame says of the first."""
+    return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
+
+
 class AskSense(Resumable):
     """What requests look like: a size, an xid and a type that is known; or a handshake."""
 
@@ -243,8 +248,7 @@ class AskSense(Resumable):
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """Judge whether a second plausible request confirms the first."""
-        verdict = self.judge(data, second, fresh=False)
-        return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
+        return _confirmed(self.judge(data, second, fresh=False))
 
 
 def _is_greeting(data: Data, at: int, size: int) -> bool:
@@ -285,5 +289,4 @@ class AnswerSense:
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """Judge whether a second plausible answer confirms the first."""
-        verdict = self.judge(data, second, fresh=False)
-        return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
+        return _confirmed(self.judge(data, second, fresh=False))

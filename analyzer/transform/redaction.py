@@ -40,7 +40,6 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.dissectors.schema import Field
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.zookeeper import frames
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 Level: TypeAlias = Literal["none", "values", "keys", "all"]
@@ -78,8 +77,7 @@ class Redaction:
         try:
             if is_zookeeper(key):
                 assert key is not None
-                head = frames.header_by(key, payload)
-                return self._payload(frames.decode_request(payload, head), payload)
+                return self._payload(secrets.decoded_zookeeper(payload, key, "request"), payload)
             return self._payload(decode_request(payload), payload)
         except DissectError:
             return None
@@ -88,7 +86,7 @@ class Redaction:
         """The same of a response to a request of that key and version."""
         try:
             if is_zookeeper(key):
-                return self._payload(frames.decode_response(payload, key), payload)
+                return self._payload(secrets.decoded_zookeeper(payload, key, "response"), payload)
             return self._payload(decode_response(payload, key, version), payload)
         except DissectError:
             return None

@@ -139,11 +139,3 @@ def _read(layout: Layout, payload: bytes, at: int) -> tuple[Body, int]:
         return reader(layout)(payload, at)
     except REFUSALS:
         return read_layout(layout, payload, at)
-
-
-def write_frame(decoded: Decoded) -> bytes:
-    """Write the payload of a decoded message anew."""
-    from kafkascope.dissectors.registry import write_layout
-
-    header = write_layout(decoded.header_layout, decoded.header)
-    return header + write_layout(decoded.layout, decoded.body)

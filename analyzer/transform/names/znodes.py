@@ -122,8 +122,6 @@ def _text(names: Pseudonyms, value: str, member: str) -> str:
     kind = _KINDS.get(member)
     if _NUMBERED.fullmatch(value) or not value or kind == "":
         return value
-    if member == "host" and value == "*":
-        return value
     if kind == "address":
         return names.host(value)
     if kind is not None and kind in NOUNS:
