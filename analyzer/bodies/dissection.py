@@ -12,29 +12,13 @@ from typing import Final
 from kafkascope.analyzer.model import Frame, Side, Undecoded
 from kafkascope.dissectors.codec.reader import REFUSALS, Body, Reader, reader
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.keyed import decode_request, decode_response
 from kafkascope.dissectors.layout import Layout, StructWire
-from kafkascope.dissectors.registry import (
-    APIS,
-    Decoded,
-    RequestHeader,
-    decode_request,
-    decode_response,
-    layout_of,
-)
-from kafkascope.dissectors.zookeeper import frames
-from kafkascope.dissectors.zookeeper.types import is_zookeeper, name_of_key
+from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, layout_of
 
 PRODUCE: Final = 0
 
 _HEAD = struct.Struct(">hhih")
-
-
-def api_name(key: int) -> str:
-    """Return Kafka's name of an API, ZooKeeper's name of a type, or `Api 123`."""
-    if is_zookeeper(key):
-        return name_of_key(key)
-    api = APIS.get(key)
-    return f"Api {key}" if api is None else api.name
 
 
 def header_of_cut(payload: bytes, known: bytes | None) -> RequestHeader | None:
@@ -75,10 +59,7 @@ def dissect_request(
     if frame.cut:
         return None, cut_of(frame, "request")
     try:
-        if is_zookeeper(header.api_key):
-            decoded = frames.decode_request(frame.payload, header)
-        else:
-            decoded = decode_request(frame.payload, header)
+        decoded = decode_request(frame.payload, header)
     except DissectError as error:
         return None, (_undecoded("request", error, frame.payload, header.end),)
     if decoded.end == len(frame.payload):
@@ -93,10 +74,7 @@ def dissect_response(
     if frame.cut:
         return None, cut_of(frame, "response")
     try:
-        if is_zookeeper(header.api_key):
-            decoded = frames.decode_response(frame.payload, header.api_key)
-        else:
-            decoded = decode_response(frame.payload, header.api_key, header.api_version)
+        decoded = decode_response(frame.payload, header.api_key, header.api_version)
     except DissectError as error:
         return None, (_undecoded("response", error, frame.payload, 4),)
     if decoded.end == len(frame.payload):

@@ -17,7 +17,6 @@ from kafkascope.analyzer.bodies import fetch_sessions, nodes
 from kafkascope.analyzer.bodies.dissection import (
     PRODUCE,
     acks_of,
-    api_name,
     cut_of,
     dissect_request,
     dissect_response,
@@ -64,6 +63,7 @@ from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEven
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.codec.reader import REFUSALS
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.registry import (
     APIS,
     Decoded,

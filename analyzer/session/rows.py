@@ -10,9 +10,7 @@ from kafkascope.analyzer.exchanges.column import Named
 from kafkascope.analyzer.exchanges.rows import RowError, is_flexible, row_of
 from kafkascope.analyzer.model import STATES, State, Undecoded
 from kafkascope.analyzer.session.packing import STORED
-from kafkascope.dissectors.reference.codes import error_name
-from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_name
-from kafkascope.dissectors.zookeeper.types import is_zookeeper
+from kafkascope.dissectors.keyed import error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -88,10 +86,10 @@ class ColumnRow:
         """Codes and names; the rest of an error is in the message."""
         codes = self._session.value("errors", self._index)
         top = self._session.value("error_tops", self._index)
-        name = zookeeper_error_name if is_zookeeper(self.api_key) else error_name
+        key = self.api_key
         if not top:
-            return tuple(RowError(code, name(code)) for code in codes)
-        return tuple(RowError(code, name(code), top=code in top) for code in codes)
+            return tuple(RowError(code, error_name(code, key)) for code in codes)
+        return tuple(RowError(code, error_name(code, key), top=code in top) for code in codes)
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -22,8 +22,8 @@ from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
 from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Response, Undecoded
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES, pack
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.registry import RequestHeader, read_request_header
-from kafkascope.dissectors.zookeeper.frames import header_by
+from kafkascope.dissectors.keyed import read_header
+from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 if TYPE_CHECKING:
@@ -286,10 +286,7 @@ class Session:
         if key == NONE:
             return None, Request(frame, None, None)
         try:
-            if is_zookeeper(key):
-                header = header_by(key, frame.payload)
-            else:
-                header = read_request_header(frame.payload)
+            header = read_header(frame.payload, key)
         except DissectError:
             # If not cut, the header was readable when the exchange was added: the file has changed.
             head = header_of_cut(frame.payload, None) if frame.cut else None
@@ -303,7 +300,7 @@ class Session:
             return None
         id_, key = self.columns["correlation_id"][index], self.columns["api_key"][index]
         if header is None and is_zookeeper(key):
-            header = header_by(key, b"")
+            header = read_header(b"", key)
         if header is None:
             return Response(frame, None if id_ == NO_ID else id_, None)
         return Response(frame, header.correlation_id, dissect_response(frame, header)[0])

@@ -25,13 +25,12 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, changed
 from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, asterisks, masked
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.keyed import decode_request, decode_response, read_header
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
 from kafkascope.dissectors.records.redaction import redacted_records
 from kafkascope.dissectors.reference.words import WORDS, Words, of_enum, own_part, words_of
 from kafkascope.dissectors.registry import (
     Decoded,
-    decode_request,
-    decode_response,
     layout_of,
     read_layout,
     read_request_header,
@@ -75,18 +74,13 @@ class Redaction:
         """A request's payload as it may leave; None when it cannot be read, for then nobody knows
         what it holds. `key`: of a request of ZooKeeper, whose handshake does not tell it."""
         try:
-            if is_zookeeper(key):
-                assert key is not None
-                return self._payload(secrets.decoded_zookeeper(payload, key, "request"), payload)
-            return self._payload(decode_request(payload), payload)
+            return self._payload(decode_request(payload, read_header(payload, key)), payload)
         except DissectError:
             return None
 
     def response(self, payload: bytes, key: int, version: int) -> bytes | None:
         """The same of a response to a request of that key and version."""
         try:
-            if is_zookeeper(key):
-                return self._payload(secrets.decoded_zookeeper(payload, key, "response"), payload)
             return self._payload(decode_response(payload, key, version), payload)
         except DissectError:
             return None

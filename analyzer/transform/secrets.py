@@ -12,22 +12,16 @@ from typing import Final
 from kafkascope.analyzer.model import Side
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.keyed import decode
 from kafkascope.dissectors.registry import (
     APIS,
-    Decoded,
     layout_of,
     read_layout,
     read_request_header,
     response_header_version,
     write_layout,
 )
-from kafkascope.dissectors.zookeeper.frames import (
-    HEAD,
-    REPLY_HEAD,
-    decode_request,
-    decode_response,
-    header_by,
-)
+from kafkascope.dissectors.zookeeper.frames import HEAD, REPLY_HEAD
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HIDDEN: Final = b"*"
@@ -93,17 +87,10 @@ def _masked(kind: str, key: int, version: int, frame: bytes, at: int) -> bytes:
 # --- of ZooKeeper
 
 
-def decoded_zookeeper(payload: bytes, key: int, side: Side) -> Decoded:
-    """Return a payload of one side of a request of a key, decoded; `DissectError`."""
-    if side == "response":
-        return decode_response(payload, key)
-    return decode_request(payload, header_by(key, payload))
-
-
 def masked_zookeeper(payload: bytes, key: int, side: Side) -> bytes:
     """Return the payload with asterisks in place of secrets, and of all that cannot be read."""
     try:
-        found = decoded_zookeeper(payload, key, side)
+        found = decode(payload, key, 0, side)
         body = masked(found.layout, found.body)
         written = payload[: found.body_at] + write_layout(found.layout, body)
     except DissectError:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
-from kafkascope.analyzer.bodies.dissection import api_name, dissect_request
+from kafkascope.analyzer.bodies.dissection import dissect_request
 from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row, result, row_of
 from kafkascope.analyzer.model import Exchange, Request, Response, Side, Undecoded
@@ -18,6 +18,7 @@ from kafkascope.analyzer.render.exchange import exchange_lines
 from kafkascope.analyzer.text import safe
 from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, Message
 from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.dissectors.keyed import api_name
 
 KEPT_EXCHANGES: Final = 1000
 """Of one flow, the last ones."""

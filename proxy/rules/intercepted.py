@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.bodies.dissection import api_name
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Response
 from kafkascope.captures.model import Connection
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.registry import (
     Decoded,
     RequestHeader,

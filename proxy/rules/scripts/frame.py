@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.bodies.dissection import api_name
 from kafkascope.analyzer.exchanges.records import fields_in
 from kafkascope.dissectors.codec.jsonform import body_from_json
 from kafkascope.dissectors.codec.walk import changed
+from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.records.records import Batch, Record, batches, open_batch
 from kafkascope.dissectors.reference.codes import ERRORS

@@ -8,15 +8,15 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.transform import secrets
 from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.analyzer.transform.redaction import LEVELS, Redaction
 from kafkascope.dissectors.embedded.groups import subscription
+from kafkascope.dissectors.keyed import decode
 from kafkascope.dissectors.records.compression import compress, decompress
 from kafkascope.dissectors.records.records import Partial, Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.records.redaction import redacted_records
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
-from kafkascope.dissectors.registry import decode_request, decode_response, layout_of
+from kafkascope.dissectors.registry import layout_of
 from kafkascope.dissectors.values import Uuid
 from tests.analyzer.unique_words import Filler
 from tests.analyzer.wire import request
@@ -131,20 +131,12 @@ def test_nothing_redacted_is_left_in_a_sample(path):
             continue
         key, version = exchange.api_key, exchange.api_version
         whole = redaction.request(exchange.request.frame.payload, key)
-        spoken = exchange.zookeeper is not None
         if whole is not None:
-            read = (
-                secrets.decoded_zookeeper(whole, key, "request")
-                if spoken
-                else decode_request(whole)
-            )
-            payloads.append((read, whole))
+            payloads.append((decode(whole, key, version, "request"), whole))
         if exchange.response is not None and exchange.response.decoded is not None:
             whole = redaction.response(exchange.response.frame.payload, key, version)
-            if whole is not None and spoken:
-                payloads.append((secrets.decoded_zookeeper(whole, key, "response"), whole))
-            elif whole is not None:
-                payloads.append((decode_response(whole, key, version), whole))
+            if whole is not None:
+                payloads.append((decode(whole, key, version, "response"), whole))
     assert payloads
     for decoded, whole in payloads:
         assert set(whole[decoded.end :]) <= {ord("*")}, "bytes behind a message are hidden"
