@@ -183,6 +183,9 @@ class Connections(ByKey[Wire]):
         super().__init__(limit)
         self._live: dict[Key, Connection] = {}
         """Connections that may still count on: their numbers are taken when they are wanted."""
+        self._unused: dict[int, Connection] = {}
+        """By number, those of which nothing was heard since they were opened: as many as are open
+        at once. Of floods there are very many, each to be looked up once."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count an exchange."""
@@ -226,14 +229,21 @@ class Connections(ByKey[Wire]):
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of the beginning or end of a connection."""
-        wire = self._wire(event.connection)
-        if not isinstance(event, Closed):
+        connection = event.connection
+        if isinstance(event, Opened):
+            self._unused[connection.number] = connection
             return
+        over = event.direction is None and not event.used
+        wire = self.values[_key(connection)] if over else self._wire(connection)
         if event.how == "end":
             wire.until_ns = max(wire.until_ns or 0, event.time_ns)
         else:
             side = -1 if event.direction is None else event.direction
             wire.take(closed=(event.time_ns, side, event.how))
+        if over and self._unused.pop(connection.number, None) is not None:
+            _take(wire, connection)
+        elif over:
+            self._wire(connection)
 
     def _wire(self, connection: Connection) -> Wire:
         key = _key(connection)
@@ -241,13 +251,16 @@ class Connections(ByKey[Wire]):
             if len(self._live) >= self.limit:
                 self._settle()
             self._live[key] = connection
+            self._unused.pop(connection.number, None)
         return self.values[key]
 
-    def _settle(self) -> None:
+    def _settle(self, *, forget: bool = True) -> None:
         """Take over the counters of the connections as they are by now."""
-        for key, connection in self._live.items():
-            _take(self.values[key], connection)
-        self._live.clear()
+        for live in (self._unused, self._live):
+            for connection in live.values():
+                _take(self.values[_key(connection)], connection)
+            if forget:
+                live.clear()
 
     def merge(self, other: Connections) -> None:
         """Count what the other one has counted."""
@@ -263,9 +276,7 @@ class Connections(ByKey[Wire]):
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """Return one line per connection in the order of the capture; those beyond the limit are
         one line without a number."""
-        live = dict(self._live)
-        self._settle()
-        self._live = live
+        self._settle(forget=False)
         found = self.grouped(self.KEY)
         end_ns = max((max(wire.last_ns or 0, wire.until_ns or 0) for _, wire in found), default=0)
         brokers = {wire.sides[1] for _, wire in found if wire.sides and wire.handshake}
@@ -280,9 +291,7 @@ class Connections(ByKey[Wire]):
 
     def midstream(self) -> set[Any]:
         """Return the numbers of connections that began before the capture."""
-        live = dict(self._live)
-        self._settle()
-        self._live = live
+        self._settle(forget=False)
         return {key[0] for key, wire in self.values.items() if wire.handshake == 0}
 
     def by_client(
@@ -354,7 +363,7 @@ def _take(wire: Wire, connection: Connection) -> None:
     wire.take(
         opened_ns=connection.first_ns,
         last_ns=connection.last_ns or None,
-        sides=(str(connection.a), str(connection.b)),
+        sides=(_address(connection.a), _address(connection.b)),
         handshake=int(connection.handshake),
         handshake_ns=connection.handshake_ns,
         bytes_a=connection.bytes[0],

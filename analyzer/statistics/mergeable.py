@@ -43,19 +43,12 @@ def rank(key: Any) -> int:
 
 
 class MergeRule(NamedTuple):
-    """How two values of a measure become one, and how one is written down."""
+    """How two values of a measure, of which none is None, become one, and how one is written
+    down."""
 
     combine: Callable[[Any, Any], Any]
     dump: Callable[[Any], Any] = lambda value: value
     load: Callable[[Any], Any] = lambda state: state
-
-
-def _least(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else min(a, b)
-
-
-def _most(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else max(a, b)
 
 
 def _merged(a: Any, b: Any) -> Any:
@@ -77,13 +70,13 @@ def bits() -> Any:
 
 def least() -> Any:
     """Declare a field that keeps the smallest value; None when there was none."""
-    return field(default=None, metadata={"rule": MergeRule(_least, _plain, _tupled)})
+    return field(default=None, metadata={"rule": MergeRule(min, _plain, _tupled)})
 
 
 def most() -> Any:
     """Declare a field that keeps the largest value; None when there was none. Tuples are compared
     as such."""
-    return field(default=None, metadata={"rule": MergeRule(_most, _plain, _tupled)})
+    return field(default=None, metadata={"rule": MergeRule(max, _plain, _tupled)})
 
 
 def whole(kind: Callable[[], Any]) -> Any:
@@ -127,10 +120,7 @@ class Measures:
 
     def merge(self, other: Self) -> None:
         """Add what the other one measured."""
-        for name, rule in self.RULES.items():
-            theirs = getattr(other, name)
-            if theirs is not None:
-                setattr(self, name, rule.combine(getattr(self, name), theirs))
+        self.take(**{name: getattr(other, name) for name in self.RULES})
 
     def take(self, **values: Any) -> None:
         """Combine fields with values, each by its rule: a `least` keeps the smaller one, and so on.
@@ -138,7 +128,8 @@ class Measures:
         rules = self.RULES
         for name, value in values.items():
             if value is not None:
-                setattr(self, name, rules[name].combine(getattr(self, name), value))
+                mine = getattr(self, name)
+                setattr(self, name, value if mine is None else rules[name].combine(mine, value))
 
     def dump(self) -> list[Any]:
         """Return the values, in the order of the fields."""

@@ -102,7 +102,7 @@ def endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
 def host_text(address: bytes) -> str:
     """Return the text of an address of 4 or 16 bytes, as in `Endpoint`."""
     if len(address) == 4:
-        return ".".join(map(str, address))
+        return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}"
     from ipaddress import IPv6Address  # only captures with IPv6 pay for it
 
     return str(IPv6Address(address))

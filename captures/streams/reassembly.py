@@ -338,8 +338,9 @@ class Reassembler(Resumable):
             self._place(direction, seq, segment, copy)
         if flags & RST and direction.reset_ns is None:
             direction.reset_ns = segment.time_ns
-        self._drain(direction.state, out)
-        self._limit_direction(direction, now_ns, out)
+        if direction.held > DIRECTION_BYTES:
+            self._drain(direction.state, out)
+            self._limit_direction(direction, now_ns, out)
         self._update(direction.state, now_ns, out)
 
     def _place(self, direction: DirectionState, seq: int, segment: Segment, copy: bool) -> None:
