@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 TLS_KEY_LOG: Final = 0x544C534B
 """Type of a Decryption Secrets Block that holds a key log."""
-MOST_TRIALS: Final = 2000
+MOST_TRIALS: Final = 1200
 """Secrets that are tried in vain on all connections without a handshake together, each with all its
-sequence numbers."""
-MOST_RARE: Final = 4800
+sequence numbers: some 2 s."""
+MOST_RARE: Final = 1800
 """What trying other suites than AES-GCM may take in vain: as many times as trying one secret with
-that, which takes 2.5 ms. Enough for the secrets of 150 connections."""
+that, which takes 2 ms. Enough for the secrets of 75 connections."""
 MOST_BEFORE: Final = 15_000
-"""Secrets that are tried on those of which one is found to fit: 40 s with AES."""
+"""Secrets that are tried on those of which one is found to fit: 30 s with AES."""
 NEAR: Final = 8
 """Lines before and behind the one that was found last, which are tried first: programs write them
 in the order of their connections."""

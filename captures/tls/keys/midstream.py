@@ -49,6 +49,8 @@ then."""
 TRIES: Final = 65_536
 CHUNK: Final = 8_192
 """Numbers that are tried at once: arrays that fit into the processor's cache."""
+GCM_CHUNK: Final = 65_536
+"""The same with AES-GCM, where an array takes a fourth of the time that its calls take."""
 MASK: Final = 0xFFFF_FFFF
 
 
@@ -73,7 +75,7 @@ def find(
 
     Records are kind and body, none missing in between; what is not encrypted does not count. Of the
     suites those are tried that fit a secret's length; the sequence numbers are `first` to
-    `first + tries - 1`. For 65 536 of them a secret takes 3 ms with AES, and ten times that with
+    `first + tries - 1`. For 65 536 of them a secret takes 2 ms with AES, and ten times that with
     ChaCha20, which should come last. Secrets behind the one that fits are not asked for.
     """
     bodies = [body for kind, body in records if kind == PROTECTED][:2]
@@ -113,18 +115,20 @@ def _candidates(
     import numpy as np
 
     tag = tag_size(suite)
+    chunk = CHUNK
     if suite.cipher == "chacha20-poly1305":
         stream = _chacha_stream(keys)
     elif suite.cipher == "aes-gcm" and first + tries + len(bodies) < MASK:
-        stream = _gcm_stream(keys)
+        chunk = min(GCM_CHUNK, tries)
+        stream = _gcm_stream(keys, chunk)
     else:
         stream = _aes_stream(suite, keys)
     if len(bodies[0]) <= tag + KEY_UPDATE:
         bodies = bodies[:1]
     if any(len(body) <= tag for body in bodies):
         return
-    for start in range(first, first + tries, CHUNK):
-        numbers = np.arange(start, min(start + CHUNK, first + tries), dtype=np.uint64)
+    for start in range(first, first + tries, chunk):
+        numbers = np.arange(start, min(start + chunk, first + tries), dtype=np.uint64)
         for ahead, body in enumerate(bodies):
             numbers = _fitting(stream, numbers, ahead, body[:-tag])
         yield from numbers.tolist()
@@ -153,17 +157,17 @@ def _fitting(stream: KeyStream, numbers: Numbers, ahead: int, sealed: bytes) -> 
     return np.concatenate(found)
 
 
-def _gcm_stream(keys: Keys) -> KeyStream:
-    """Return the key stream of GCM for `CHUNK` sequence numbers at most, below 2^32: only one word
+def _gcm_stream(keys: Keys, most: int) -> KeyStream:
+    """Return the key stream of GCM for `most` sequence numbers at once, below 2^32: only one word
     of four is another one in each block."""
     import numpy as np
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     update: Any = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor().update_into
-    blocks = np.empty((CHUNK, 4), np.uint32)
+    blocks = np.empty((most, 4), np.uint32)
     blocks[:] = np.frombuffer(keys.iv + bytes(4), np.uint32)
     last = blocks[0, 2]
-    made = np.empty(16 * CHUNK + 15, np.uint8)
+    made = np.empty(16 * most + 15, np.uint8)
 
     def stream(numbers: Numbers, position: int) -> NDArray[np.uint8]:
         count = len(numbers)
@@ -217,14 +221,20 @@ def _chacha_stream(keys: Keys) -> KeyStream:
         nonces = numbers ^ low
         start[3, 2] = (nonces >> np.uint64(32)).astype(np.uint32).byteswap()
         start[3, 3] = (nonces & np.uint64(MASK)).astype(np.uint32).byteswap()
-        a, b, c, d = start.copy()
+        # Rows have room beside their four words: to turn one copies as few as it is turned by.
+        wide = np.empty((4, 6, len(numbers)), np.uint32)
+        a, b, c, d = wide
+        columns = a[1:5], b[1:5], c[:4], d[1:5]
+        for mine, its in zip(columns, start, strict=True):
+            mine[:] = its
+        diagonals = a[1:5], b[2:], c[2:], d[:4]
         for _ in range(10):
-            _quarter_rounds(a, b, c, d)
-            b, c, d = b[[1, 2, 3, 0]], c[[2, 3, 0, 1]], d[[3, 0, 1, 2]]
-            _quarter_rounds(a, b, c, d)
-            b, c, d = b[[3, 0, 1, 2]], c[[2, 3, 0, 1]], d[[1, 2, 3, 0]]
+            _quarter_rounds(*columns)
+            b[5], c[4:], d[0] = b[1], c[:2], d[4]
+            _quarter_rounds(*diagonals)
+            b[1], c[:2], d[4] = b[5], c[4:], d[0]
         row, column = divmod(position % 64 // 4, 4)
-        word: NDArray[np.uint32] = (a, b, c, d)[row][column] + start[row, column]
+        word: NDArray[np.uint32] = columns[row][column] + start[row, column]
         return (word >> np.uint32(position % 4 * 8)).astype(np.uint8)
 
     return stream
