@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import orjson
@@ -170,8 +169,9 @@ class Gathered:
         entry.keys |= dict.fromkeys(keys)
         entry.subjects |= dict.fromkeys(subjects)
         if max(len(entry.keys), len(entry.subjects)) > MOST_NAMES:
-            entry.keys = dict.fromkeys(islice(entry.keys, MOST_NAMES))
-            entry.subjects = dict.fromkeys(islice(entry.subjects, MOST_NAMES))
+            for names in (entry.keys, entry.subjects):
+                while len(names) > MOST_NAMES:
+                    names.popitem()
             name = next(iter(entry.keys), "a schema")
             self._problem(
                 f"{name} has more than {MOST_NAMES:,} subjects or other ids; the later ones are"
