@@ -30,7 +30,7 @@ def jobs_for(source: Source, wanted: int = 0) -> int:
         return 0
     from kafkascope.captures.streams.shares import is_divided
 
-    return jobs if wanted or is_divided(source.names) else 0
+    return jobs if wanted or is_divided(source.names, source.size) else 0
 
 
 def can_fork() -> bool:

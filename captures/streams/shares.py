@@ -19,7 +19,7 @@ from kafkascope.captures.inputs.files import Block, Source
 from kafkascope.captures.model import Chunk, Resolved, StreamEvent
 from kafkascope.captures.packets.tcp import reverse
 from kafkascope.captures.streams.delivery import Out
-from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, Reassembler
 from kafkascope.captures.streams.scan import AFRESH, scan
 from kafkascope.captures.streams.streams import segments_in, sum_up, tell
 
@@ -137,19 +137,28 @@ class Others:
 Moments = Iterable[tuple[Moment, StreamEvent]]
 
 
-def is_divided(names: list[str]) -> bool:
-    """Return whether an input seems to have several connections of which none has most packets, by
-    its beginning."""
+def is_divided(names: list[str], size: int) -> bool:
+    """Return whether an input of `size` bytes seems to have several connections of which none has
+    most packets, and not so many that readers would reach a limit together, by its beginning."""
     from kafkascope.captures.packets.columns import columns_of
 
     counts: Counter[bytes] = Counter()
+    first = behind = 0
+    """Connections of the first block; bytes of those behind it."""
     with Source(names) as source, suppress(CutShort):
         for block in source.blocks():
             columns = columns_of(block) if block.positions else None
-            if columns is not None:
-                counts.update(min(flow, reverse(flow)) for flow in columns.flows)
-            if counts.total() >= LOOKED_AT:
+            if columns is None:
+                continue
+            counts.update(min(flow, reverse(flow)) for flow in columns.flows)
+            if first:
+                behind += block.positions[-1] - block.positions[0]
+            else:
+                first = len(counts)
+            if behind and counts.total() >= LOOKED_AT:
                 break
+    if behind and (len(counts) - first) * size >= MAX_CONNECTIONS * behind:
+        return False
     return bool(counts) and 3 * max(counts.values()) <= 2 * counts.total()
 
 
