@@ -18,7 +18,7 @@ from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.model import Closed, Connection, Opened, Packet
 from kafkascope.captures.streams.shares import Share
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.sources import MOST_TRIALS, KeySources
 from tests.analyzer.pipeline.test_encrypted import CAPTURES, LOGS, PORTS, packets_of, written
 from tests.analyzer.pool.test_processes import needs_fork, run
 from tests.analyzer.pool.test_workers import MARKS, line_of
@@ -157,6 +157,6 @@ def test_limits_for_all_connections_are_kept_away_from() -> None:
     assert keys.limited(4)
     assert not keys.limited(3)
     keys = KeySources(KeyLog())
-    keys.trials -= 600
+    keys.trials -= MOST_TRIALS // 3
     assert keys.limited(4)
     assert not keys.limited(3)
