@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TextIO
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 """Goes up with requests and members that clients may need. What is there keeps its meaning."""
 MAX_LINE: Final = 64 * 1024 * 1024
 """An edited body may be large."""

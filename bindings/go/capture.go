@@ -59,11 +59,11 @@ func (c *Capture) Exchanges(filter string) []Exchange {
 // Records gives the records, produced or fetched, that meet a filter.
 func (c *Capture) Records(filter string) []Record {
 	c.test.Helper()
-	found, err := read[Record](c, "records", filter)
+	told, err := c.records(filter, expectation{count: -1})
 	if err != nil {
 		c.test.Fatalf("kafkascope: %v", err)
 	}
-	return found
+	return told.Records
 }
 
 // Findings gives what kafkascope check found, of this level or worse.
@@ -80,6 +80,12 @@ func (c *Capture) findings(level Level) ([]Finding, error) {
 	worst, err := rank(level)
 	if err != nil {
 		return nil, err
+	}
+	told, asked, err := c.ask("findings", "", expectation{count: -1})
+	if asked {
+		return slices.DeleteFunc(told.Findings, func(each Finding) bool {
+			return slices.Index(levels, each.Severity) > worst
+		}), err
 	}
 	found, err := read[Finding](c, "check", "", "--fail-on", "never")
 	return slices.DeleteFunc(found, func(each Finding) bool {
@@ -117,6 +123,21 @@ type verdict struct {
 	Found     int        `json:"found"`
 	Text      string     `json:"text"`
 	Exchanges []Exchange `json:"exchanges"`
+	Records   []Record   `json:"records"`
+	Findings  []Finding  `json:"findings"`
+}
+
+// ask asks the proxy, unless there is none (any more), or more matches than an answer holds.
+func (c *Capture) ask(of, filter string, wanted expectation) (verdict, bool, error) {
+	var told verdict
+	if c.proxy == nil || c.proxy.over() {
+		return told, false, nil
+	}
+	members := wanted.members(filter, mostExchanges)
+	members["of"] = of
+	err := c.proxy.control.ask("expect", members, &told, answerTimeout+wanted.within)
+	listed := len(told.Exchanges) + len(told.Records) + len(told.Findings)
+	return told, err != nil || listed == told.Found, err
 }
 
 // expect asks the proxy; where there is none (any more), the file.
@@ -152,22 +173,34 @@ func (c *Capture) listed(filter string, since time.Time) ([]Exchange, error) {
 func (c *Capture) AssertRecords(t testing.TB, filter string, how ...Expectation) []Record {
 	t.Helper()
 	wanted := expected(how)
-	found, err := read[Record](c, "records", filter)
-	for end := time.Now().Add(wanted.within); err == nil && len(found) < max(1, wanted.count) &&
-		time.Now().Before(end); {
-		found, err = read[Record](c, "records", filter)
-	}
+	told, err := c.records(filter, wanted)
 	if err != nil {
 		t.Fatalf("kafkascope: %v", err)
 	}
-	if !wanted.met(len(found)) {
+	if !told.Met {
+		t.Fatalf("%s", told.Text)
+	}
+	return told.Records
+}
+
+func (c *Capture) records(filter string, wanted expectation) (verdict, error) {
+	told, asked, err := c.ask("records", filter, wanted)
+	if asked {
+		return told, err
+	}
+	found, err := read[Record](c, "records", filter)
+	if err != nil {
+		return told, err
+	}
+	told = verdict{Met: wanted.met(len(found)), Found: len(found), Records: found}
+	if !told.Met {
 		seen, err := read[Record](c, "records", "")
 		if err != nil {
-			t.Fatalf("kafkascope: %v", err)
+			return told, err
 		}
-		t.Fatalf("%s; there were %s", wanted.missed(len(found), "record", filter), topics(seen))
+		told.Text = wanted.missed(len(found), "record", filter) + "; there were " + topics(seen)
 	}
-	return found
+	return told, nil
 }
 
 // AssertNoErrors fails the test when an answer had an error, except those that are allowed.

@@ -10,7 +10,7 @@ import (
 )
 
 // protocol is the one of docs/control.md that this module was written for; higher ones keep it.
-const protocol = 2
+const protocol = 3
 
 const answerTimeout = 60 * time.Second
 

@@ -37,7 +37,7 @@ func TestAnotherKafkascopeIsRefused(t *testing.T) {
 	for _, each := range []struct{ kafkascope, said string }{
 		{
 			`read line; echo '{"ok":true,"protocol":1,"bootstrap":"127.0.0.1:1"}'; cat`,
-			"this kafkascope speaks protocol 1 of its control channel, and 2 is needed: update kafkascope",
+			"this kafkascope speaks protocol 1 of its control channel, and 3 is needed: update kafkascope",
 		},
 		{
 			`echo "Error: No such option '--control'" >&2; exit 2`,

@@ -33,15 +33,15 @@ ANSWER_S = 60.0
 REMARK_S = 15.0
 READ_S = 300.0
 END_S = 30.0
-PROTOCOL = 2
-"""Of the control channel; an older kafkascope has no `expect`."""
+PROTOCOL = 3
+"""Of the control channel; an older kafkascope expects nothing of records and findings."""
 ABSENT = (
     "there is no kafkascope: install it, or say where it is (KAFKASCOPE in the environment, or "
     "--kafkascope COMMAND)"
 )
 SEVERITIES = ("error", "warning", "note", "chat")
-MOST_EXCHANGES = 10_000
-"""Of a verdict."""
+MOST_LISTED = 10_000
+"""In a verdict."""
 MOST_TOLD = 20
 """Findings of a failure."""
 _FAILED = pytest.StashKey[bool]()
@@ -249,6 +249,9 @@ class Capture:
             raise KafkascopeError(f"{shlex.join(command)}:\n{done.stderr.strip()}")
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    def _seen(self, of: str, where: str) -> list[dict[str, Any]] | None:
+        """Records or findings, as a proxy tells of its own recording; None: read the file."""
+
     def exchanges(self, where: str = "") -> list[dict[str, Any]]:
         """Requests with their answers, as `kafkascope ls --json` tells them; `where` is a display
         filter such as `api == Produce and error != 0`."""
@@ -258,7 +261,8 @@ class Capture:
         """Records that were produced and fetched, as `kafkascope records --json` tells them, with
         `value_decoded` where there is a schema. `where` is a display filter that each of them
         meets: `topic == orders and record.value.amount > 100`."""
-        return self._lines("records", *(("-Y", where) if where else ()))
+        found = self._seen("records", where)
+        return self._lines("records", *(("-Y", where) if where else ())) if found is None else found
 
     def assert_records(self, where: str = "", *, count: int | None = None) -> list[dict[str, Any]]:
         """There are such records (exactly `count`, which may be 0); gives them."""
@@ -275,7 +279,9 @@ class Capture:
     def findings(self, level: str = "chat") -> list[dict[str, Any]]:
         """What `kafkascope check` found, of that severity or worse."""
         wanted = _severities(level)
-        told = self._lines("check", "--fail-on", "never")
+        told = self._seen("findings", "")
+        if told is None:
+            told = self._lines("check", "--fail-on", "never")
         return [each for each in told if each["severity"] in wanted]
 
     def assert_request(
@@ -388,7 +394,14 @@ class Proxy(Capture):
         # What a schema decodes, only commands know that are told of it.
         if self._stopped or self._schemas:
             return super()._verdict(where, count)
-        return self.ask("expect", filter=where, count=count, limit=MOST_EXCHANGES)
+        return self.ask("expect", filter=where, count=count, limit=MOST_LISTED)
+
+    def _seen(self, of: str, where: str) -> list[dict[str, Any]] | None:
+        if self._stopped or self._schemas:
+            return None
+        told = self.ask("expect", of=of, filter=where, limit=MOST_LISTED)
+        found: list[dict[str, Any]] = told[of]
+        return found if len(found) == told["found"] else None
 
     def add_rule(self, rule: str, name: str | None = None) -> str:
         """A fault, as for `--fault`: `api == Fetch -> delay 200ms once`; gives its name."""

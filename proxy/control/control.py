@@ -233,7 +233,7 @@ class Session:
 
     async def _expect(self, request: dict[str, Any]) -> bytes:
         try:
-            expected = Expected.of(request)
+            expected = Expected.of_request(request)
             told = await self._control.judges.judge(expected, self._flushed)
         except REFUSED as error:
             reason = str(error)

@@ -1,53 +1,57 @@
 """`expect`: what was recorded, held against an expectation, in a process beside the proxy.
 
-It is a process of its own so that dissection never takes the forwarding process's time. It starts
-with the first expectation and stays for the others: a line with an expectation goes in, a line with
-the verdict comes out.
+It is a process of its own (`verdicts`) so that dissection never takes the forwarding process's
+time. It starts with the first expectation and stays for the others: a line with an expectation goes
+in, a line with the verdict comes out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from kafkascope.proxy import answers
-from kafkascope.proxy.control.nearest import Nearest
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.reading.options import SchemaOptions
 
-EXCHANGES: Final = 100
+KINDS: Final = ("exchanges", "records", "findings")
+"""What an expectation may be of."""
+LISTED: Final = 100
 """In an answer, unless another number is wanted."""
-MOST_EXCHANGES: Final = 10_000
-MOST_BYTES: Final = 32 << 20
-"""Of the exchanges in an answer."""
+MOST_LISTED: Final = 10_000
 LONGEST_S: Final = 3600.0
 LOOK_S: Final = 0.05
 """Between two looks at what is recorded."""
+VERDICTS: Final = "kafkascope.proxy.control.verdicts"
 
 
 class Expected(NamedTuple):
     """An expectation about the traffic."""
 
+    of: str = "exchanges"
+    """One of `KINDS`."""
     filter: str = ""
     wanted: int | None = None
-    """How many exchanges must match; None: some."""
+    """How many must match; None: some."""
     since_ns: int = 0
     """Only exchanges that began then or later are looked at."""
     within_s: float = 0.0
     """How long it may take until it is met."""
-    limit: int = EXCHANGES
-    """How many matching exchanges are wanted in the answer."""
+    limit: int = LISTED
+    """How many of those that match are wanted in the answer."""
+    level: str = "chat"
+    """The mildest severity of a finding that matches."""
+    allow: tuple[str, ...] = ()
+    """Rules whose findings do not match."""
 
     @classmethod
-    def of(cls, request: dict[str, Any]) -> Self:
+    def of_request(cls, request: dict[str, Any]) -> Self:
         """Read the members of a request; `ValueError` with what is wrong."""
         text = request.get("filter")
         if not (text is None or isinstance(text, str)):
@@ -56,28 +60,31 @@ class Expected(NamedTuple):
 
         count = request.get("count")
         return cls(
+            _kind(request.get("of", "exchanges")),
             spelled(text or ""),
             None if count is None else _natural("count", count),
             _natural("since_ns", request.get("since_ns", 0)),
             _seconds("within", request.get("within", 0)),
-            min(_natural("limit", request.get("limit", EXCHANGES)), MOST_EXCHANGES),
+            min(_natural("limit", request.get("limit", LISTED)), MOST_LISTED),
+            str(request.get("level", "chat")),
+            _names("allow", request.get("allow", [])),
         )
 
     def is_met_by(self, found: int) -> bool:
-        """Return whether this number of matching exchanges is the wanted one."""
+        """Return whether this number of those that match is the wanted one."""
         return found > 0 if self.wanted is None else found == self.wanted
 
-    def sentence(self, found: int, sent: dict[str, int], nearest: str = "") -> str:
-        """Return what is wrong, with what was sent instead; empty where nothing is. `nearest`: a
-        line about the request that came nearest."""
-        if self.is_met_by(found):
-            return ""
-        many = "no request" if not found else "1 request" if found == 1 else f"{found} requests"
-        wanted = f", not {self.wanted}," if found else ""
-        which = f" with {self.filter}" if self.filter else ""
-        census = ", ".join(f"{number} {name}" for name, number in sent.items())
-        text = f"{many}{wanted}{which}; there were {census or 'none at all'}"
-        return f"{text}\n{nearest}" if nearest and not found else text
+
+def _kind(value: Any) -> str:
+    if value not in KINDS:
+        raise ValueError(f"`of` is one of {', '.join(KINDS)}, not {value!r}")
+    return str(value)
+
+
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError(f"`{name}` is a list of names, not {value!r}")
+    return tuple(value)
 
 
 def _natural(name: str, value: Any) -> int:
@@ -120,7 +127,7 @@ class Judges:
         async with self._turn:
             if self._process is None or self._process.returncode is not None:
                 self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", __name__, json.dumps(self._schemas)),
+                    *(sys.executable, "-m", VERDICTS, json.dumps(self._schemas)),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     limit=answers.MAX_LINE,
@@ -133,6 +140,8 @@ class Judges:
                 process.stdin.write(json.dumps(line).encode() + b"\n")
                 await process.stdin.drain()
                 answer = await process.stdout.readline()
+            except OSError:
+                answer = b""  # it was killed, and we have not heard of it yet
             except BaseException:
                 # Whoever asks next must not get this answer.
                 await self._end()
@@ -152,70 +161,6 @@ class Judges:
     async def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
             await process.wait()
-
-
-def judged(files: list[str], expected: Expected, schemas: SchemaOptions) -> dict[str, Any]:
-    """Read recordings, and return the members of the answer."""
-    from kafkascope.analyzer.exchanges.row_json import json_of_row
-    from kafkascope.analyzer.reading.options import ReadOptions
-    from kafkascope.analyzer.reading.reading import Reading
-
-    census: Counter[str] = Counter()
-
-    def every(row: Row, exchange: Exchange) -> None:
-        if row.time_ns >= expected.since_ns:
-            census[f"{row.api} v{row.api_version}"] += 1
-            nearest.see(row, exchange)
-
-    options = ReadOptions(
-        tuple(files), filter_text=expected.filter, quiet=True, jobs=1, schemas=schemas
-    )
-    found, size = 0, 0
-    exchanges: list[Any] = []
-    with Reading(options) as reading:
-        nearest = Nearest(expected.filter)  # a wrong filter has been refused
-        reading.every = every
-        for row, _ in reading.rows():
-            if row.time_ns < expected.since_ns:
-                continue
-            found += 1
-            if len(exchanges) < expected.limit and size < MOST_BYTES:
-                line = json_of_row(row)
-                size += len(line)
-                exchanges.append(json.loads(line))
-    sent = dict(sorted(census.items()))
-    return {
-        "met": expected.is_met_by(found),
-        "found": found,
-        "text": expected.sentence(found, sent, str(nearest)),
-        "sent": sent,
-        "exchanges": exchanges,
-    }
-
-
-def main() -> None:
-    """Run as that process."""
-    import click
-
-    from kafkascope.analyzer.reading.options import SchemaOptions
-    from kafkascope.analyzer.terminal import json_out
-    from kafkascope.errors import Error
-
-    folders, assigned, *others = json.loads(sys.argv[1])
-    schemas = SchemaOptions(tuple(folders), tuple(assigned), *others)
-    for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        files = asked.pop("files")
-        try:
-            told = judged(files, Expected(**asked), schemas)
-        except click.ClickException as error:
-            told = {"error": error.format_message()}
-        except (Error, OSError, ValueError) as error:
-            told = {"error": str(error)}
-        json_out(answers.written(told)[:-1])
-
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ BACKLOG: Final = 512
 GONE_NS: Final = 5 * 60 * 1_000_000_000
 """A node that the cluster no longer lists keeps its listener for so long: clients refresh their
 metadata every five minutes (metadata.max.age.ms), and a broker that restarts is back by then."""
+LISTENER: Final = re.compile(r"[0-9a-zA-Z%._-]*://")
+"""Before an address: `PLAINTEXT://`. Kafka's clients skip it, too (`Utils.HOST_PORT_PATTERN`)."""
 
 
 class Address(NamedTuple):
@@ -50,8 +53,9 @@ def whole_address(text: str, *, least: int = 0) -> Address | None:
 
 
 def parse_address(text: str, *, port: int = 9092) -> Address:
-    """Parse `host:port`, `:port`, `host` or `[::1]:port`; `ValueError` with a sentence."""
-    rest = text.strip()
+    """Parse `host:port`, `:port`, `host` or `[::1]:port`, which may have a listener's name before
+    it (`PLAINTEXT://host:port`); `ValueError` with a sentence."""
+    rest = without_listener(text.strip())
     if rest.startswith("["):
         name, _, rest = rest[1:].partition("]")
         digits = rest.removeprefix(":")
@@ -66,6 +70,12 @@ def parse_address(text: str, *, port: int = 9092) -> Address:
     if not is_host(name):
         raise ValueError(f"{text!r} has no name of a host")
     return Address(name or "127.0.0.1", int(digits) if digits else port)
+
+
+def without_listener(text: str) -> str:
+    """An address without the name of its listener: `PLAINTEXT://host:port` is `host:port`."""
+    named = LISTENER.match(text)
+    return text[named.end() :] if named else text
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
-from kafkascope.proxy.engine.directory import Address, whole_address
+from kafkascope.proxy.engine.directory import Address, whole_address, without_listener
 
 if TYPE_CHECKING:
     import ssl
@@ -116,7 +116,7 @@ def replay(
 
 
 def _address(text: str) -> Address:
-    address = whole_address(text, least=1)
+    address = whole_address(without_listener(text), least=1)
     if address is None:
         raise click.BadParameter(f'"{text}": write HOST:PORT', param_hint="--to")
     return address

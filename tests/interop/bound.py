@@ -23,6 +23,7 @@ __all__ = [
     "Conformance",
     "column",
     "expected",
+    "once",
     "table",
     "update",
 ]
@@ -80,7 +81,8 @@ LANGUAGES = {
         "Java",
         "kafka-clients",
         ("java", "mvn"),
-        _maven("-o", "test"),
+        # `prepare` has compiled; this is what is left of `test`.
+        _maven("-o", "surefire:test"),
         BINDINGS / "java",
         prepare=_maven("test", "-Dtest=ChildTest"),
     ),
@@ -103,11 +105,19 @@ LANGUAGES = {
 }
 
 
-def expected() -> set[tuple[str, str | None]]:
-    """What a whole run of one language reports."""
+def once() -> dict[str, dict[str, Any]]:
+    """The scenarios, each before one broker only: the real one where it may be."""
+    return {
+        name: {**each, "before": each["before"][:1]} if "before" in each else each
+        for name, each in SCENARIOS.items()
+    }
+
+
+def expected(of: dict[str, dict[str, Any]]) -> set[tuple[str, str | None]]:
+    """What a whole run of one language reports, given the scenarios."""
     return {
         (name, before)
-        for name, scenario in SCENARIOS.items()
+        for name, scenario in of.items()
         if "ends" not in scenario
         for before in scenario.get("before", [None])
     }
@@ -153,13 +163,24 @@ def _lines() -> list[str]:
 class Conformance:
     """The runs of one binding."""
 
-    def __init__(self, binding: Binding, broker: str, folder: Path) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        broker: str,
+        folder: Path,
+        of: dict[str, dict[str, Any]] = SCENARIOS,
+    ) -> None:
+        """`folder`: for all that it makes. `of`: the scenarios."""
         self.binding = binding
         self.folder = folder
         self.results = folder / "results"
         self.log = folder / "lines"
         self.kept = folder / "kept"
         self._broker = broker
+        self._scenarios = folder / "scenarios"
+        self._scenarios.mkdir()
+        for name, each in of.items():
+            (self._scenarios / f"{name}.json").write_text(json.dumps(each))
         # What its children have in their command lines, they are known by.
         self._capture = Path(shutil.copy(CAPTURE, folder / "capture.pcap"))
         if binding.prepare is not None:
@@ -178,7 +199,7 @@ class Conformance:
             **os.environ,
             "KAFKASCOPE": f"{sys.executable} {TAPPED} {self.log} {KAFKASCOPE}",
             "KAFKASCOPE_DIR": str(self.kept),
-            "KAFKASCOPE_SCENARIOS": str(FOLDER),
+            "KAFKASCOPE_SCENARIOS": str(self._scenarios),
             "KAFKASCOPE_BROKER": self._broker,
             "KAFKASCOPE_CAPTURE": str(self._capture),
             "KAFKASCOPE_RESULTS": str(self.results),

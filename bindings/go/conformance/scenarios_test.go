@@ -47,6 +47,8 @@ type step struct {
 	Rule      string
 	Filter    string
 	Fails     []string
+	Level     kafkascope.Level
+	Allow     []string
 }
 
 // TestMain tells the example where Kafka is.
@@ -219,7 +221,12 @@ func play(t *testing.T, s scenario, upstream string) {
 		begun: map[string]chan string{},
 	}
 	for number, each := range s.Steps {
-		for _, text := range []*string{&each.Topic, &each.Rule, &each.Filter} {
+		texts := []*string{&each.Topic, &each.Rule, &each.Filter}
+		each.Fails = slices.Clone(each.Fails) // those of the scenario stay
+		for number := range each.Fails {
+			texts = append(texts, &each.Fails[number])
+		}
+		for _, text := range texts {
 			*text = strings.ReplaceAll(*text, "{topic}", topic)
 		}
 		if wrong := on.do(each); wrong != "" {
@@ -278,6 +285,24 @@ func (s *stage) do(each step) string {
 			return ""
 		}
 		fails(s.t, each.Fails, func(t testing.TB) { s.proxy.AssertRequest(t, each.Filter, how...) })
+	case "records":
+		var how []kafkascope.Expectation
+		if each.Count != nil {
+			how = append(how, kafkascope.Times(*each.Count))
+		}
+		check := func(t testing.TB) { s.proxy.AssertRecords(t, each.Filter, how...) }
+		if each.Fails == nil {
+			check(s.t)
+			return ""
+		}
+		fails(s.t, each.Fails, check)
+	case "findings":
+		check := func(t testing.TB) { s.proxy.AssertNoFindings(t, each.Level, each.Allow...) }
+		if each.Fails == nil {
+			check(s.t)
+			return ""
+		}
+		fails(s.t, each.Fails, check)
 	case "kill":
 		var status struct{ PID int }
 		if err := s.proxy.Ask("status", nil, &status); err != nil {

@@ -121,6 +121,14 @@ const DO = {
     const asserted = proxy.assertRequest(filter, { times: count });
     await (texts === undefined ? asserted : fails(asserted, texts));
   },
+  async records({ filter, count, fails: texts }, { proxy }) {
+    const asserted = proxy.assertRecords(filter, { times: count });
+    await (texts === undefined ? asserted : fails(asserted, texts));
+  },
+  async findings({ level, allow = [], fails: texts }, { proxy }) {
+    const asserted = proxy.assertNoFindings({ level, allow });
+    await (texts === undefined ? asserted : fails(asserted, texts));
+  },
   async kill(_, { proxy }) {
     process.kill((await proxy.ask("status")).pid, "SIGKILL");
   },

@@ -1,7 +1,6 @@
 // Traffic in a file, and what has to be true of it.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
 import { locate } from "./command.js";
@@ -12,8 +11,7 @@ import { counted, described, errors, finding, name, plural, shortened } from "./
 const run = promisify(execFile);
 const READ_MS = 300_000;
 const MOST_BYTES = 1 << 30;
-const MOST_EXCHANGES = 10_000;
-const EVERY_MS = 200;
+const MOST_LISTED = 10_000;
 /** Exit code for a capture that ends in the middle: what is whole was printed. */
 const DAMAGED = 4;
 const LEVELS = ["error", "warning", "note", "chat"];
@@ -38,12 +36,13 @@ export class Capture {
   }
 
   async records(filter = "") {
-    return this.#read("records", filter);
+    return (await this.#ask("records", { filter }))?.records ?? this.#read("records", filter);
   }
 
   async findings(level = "chat") {
     const wanted = LEVELS.slice(0, rank(level) + 1);
-    const found = await this.#read("check", "", "--fail-on", "never");
+    const told = await this.#ask("findings", {});
+    const found = told?.findings ?? (await this.#read("check", "", "--fail-on", "never"));
     return found.filter((each) => wanted.includes(each.severity));
   }
 
@@ -59,14 +58,11 @@ export class Capture {
   }
 
   async assertRecords(filter = "", { times, within = 0 } = {}) {
-    const end = Date.now() + within;
-    let found = await this.records(filter);
-    while (found.length < (times ?? 1) && Date.now() < end) {
-      await sleep(EVERY_MS);
-      found = await this.records(filter);
-    }
+    const told = await this.#ask("records", { filter, times, within });
+    if (told !== null) return told.met ? told.records : this.fail(told.text);
+    const found = await this.#read("records", filter);
     if (met(times, found.length)) return found;
-    const seen = (await this.records()).map((each) => `${each.topic} (${each.source})`);
+    const seen = (await this.#read("records", "")).map((each) => `${each.topic} (${each.source})`);
     const there = counted(seen, "of ");
     return this.fail(`${missed(times, found.length, "record", filter)}; there were ${there}`);
   }
@@ -116,16 +112,22 @@ export class Capture {
     throw new TrafficError(text);
   }
 
-  /** The verdict of the proxy; where there is none (any more), that of the file. */
-  async #expect({ filter, times, within = 0, since }) {
+  /** The verdict of the proxy; null where there is none (any more), or more than an answer holds. */
+  async #ask(of, { filter = "", times, within = 0, since }) {
+    if (this.control === null) return null;
+    const members = { of, filter, limit: MOST_LISTED };
+    if (times !== undefined) members.count = times;
+    if (within > 0) members.within = within / 1000;
+    if (since !== undefined) members.since_ns = BigInt(new Date(since).getTime()) * 1_000_000n;
+    const told = await this.control.ask("expect", members, { within });
+    return of === "exchanges" || told[of].length === told.found ? told : null;
+  }
+
+  /** The verdict of the proxy, or of the file. */
+  async #expect({ filter, times, within, since }) {
+    const told = await this.#ask("exchanges", { filter, times, within, since });
+    if (told !== null) return told;
     const begin = since === undefined ? null : new Date(since);
-    if (this.control !== null) {
-      const members = { filter, limit: MOST_EXCHANGES };
-      if (times !== undefined) members.count = times;
-      if (within > 0) members.within = within / 1000;
-      if (begin !== null) members.since_ns = BigInt(begin.getTime()) * 1_000_000n;
-      return this.control.ask("expect", members, { within });
-    }
     const list = async (text) => {
       const found = await this.#read("ls", text);
       return begin === null ? found : found.filter((each) => new Date(each.time) >= begin);

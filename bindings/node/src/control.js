@@ -6,7 +6,7 @@ import { KafkascopeError } from "./errors.js";
 import { parse, stringify } from "./json.js";
 
 /** The one of docs/control.md that this package was written for; higher ones keep it. */
-const PROTOCOL = 2;
+const PROTOCOL = 3;
 // These limits are for machines that are ten times as slow as ours.
 const START_MS = 90_000;
 const ANSWER_MS = 60_000;

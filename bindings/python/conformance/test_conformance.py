@@ -116,6 +116,10 @@ def made_topic(bootstrap: str, name: str) -> str:
     raise TimeoutError(topic)
 
 
+def _count(step: dict[str, Any]) -> dict[str, int]:
+    return {"count": step["count"]} if "count" in step else {}
+
+
 class Run:
     """Does steps."""
 
@@ -220,16 +224,23 @@ class Run:
         self.proxy.release()
 
     def sent(self, step: dict[str, Any]) -> None:
-        def check() -> None:
-            self.proxy.assert_request(where=step["filter"], count=step.get("count"))
+        self._asserted(step, self.proxy.assert_request, where=step["filter"], **_count(step))
 
+    def records(self, step: dict[str, Any]) -> None:
+        self._asserted(step, self.proxy.assert_records, where=step["filter"], **_count(step))
+
+    def findings(self, step: dict[str, Any]) -> None:
+        told = {"level": step["level"], "allow": step.get("allow", [])}
+        self._asserted(step, self.proxy.assert_no_findings, **told)
+
+    def _asserted(self, step: dict[str, Any], check: Callable[..., Any], **told: Any) -> None:
         if "fails" not in step:
-            return check()
+            check(**told)
+            return
         with pytest.raises((AssertionError, KafkascopeError)) as raised:
-            check()
+            check(**told)
         for text in step["fails"]:
             assert text in str(raised.value)
-        return None
 
     def kill(self, _: dict[str, Any]) -> None:
         os.kill(self.proxy.ask("status")["pid"], signal.SIGKILL)

@@ -298,6 +298,10 @@ def test_the_grammar_of_faults_names_every_action() -> None:
         ("b", ("b", 9092)),
         ("[::1]:5", ("::1", 5)),
         ("::1", ("::1", 9092)),
+        ("PLAINTEXT://b:1", ("b", 1)),
+        ("SASL_SSL://[::1]:5", ("::1", 5)),
+        (" my-listener.2://b ", ("b", 9092)),
+        ("://b:1", ("b", 1)),
     ],
 )
 def test_addresses_as_people_write_them(text: str, address: tuple[str, int]) -> None:

@@ -19,7 +19,8 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from tests import control_schema
-from tests.proxy.kit import HEARTBEAT, PATIENCE_S, request
+from tests.analyzer.batches import batch
+from tests.proxy.kit import HEARTBEAT, PATIENCE_S, PRODUCE, request
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = str(ROOT / "captures" / "samples" / "librdkafka.pcap")
@@ -113,7 +114,7 @@ def test_it_is_stopped(served: Steered, do: str) -> None:
 def test_all_requests_answers_and_events(steered: Steered) -> None:
     ask = steered.ask
     status = ask("status", id="first")
-    assert status["protocol"] == 2
+    assert status["protocol"] == 3
     with connected(status["bootstrap"]) as client:
         ask("fault", rule="api == Fetch -> delay 1ms", name="slow")
         assert not ask("fault", rule="nonsense")["ok"]
@@ -188,27 +189,74 @@ def test_what_was_sent_instead_is_told(steered: Steered) -> None:
     assert later["text"] == "no request; there were none at all"
 
 
-@pytest.mark.parametrize(
-    ("members", "sentence"),
-    [
-        ({"filter": "api = Fetch"}, 'filter: unexpected "="'),
-        ({"filter": 5}, "`filter` is text"),
-        ({"count": -1}, "`count` is a number from 0 on"),
-        ({"within": "1s"}, "`within` is seconds"),
-        ({"limit": True}, "`limit` is a number"),
-        ({"filter": "marked"}, "marked is known in the terminal UI only"),
-    ],
-)
-def test_a_wrong_expectation_is_refused(
-    steered: Steered, members: dict[str, Any], sentence: str
-) -> None:
+def test_records_are_expected(steered: Steered) -> None:
+    ask = steered.ask
+    with connected(ask("status")["bootstrap"]) as client:
+        data = [{"index": 0, "records": batch([(None, b"milk"), (None, b"eggs")])}]
+        topics = [{"name": "orders", "partition_data": data}]
+        client.sendall(request(PRODUCE, 9, {"acks": 1, "topic_data": topics}))
+        met = ask("expect", of="records", filter="topic == orders", count=2, within=PATIENCE_S)
+    assert met["text"] == ""
+    assert [each["value"] for each in met["records"]] == ["milk", "eggs"]
+    assert met["sent"] == {"orders (produce)": 2}
+    one = ask("expect", of="records", filter='record.value == "eggs"', limit=0)
+    assert (one["met"], one["found"], one["records"]) == (True, 1, [])
+    none = ask("expect", of="records", filter='record.value == "bread"')
+    assert none["text"] == (
+        'no record with record.value == "bread"; there were 2 of orders (produce)'
+    )
+    later = ask("expect", of="records", since_ns=4_000_000_000 * 10**9)
+    assert later["text"] == "no record; there were none at all"
+
+
+def test_findings_are_expected(steered: Steered) -> None:
+    ask = steered.ask
+    assert ask("expect", of="findings", count=0)["met"]
+    ask("fault", rule="api == Heartbeat -> error UNKNOWN_MEMBER_ID")
+    with connected(ask("status")["bootstrap"]) as client:
+        client.sendall(request(HEARTBEAT, 4))
+        assert ask("expect", filter="api == Heartbeat", within=PATIENCE_S)["met"]
+    some = ask("expect", of="findings", limit=1)
+    assert (some["met"], len(some["findings"])) == (True, 1)
+    worst = some["findings"][0]
+    bad = ask("expect", of="findings", level=worst["severity"], count=0)
+    head, first, *rest = bad["text"].split("\n")
+    noun = "finding" if bad["found"] == 1 else "findings"
+    at = "" if worst["severity"] == "chat" else f" of level {worst['severity']} or worse"
+    assert head == f"{bad['found']} {noun}{at}:"
+    assert first == f"{worst['severity']}: {worst['text']}"
+    assert any(line.startswith("    do: ") for line in rest)
+    assert bad["sent"][f"{worst['severity']} {worst['name']}"] >= 1
+    names = [each["name"] for each in ask("expect", of="findings")["findings"]]
+    assert ask("expect", of="findings", count=0, allow=names)["met"]
+    begun = ask("expect", of="findings", since_ns=4_000_000_000 * 10**9)
+    assert begun["found"] == 0
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"filter": "api = Fetch"}, 'filter: unexpected "="'),
+    ({"filter": 5}, "`filter` is text"),
+    ({"count": -1}, "`count` is a number from 0 on"),
+    ({"within": "1s"}, "`within` is seconds"),
+    ({"limit": True}, "`limit` is a number"),
+    ({"filter": "marked"}, "marked is known in the terminal UI only"),
+    ({"of": "topics"}, "`of` is one of exchanges, records, findings, not 'topics'"),
+    ({"of": "records", "filter": "record.value ="}, "filter: "),
+    ({"of": "findings", "level": "grave"}, "`level` is one of error, warning, note, chat, not"),
+    ({"of": "findings", "allow": ["x"]}, "`allow`: there is no rule 'x' (kafkascope check "),
+    ({"of": "findings", "allow": "x"}, "`allow` is a list of names"),
+]
+
+
+def test_a_wrong_expectation_is_refused(steered: Steered) -> None:
     assert steered.process.stdin is not None
-    steered.process.stdin.write(json.dumps({"do": "expect", **members}) + "\n")
-    steered.process.stdin.flush()
-    answer = steered.line()
-    assert not answer["ok"]
-    assert sentence in answer["error"]
-    assert steered.ask("expect", filter="api == Fetch", count=0)["met"]
+    for members, sentence in WRONG:
+        steered.process.stdin.write(json.dumps({"do": "expect", **members}) + "\n")
+        steered.process.stdin.flush()
+        answer = steered.line()
+        assert not answer["ok"]
+        assert sentence in answer["error"], members
+        assert steered.ask("expect", filter="api == Fetch", count=0)["met"]
 
 
 def test_without_a_recording_nothing_can_be_expected(served: Steered) -> None:
@@ -227,7 +275,7 @@ def readers(of: Steered) -> list[int]:
     found = []
     for pid in map(int, place.read_text().split()):
         with contextlib.suppress(OSError):  # it has ended
-            if b"expecting" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"verdicts" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found
 

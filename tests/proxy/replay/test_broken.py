@@ -24,7 +24,7 @@ PATIENT_SECONDS = 300.0
 
 def replay(path: Path, port: int, *options: str, answer_s: float = 30) -> Result:
     begun = time.monotonic()
-    arguments = ["replay", str(path), "--to", f"127.0.0.1:{port}", "--speed", "max"]
+    arguments = ["replay", str(path), "--to", f"PLAINTEXT://127.0.0.1:{port}", "--speed", "max"]
     arguments += ["--timeout", str(answer_s), *options]
     result = CliRunner().invoke(main, arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

@@ -33,4 +33,15 @@ public record Exchange(Map<String, Object> members) {
     public List<?> errors() {
         return (List<?>) members.get("errors");
     }
+
+    /** Kafka's names of the errors in the response: {@code NOT_LEADER_OR_FOLLOWER}. */
+    public List<String> errorNames() {
+        return errors().stream().map(each -> (String) ((Map<?, ?>) each).get("name")).toList();
+    }
+
+    /** {@code Produce v12 of shop (number 7)}. */
+    @Override
+    public String toString() {
+        return api() + " v" + version() + " of " + clientId() + " (number " + members.get("number") + ")";
+    }
 }

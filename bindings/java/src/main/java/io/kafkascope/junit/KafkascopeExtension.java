@@ -13,9 +13,12 @@ import org.junit.jupiter.api.extension.AfterAllCallback;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.BeforeTestExecutionCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
+import org.junit.jupiter.api.extension.TestInstanceFactoryContext;
+import org.junit.jupiter.api.extension.TestInstancePreConstructCallback;
 
 /**
  * A proxy between the tests' clients and their broker.
@@ -37,26 +40,34 @@ import org.junit.jupiter.api.extension.ParameterResolver;
  * {@code kafkascope.dir}, or {@code target/kafkascope} ({@code build/kafkascope}).
  */
 public final class KafkascopeExtension
-        implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, AfterAllCallback, ParameterResolver {
+        implements TestInstancePreConstructCallback, BeforeAllCallback, BeforeEachCallback, BeforeTestExecutionCallback,
+                AfterEachCallback, AfterAllCallback, ParameterResolver {
     private final Supplier<String> upstream;
+    private final boolean known; // from the start
     private final List<String> arguments = new ArrayList<>();
     private final List<String> rules = new ArrayList<>();
     private Path folder;
     private KafkascopeProxy proxy;
     private int classes; // those that run: a nested one has our callbacks, too
+    private boolean running; // JUnit knows us, and has tests
 
-    private KafkascopeExtension(Supplier<String> upstream) {
+    private KafkascopeExtension(Supplier<String> upstream, boolean known) {
         this.upstream = upstream;
+        this.known = known;
     }
 
-    /** A proxy before a broker, {@code host:port}. */
+    /** A proxy before a broker: {@code host:port}, several with commas, {@code PLAINTEXT://host:port}. */
     public static KafkascopeExtension proxy(String upstream) {
-        return proxy(() -> upstream);
+        return new KafkascopeExtension(() -> upstream, true);
     }
 
-    /** A proxy before a broker that is known later: {@code proxy(container::getBootstrapServers)}. */
+    /**
+     * A proxy before a broker that starts later: {@code proxy(container::getBootstrapServers)}. It starts when
+     * somebody asks for its own address, at the latest before the body of a test, so that it does not matter which
+     * extension starts the broker and when.
+     */
     public static KafkascopeExtension proxy(Supplier<String> upstream) {
-        return new KafkascopeExtension(upstream);
+        return new KafkascopeExtension(upstream, false);
     }
 
     /** Adds a rule that is there before the first client, for all tests. */
@@ -72,8 +83,11 @@ public final class KafkascopeExtension
 
     /** The running proxy. */
     public synchronized KafkascopeProxy proxy() {
-        if (proxy == null) {
+        if (!running) {
             throw new KafkascopeException("the proxy is there while tests run: is the field a @RegisterExtension?");
+        }
+        if (proxy == null) {
+            start();
         }
         return proxy;
     }
@@ -86,6 +100,21 @@ public final class KafkascopeExtension
     /** An assertion about the requests of this test that match a display filter. */
     public TrafficAssert assertThat(String filter) {
         return proxy().assertThat(filter);
+    }
+
+    /** An assertion about the records of this test, produced or fetched, that match a display filter. */
+    public RecordsAssert assertThatRecords(String filter) {
+        return proxy().assertThatRecords(filter);
+    }
+
+    /** No response had an error in this test, except those of these names. */
+    public void assertNoErrors(String... allowed) {
+        proxy().assertNoErrors(allowed);
+    }
+
+    /** {@code kafkascope check} finds nothing of this severity or worse in this test, except by the rules of these names. */
+    public void assertNoFindings(Finding.Severity level, String... allowed) {
+        proxy().assertNoFindings(level, allowed);
     }
 
     /** The requests of this test that match a display filter; an empty one matches all. */
@@ -115,33 +144,49 @@ public final class KafkascopeExtension
         proxy().release();
     }
 
+    /** With one instance for the class, Spring asks for the address before {@code beforeAll}. */
     @Override
-    public void beforeAll(ExtensionContext context) {
-        classes++;
-        start();
+    public synchronized void preConstructTestInstance(TestInstanceFactoryContext factory, ExtensionContext context) {
+        running = true;
     }
 
     @Override
-    public void beforeEach(ExtensionContext context) {
-        start();
-        proxy().startOver();
+    public synchronized void beforeAll(ExtensionContext context) {
+        classes++;
+        running = true;
+        if (known) {
+            proxy();
+        }
+    }
+
+    @Override
+    public synchronized void beforeEach(ExtensionContext context) {
+        running = true;
+        if (known || proxy != null) {
+            proxy().startOver();
+        }
+    }
+
+    /** Clients may know the address from {@code withArguments} and never ask. */
+    @Override
+    public void beforeTestExecution(ExtensionContext context) {
+        proxy();
     }
 
     @Override
     public synchronized void afterEach(ExtensionContext context) {
-        if (proxy == null) {
-            return; // it did not start
+        if (proxy != null) { // else it did not start
+            context.getExecutionException().ifPresent(failure -> keep(context, failure));
         }
-        context.getExecutionException().ifPresent(failure -> keep(context, failure));
-        if (classes > 0) {
-            takeBack();
-        } else {
+        if (classes == 0) {
             end();
+        } else if (proxy != null) {
+            takeBack();
         }
     }
 
     @Override
-    public void afterAll(ExtensionContext context) {
+    public synchronized void afterAll(ExtensionContext context) {
         if (--classes == 0) {
             end();
         }
@@ -157,31 +202,33 @@ public final class KafkascopeExtension
         return proxy();
     }
 
-    private synchronized void start() {
-        if (proxy != null) {
-            return;
+    private void start() {
+        String broker = upstream.get();
+        if (broker == null || broker.isBlank()) {
+            throw new KafkascopeException("the broker has no address yet: has it started?");
         }
         try {
             folder = Files.createTempDirectory("kafkascope-");
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
-        proxy = new KafkascopeProxy(Child.command(), upstream.get(), folder.resolve("kafka.pcapng"), arguments);
+        proxy = new KafkascopeProxy(Child.command(), broker, folder.resolve("kafka.pcapng"), arguments);
     }
 
     private void takeBack() {
         try {
-            rules.forEach(proxy()::remove);
-            proxy().ask("remove", Map.of("name", "hold request"));
-            proxy().ask("remove", Map.of("name", "hold response"));
-            proxy().release();
+            rules.forEach(proxy::remove);
+            proxy.remove("hold request");
+            proxy.remove("hold response");
+            proxy.release();
         } catch (KafkascopeException error) {
             // It has ended: the next test says so.
         }
         rules.clear();
     }
 
-    private synchronized void end() {
+    private void end() {
+        running = false;
         if (proxy == null) {
             return;
         }
@@ -202,7 +249,7 @@ public final class KafkascopeExtension
         Path target = kept().resolve(test.replaceAll("[^\\w.-]+", "_") + ".pcapng").toAbsolutePath();
         String sentence;
         try {
-            proxy().keep(target);
+            proxy.keep(target);
             sentence = "the traffic of this test: " + target;
         } catch (UncheckedIOException error) {
             sentence = "the traffic of this test could not be kept: " + error.getMessage();

@@ -10,6 +10,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Function;
 
 /**
  * A proxy before a broker. Clients connect to {@link #bootstrap()}; what they say is recorded in
@@ -18,6 +21,7 @@ import java.util.Map;
 public final class KafkascopeProxy implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final long LOOK_MS = 20;
+    private static final int TOLD = 20; // lines of a failure
 
     private final Child child;
     private final Path capture;
@@ -51,9 +55,45 @@ public final class KafkascopeProxy implements AutoCloseable {
         return new TrafficAssert(this, filter, Duration.ZERO);
     }
 
+    /** An assertion about records, produced or fetched, that match a display filter: {@code record.value.amount > 100}. */
+    public RecordsAssert assertThatRecords(String filter) {
+        return new RecordsAssert(this, filter, Duration.ZERO);
+    }
+
+    /** No response had an error, except those of these names: {@code NOT_LEADER_OR_FOLLOWER}. */
+    public void assertNoErrors(String... allowed) {
+        List<String> bad = new ArrayList<>();
+        for (Exchange each : exchanges("error != 0")) {
+            Set<String> names = new TreeSet<>(each.errorNames());
+            names.removeAll(List.of(allowed));
+            if (!names.isEmpty()) {
+                bad.add(each + ": " + String.join(", ", names));
+            }
+        }
+        if (!bad.isEmpty()) {
+            throw new AssertionError("errors were answered:\n" + String.join("\n", bad.subList(0, Math.min(bad.size(), TOLD))));
+        }
+    }
+
+    /** {@code kafkascope check} finds nothing of this severity or worse, except by the rules of these names. */
+    public void assertNoFindings(Finding.Severity level, String... allowed) {
+        Map<String, Object> members = Map.of("level", level.word(), "allow", List.of(allowed));
+        expect("findings", "", 0, Duration.ZERO, members).orFail();
+    }
+
     /** The requests that match a display filter; an empty one matches all. */
     public List<Exchange> exchanges(String filter) {
-        return expect(filter, null, Duration.ZERO).exchanges();
+        return expect("exchanges", filter, null, Duration.ZERO, Map.of()).listed(Exchange::new);
+    }
+
+    /** The records, produced or fetched, that match a display filter; an empty one matches all. */
+    public List<KafkaRecord> records(String filter) {
+        return expect("records", filter, null, Duration.ZERO, Map.of()).listed(KafkaRecord::new);
+    }
+
+    /** What {@code kafkascope check} finds, of this severity or worse. */
+    public List<Finding> findings(Finding.Severity level) {
+        return expect("findings", "", null, Duration.ZERO, Map.of("level", level.word())).listed(Finding::new);
     }
 
     /** Adds a rule, {@code api == Fetch -> delay 200ms once}; returns its name. */
@@ -127,16 +167,16 @@ public final class KafkascopeProxy implements AutoCloseable {
         since = Instant.now();
     }
 
-    Verdict expect(String filter, Integer count, Duration within) {
-        Map<String, Object> members = new LinkedHashMap<>();
+    Verdict expect(String of, String filter, Integer count, Duration within, Map<String, ?> more) {
+        Map<String, Object> members = new LinkedHashMap<>(more);
+        members.put("of", of);
         members.put("filter", filter);
         members.put("count", count);
         members.put("within", within.toMillis() / 1000.0);
         members.put("since_ns", since.getEpochSecond() * 1_000_000_000L + since.getNano());
         members.put("limit", 10_000);
         Map<String, Object> told = ask("expect", members);
-        List<Exchange> found = objects(told.get("exchanges")).stream().map(Exchange::new).toList();
-        return new Verdict(Boolean.TRUE.equals(told.get("met")), (String) told.get("text"), found);
+        return new Verdict(Boolean.TRUE.equals(told.get("met")), (String) told.get("text"), objects(told.get(of)));
     }
 
     /** Copies what has passed to a file. */
@@ -154,8 +194,18 @@ public final class KafkascopeProxy implements AutoCloseable {
         }
     }
 
-    /** What kafkascope says of an expectation. */
-    record Verdict(boolean met, String text, List<Exchange> exchanges) {
+    /** What kafkascope says of an expectation; {@code found} is what matches. */
+    record Verdict(boolean met, String text, List<Map<String, Object>> found) {
+        Verdict orFail() {
+            if (!met) {
+                throw new AssertionError(text);
+            }
+            return this;
+        }
+
+        <T> List<T> listed(Function<Map<String, Object>, T> as) {
+            return found.stream().map(as).toList();
+        }
     }
 
     @SuppressWarnings("unchecked")

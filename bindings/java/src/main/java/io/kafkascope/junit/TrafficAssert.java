@@ -2,6 +2,7 @@ package io.kafkascope.junit;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 
 /** What has to be true of requests; failures say what was sent instead. */
 public final class TrafficAssert {
@@ -36,10 +37,6 @@ public final class TrafficAssert {
     }
 
     private List<Exchange> check(Integer count) {
-        KafkascopeProxy.Verdict verdict = proxy.expect(filter, count, within);
-        if (!verdict.met()) {
-            throw new AssertionError(verdict.text());
-        }
-        return verdict.exchanges();
+        return proxy.expect("exchanges", filter, count, within, Map.of()).orFail().listed(Exchange::new);
     }
 }

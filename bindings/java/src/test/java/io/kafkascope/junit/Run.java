@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
@@ -88,6 +89,16 @@ final class Run {
             case "held" -> assertEquals(step.get("count"), proxy.held((Integer) step.get("count")).size());
             case "release" -> proxy.release();
             case "sent" -> sent(step);
+            case "records" -> {
+                RecordsAssert records = proxy.assertThatRecords((String) step.get("filter"));
+                Integer count = (Integer) step.get("count");
+                asserts(step, count == null ? records::exist : () -> records.hasCount(count));
+            }
+            case "findings" -> {
+                Finding.Severity level = Finding.Severity.valueOf(((String) step.get("level")).toUpperCase(Locale.ROOT));
+                List<?> allowed = (List<?>) step.getOrDefault("allow", List.of());
+                asserts(step, () -> proxy.assertNoFindings(level, allowed.toArray(String[]::new)));
+            }
             case "kill" -> {
                 long pid = ((Number) proxy.ask("status", Map.of()).get("pid")).longValue();
                 ProcessHandle.of(pid).orElseThrow().destroyForcibly();
@@ -174,7 +185,10 @@ final class Run {
 
     private void sent(Map<String, Object> step) {
         TrafficAssert traffic = proxy.assertThat((String) step.get("filter"));
-        Runnable check = step.get("count") instanceof Integer count ? () -> traffic.hasCount(count) : traffic::wasSent;
+        asserts(step, step.get("count") instanceof Integer count ? () -> traffic.hasCount(count) : traffic::wasSent);
+    }
+
+    private static void asserts(Map<String, Object> step, Runnable check) {
         if (!(step.get("fails") instanceof List<?> texts)) {
             check.run();
             return;

@@ -1,0 +1,233 @@
+"""Holds recordings against expectations: the process beside the proxy that `expecting` asks.
+
+One function for each kind of expectation reads the files and returns what matches; the sentence and
+the answer are made alike for all.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.proxy import answers
+from kafkascope.proxy.control.expecting import Expected
+from kafkascope.proxy.control.nearest import Nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kafkascope.analyzer.checks.judging import Checked
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
+    from kafkascope.analyzer.render.times import Times
+
+MOST_BYTES: Final = 32 << 20
+"""Of what matches, in an answer."""
+MOST_SHOWN: Final = 20
+"""Findings in a sentence."""
+NOUNS: Final = {"exchanges": "request", "records": "record", "findings": "finding"}
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a recording has."""
+
+    limit: int
+    """How many of those that match are kept."""
+    found: int = 0
+    """How many match."""
+    there: Counter[str] = field(default_factory=Counter)
+    """All that there is, whether it matches or not, by name."""
+    listed: list[Any] = field(default_factory=list)
+    """Those that match, as far as an answer may hold them."""
+    remark: str = ""
+    """A line behind the sentence: what came nearest, or what is in the way."""
+    size: int = 0
+
+    def add(self, line: bytes) -> None:
+        """Count one that matches, as JSON."""
+        self.found += 1
+        if len(self.listed) < self.limit and self.size < MOST_BYTES:
+            self.size += len(line)
+            self.listed.append(json.loads(line))
+
+
+def verdict(files: Sequence[str], expected: Expected, schemas: SchemaOptions) -> dict[str, Any]:
+    """Read recordings, and return the members of the answer."""
+    from kafkascope.analyzer.reading.options import ReadOptions
+    from kafkascope.analyzer.render.times import Mark
+
+    begin = Mark("absolute", expected.since_ns) if expected.since_ns else None
+    options = ReadOptions(
+        tuple(files),
+        filter_text=expected.filter,
+        begin=begin,
+        quiet=True,
+        jobs=1,
+        schemas=schemas,
+    )
+    look = {"exchanges": _exchanges, "records": _records, "findings": _findings}[expected.of]
+    seen = look(options, expected)
+    there = dict(sorted(seen.there.items()))
+    met = expected.is_met_by(seen.found)
+    return {
+        "met": met,
+        "found": seen.found,
+        "text": "" if met else sentence(expected, seen.found, there, seen.remark),
+        "sent": there,
+        expected.of: seen.listed,
+    }
+
+
+def sentence(expected: Expected, found: int, there: dict[str, int], remark: str = "") -> str:
+    """Return what is wrong with a number of matches, with what there was instead."""
+    noun = NOUNS[expected.of]
+    many = f"no {noun}" if not found else f"1 {noun}" if found == 1 else f"{found} {noun}s"
+    if expected.of == "findings" and expected.level != "chat":
+        many += f" of level {expected.level} or worse"
+    if found and expected.of == "findings" and expected.wanted == 0:
+        return f"{many}:\n{remark}"
+    wanted = f", not {expected.wanted}," if found else ""
+    which = f" with {expected.filter}" if expected.filter else ""
+    of = "of " if expected.of == "records" else ""
+    census = ", ".join(f"{number} {of}{name}" for name, number in there.items())
+    text = f"{many}{wanted}{which}; there were {census or 'none at all'}"
+    return f"{text}\n{remark}" if remark and not found else text
+
+
+def _exchanges(options: ReadOptions, expected: Expected) -> Seen:
+    from kafkascope.analyzer.exchanges.row_json import json_of_row
+    from kafkascope.analyzer.reading.reading import Reading
+
+    seen = Seen(expected.limit)
+
+    def every(row: Row, exchange: Exchange) -> None:
+        if row.time_ns >= expected.since_ns:
+            seen.there[f"{row.api} v{row.api_version}"] += 1
+            nearest.see(row, exchange)
+
+    with Reading(options) as reading:
+        nearest = Nearest(expected.filter)  # a wrong filter has been refused
+        reading.every = every
+        for row, _ in reading.rows():
+            seen.add(json_of_row(row))
+    seen.remark = str(nearest)
+    return seen
+
+
+def _records(options: ReadOptions, expected: Expected) -> Seen:
+    from kafkascope.analyzer.exchanges.records import Chosen, record_lines
+    from kafkascope.analyzer.reading.reading import Reading
+
+    seen = Seen(expected.limit)
+
+    def lines(exchange: Exchange, chosen: Chosen | None = None) -> Iterator[bytes]:
+        problems: list[Problem] = []  # what cannot be read is no record
+        names = reading.capture.context.names
+        for piece in record_lines(exchange, names, problems, reading.payloads, chosen):
+            yield from piece.splitlines()
+
+    def every(row: Row, exchange: Exchange) -> None:
+        if row.time_ns >= expected.since_ns:
+            for record in map(json.loads, lines(exchange)):
+                topic = record["topic"] or record["topic_id"]
+                seen.there[f"{topic} ({record['source']})"] += 1
+                seen.remark = seen.remark or _undecoded(record)
+
+    with Reading(options, records=True) as reading:
+        reading.every = every
+        for _, exchange in reading.rows():
+            for line in lines(exchange, reading.chosen):
+                seen.add(line)
+    return seen
+
+
+def _undecoded(record: dict[str, Any]) -> str:
+    """Return why a key or value could not be decoded; empty where nothing failed."""
+    from kafkascope.analyzer.text import safe
+
+    for side in ("key_error", "value_error"):
+        if error := record.get(side):
+            place = f"offset {record['offset']} of {safe(str(record['topic']))}"
+            return f"  {side} {error['reason']} at {place}"
+    return ""
+
+
+def _findings(options: ReadOptions, expected: Expected) -> Seen:
+    from kafkascope.analyzer.checks.judging import judged
+    from kafkascope.analyzer.findings import RANK, RULES, Findings
+    from kafkascope.analyzer.reading.counting import count
+    from kafkascope.analyzer.reading.reading import Reading
+    from kafkascope.analyzer.statistics.table import json_line
+    from kafkascope.dissectors.codec.jsonform import dumps
+
+    if expected.level not in RANK:
+        raise ValueError(f"`level` is one of {', '.join(RANK)}, not {expected.level!r}")
+    for name in expected.allow:
+        if name not in RULES:
+            raise ValueError(f"`allow`: there is no rule {name!r} (kafkascope check --rules)")
+    seen = Seen(expected.limit)
+    with Reading(options) as reading:
+        payloads = reading.payloads
+        findings = Findings(payloads=payloads)
+        whole = Findings(payloads=payloads) if reading.is_piece else None
+        count(reading, findings, watch=not reading.is_piece, whole=whole)
+        causes = findings.causes(reading.capture.context.names, whole)
+        bad: list[Checked] = []
+        for each in judged(causes, (), expected.level):
+            finding = each.finding
+            seen.there[f"{finding.severity} {finding.name}"] += 1
+            if each.fails and finding.name not in expected.allow:
+                seen.add(dumps(json_line(Findings.COLUMNS, finding.line(), "finding/1")))
+                bad.append(each)
+        seen.remark = "\n".join(_told(bad, reading.times()))
+    return seen
+
+
+def _told(bad: Sequence[Checked], times: Times) -> Iterator[str]:
+    """Yield the lines about findings: causes with what followed from them, and consequences whose
+    cause is milder, or allowed, with the sentence of that."""
+    from kafkascope.analyzer.checks.blocks import INDENT, UNBROKEN, block
+
+    places = {each.finding.id for each in bad}
+    heads = [
+        each for each in bad if not (each.because and places.intersection(each.finding.because))
+    ]
+    for each in heads[:MOST_SHOWN]:
+        for text, _ in block(each.cause, times, UNBROKEN):
+            yield text
+        if each.because:
+            yield f"{INDENT}because: {each.because}"
+    if len(heads) > MOST_SHOWN:
+        yield f"and {len(heads) - MOST_SHOWN} more"
+
+
+def main() -> None:
+    """Run as that process."""
+    import click
+
+    from kafkascope.analyzer.reading.options import SchemaOptions
+    from kafkascope.analyzer.terminal import json_out
+    from kafkascope.errors import Error
+
+    folders, assigned, *others = json.loads(sys.argv[1])
+    schemas = SchemaOptions(tuple(folders), tuple(assigned), *others)
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        files = asked.pop("files")
+        try:
+            told = verdict(files, Expected(**asked), schemas)
+        except click.ClickException as error:
+            told = {"error": error.format_message()}
+        except (Error, OSError, ValueError) as error:
+            told = {"error": str(error)}
+        json_out(answers.written(told)[:-1])
+
+
+if __name__ == "__main__":
+    main()
