@@ -12,6 +12,7 @@ from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.model import shown
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.model import Resolved
@@ -42,21 +43,23 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
         found = Cluster()
         keeper = ZooKeeper()
         count(reading, found, keeper, watch=not options.filter_text, hosts=hosts)
-        story = keeper.story()
+        several = len(keeper.stories()) > 1
         times = reading.times()
         names = reading.capture.context.names
         tables = (
             ("nodes", "node/1", Cluster.COLUMNS, found.rows(names)),
             ("coordinators", "coordinator/1", Cluster.COORDINATOR_COLUMNS, found.coordinators()),
             ("leaders", "leader/1", Cluster.LEADER_COLUMNS, found.leaders(names)),
-            ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, story.elections()),
-            ("topics", "zk-topic/1", ZooKeeper.TOPIC_COLUMNS, story.topics()),
+            ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, keeper.elections()),
+            ("topics", "zk-topic/1", ZooKeeper.TOPIC_COLUMNS, keeper.topics()),
         )
         with Output(options) as output:
             if options.form == "table" and only is None:
                 _print_whole(found, output)
             blank = only is None and options.form == "table"
             for what, schema, columns, lines in tables:
+                if several:
+                    columns = shown(columns, "ensemble")
                 if only in (None, what) and lines:
                     if blank:
                         output.line("")

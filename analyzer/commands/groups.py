@@ -19,7 +19,7 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import TICK, timeline
-from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.statistics.model import Line, shown
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.terminal import say
@@ -58,12 +58,12 @@ def groups(options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str
     with Reading(options) as reading:
         found, keeper = Groups(), ZooKeeper()
         count(reading, found, keeper)
-        kept = KeptGroups(keeper.story())
+        kept = KeptGroups(keeper.stories())
         times = reading.times()
-        missing = [name for name in wanted if name not in (*found.names(), *kept.names())]
+        missing = [name for name in wanted if name not in found.names() and not kept.called(name)]
         for name in missing:
             say(f'no traffic of a group "{name}"{_nearest(name, found)}')
-        old = [name for name in kept.names() if not wanted or name in wanted]
+        old = [each for name in wanted for each in kept.called(name)] if wanted else kept.names()
         chosen = [name for name in wanted if name in found.names()] or (
             [] if wanted else found.names()
         )
@@ -155,9 +155,7 @@ def _print_details(
         if only not in (None, what):
             continue
         if several:
-            columns = tuple(
-                each._replace(wide=False) if each.name == "group" else each for each in columns
-            )
+            columns = shown(columns, "group")
         if both and what == "members" and options.form == "table" and lines:
             output.line("")
         print_lines(lines, columns, schema, options, output, times)

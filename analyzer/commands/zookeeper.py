@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -12,8 +13,10 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.statistics.model import shown
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
-from kafkascope.analyzer.text import plural
+from kafkascope.analyzer.text import plural, safe
 
 PARTS: Final = ("sessions", "elections", "nodes", "history", "slow")
 MOST_SLOW: Final = 10
@@ -40,23 +43,27 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
         found = ZooKeeper()
         count(reading, found)
         times = reading.times()
-        story = found.story()
-        slow = found.slowest()
+        stories = found.stories()
+        several = len(stories) > 1
         tables = (
-            ("sessions", "zk-session/1", ZooKeeper.SESSION_COLUMNS, story.session_lines),
-            ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, story.elections),
-            ("nodes", "zk-node/1", ZooKeeper.COLUMNS, story.node_lines),
-            ("history", "zk-change/1", ZooKeeper.HISTORY_COLUMNS, story.history),
-            ("slow", "zk-slow/1", ZooKeeper.SLOW_COLUMNS, lambda: slow),
+            ("sessions", "zk-session/1", ZooKeeper.SESSION_COLUMNS, found.session_lines),
+            ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, found.elections),
+            ("nodes", "zk-node/1", ZooKeeper.COLUMNS, found.rows),
+            ("history", "zk-change/1", ZooKeeper.HISTORY_COLUMNS, found.history),
+            ("slow", "zk-slow/1", ZooKeeper.SLOW_COLUMNS, found.slowest),
         )
         with Output(options) as output:
             blank = only is None
             if blank and found.whole.first_ns is not None:
-                output.line(_summary(found))
+                output.line(_summary(found, stories))
+                for story in stories if several else ():
+                    output.line(safe(_ensemble(story)))
             for what, schema, columns, make in tables:
                 if only not in (None, what) or (only is None and what == "history"):
                     continue
                 lines = make()
+                if several:
+                    columns = shown(columns, "ensemble")
                 if under and what in ("nodes", "history"):
                     lines = [line for line in lines if _is_under(line["path"], under)]
                 if what == "slow" and only is None:
@@ -69,13 +76,19 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
         return reading.finish()
 
 
-def _summary(found: ZooKeeper) -> str:
+def _ensemble(story: TreeStory) -> str:
+    doubt = " (it may be one with another: no node of the same path was told of)"
+    nodes = plural(story.size, "node")
+    return f"ensemble {story.name}: {nodes}{doubt if story.doubtful else ''}"
+
+
+def _summary(found: ZooKeeper, stories: Sequence[TreeStory]) -> str:
     whole = found.whole
     words = (
         plural(whole.requests, "request"),
         plural(whole.events, "watch event"),
         plural(len(found.sessions), "session"),
-        plural(len(found.nodes), "node"),
+        plural(sum(story.size for story in stories), "node"),
     )
     return ", ".join(words)
 

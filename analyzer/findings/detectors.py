@@ -42,6 +42,7 @@ from kafkascope.analyzer.findings.transactions import Transactions
 from kafkascope.analyzer.findings.unanswered import Unanswered
 from kafkascope.analyzer.findings.versions import Versions
 from kafkascope.analyzer.findings.zookeeper import ZooKeeperRequests
+from kafkascope.analyzer.findings.zookeeper_groups import ZooKeeperGroups
 from kafkascope.analyzer.findings.zookeeper_sessions import ZooKeeperSessions
 
 DETECTORS: Final[tuple[type[Detector], ...]] = (
@@ -81,6 +82,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Framing,
     Denials,
     ZooKeeperSessions,
+    ZooKeeperGroups,
     ZooKeeperRequests,
     Tampered,
 )

@@ -424,5 +424,12 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "the node of a session that died is there until its timeout has passed",
         before_ns=PATIENT,
     ),
+    Explanation(
+        ("zookeeper-claims", "zookeeper-misassigned"),
+        ("zookeeper-unowned",),
+        ("group",),
+        "who claims partitions in vain gives up, and who computes another assignment leaves some",
+        after_ns=PATIENT,
+    ),
 )
 """A test holds that no rule explains itself through others."""

@@ -73,7 +73,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 15
+    VERSION: ClassVar[int] = 16
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(

@@ -245,6 +245,10 @@ LIMITS: Final[dict[str, Limit]] = {
     "zookeeper.reconnects-rate": Limit(
         2, "per minute", "now and then a server restarts; a loop goes on"
     ),
+    "zookeeper.settled": Limit(
+        10 * SECOND, "ns", "four retries with two seconds between them, as consumers rebalance"
+    ),
+    "zookeeper.claims": Limit(4, "count", "rebalance.max.retries: the consumer gives up"),
     "outcome.after": Limit(
         2 * SECOND, "ns", "who leaves this soon after an error that is no retry left because of it"
     ),

@@ -77,7 +77,7 @@ class ZooKeeperSessions(Detector):
     again: Keyed[Worded] = table(Worded, 2_000)
     """Handshakes for a session that was there, or without an answer, by host and server."""
     refused: Keyed[RefusedRegistration] = table(RefusedRegistration, 2_000)
-    """By path."""
+    """By server and path."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take note of handshakes and of registrations that were refused."""
@@ -93,7 +93,7 @@ class ZooKeeperSessions(Detector):
             return
         for path, flags in _wanted(asked, row):
             if place_of(path).what in REGISTERED and flags in EPHEMERAL:
-                refused = self.refused[(path,)]
+                refused = self.refused[(row.broker_address, path)]
                 refused.see(row)
                 refused.words.add(host_of(row.client_address))
                 if exchange.zookeeper is not None and exchange.zookeeper.session:
@@ -101,9 +101,10 @@ class ZooKeeperSessions(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by session, node and client."""
-        story = view.base.zookeeper.story()
-        yield from self._expired(story, view)
-        yield from self._twice(story, view)
+        stories = view.base.zookeeper.stories()
+        for story in stories:
+            yield from self._expired(story, view)
+        yield from self._twice(stories, view)
         yield from self._reconnects(view)
 
     def _expired(self, story: TreeStory, view: View) -> Iterator[Finding]:
@@ -140,8 +141,11 @@ class ZooKeeperSessions(Detector):
                 ],
             )
 
-    def _twice(self, story: TreeStory, view: View) -> Iterator[Finding]:
-        for (path,), refused in self.refused.items():
+    def _twice(self, stories: list[TreeStory], view: View) -> Iterator[Finding]:
+        for (server, path), refused in self.refused.items():
+            story = next((each for each in stories if server in each.servers), None)
+            if story is None:
+                continue
             first_ns = refused.first[0] if refused.first is not None else 0
             owner = _owner(story, str(path), first_ns)
             if owner in refused.sessions:
@@ -157,7 +161,11 @@ class ZooKeeperSessions(Detector):
                 self.rule("zookeeper-registered-twice"),
                 f"{listed(refused.words)} could not register {spelled(what)}: NODEEXISTS of "
                 f"{spelled(path)}{held}",
-                all_of(f"path == {quoted(str(path))}", f"error == {NODEEXISTS}"),
+                all_of(
+                    f"broker == {quoted(str(server))}",
+                    f"path == {quoted(str(path))}",
+                    f"error == {NODEEXISTS}",
+                ),
                 refused,
                 about=[
                     *(("client", spelled(host)) for host in refused.words),

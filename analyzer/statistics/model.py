@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import (
     Any,
     ClassVar,
@@ -36,6 +36,11 @@ class Column(NamedTuple):
     """Left out of tables for people, unless it is asked for."""
     by: str = ""
     """The value of a line that it is sorted by, where that is not its own."""
+
+
+def shown(columns: Iterable[Column], name: str) -> tuple[Column, ...]:
+    """Return columns with one of them in tables for people, too."""
+    return tuple(each._replace(wide=False) if each.name == name else each for each in columns)
 
 
 Line: TypeAlias = dict[str, Any]
@@ -184,6 +189,7 @@ __all__ = [
     "middle",
     "per_second",
     "share",
+    "shown",
     "stated",
     "topic_id_in",
     "topic_key",

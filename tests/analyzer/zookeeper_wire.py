@@ -17,10 +17,16 @@ def text(value: str | bytes) -> bytes:
 
 
 def stat(
-    zxid: int, owner: int = 0, version: int = 0, size: int = 0, born: int | None = None
+    zxid: int,
+    owner: int = 0,
+    version: int = 0,
+    size: int = 0,
+    born: int | None = None,
+    clock_ms: int = 1,
 ) -> bytes:
     czxid = zxid if born is None else born
-    return struct.pack(">qqqqiiiqiiq", czxid, zxid, 1, 1, version, 0, 0, owner, size, 0, czxid)
+    times = clock_ms, clock_ms
+    return struct.pack(">qqqqiiiqiiq", czxid, zxid, *times, version, 0, 0, owner, size, 0, czxid)
 
 
 class ZooKeeperWire(Wire):

@@ -1,11 +1,16 @@
-"""Make `zookeeper-trouble`: a real ZooKeeper and hand-made requests, captured on loopback.
+"""Make `zookeeper-trouble` and `zookeeper-groups`: real servers of ZooKeeper and hand-made
+requests, captured on loopback.
 
-    python -m tests.interop.make_zookeeper JARS OUT.pcapng
+    python -m tests.interop.make_zookeeper JARS trouble OUT.pcapng
 
 JARS is a folder with the jars of a broker that comes with ZooKeeper 3.5 (Kafka 2.8.2). Two sessions
 register one broker; the server stands still for 1.4 s; nodes of nearly 1 MB, and one beyond
 jute.maxbuffer; a type that the server does not know, with a request behind it. A stub in the place
 of the broker tells another address than that which is registered.
+
+Groups: two servers, each an ensemble of its own with nodes of the same paths, and in both a group
+`shop` of consumers as before 0.9. In the first one a member owns what is another one's, nobody owns
+`orders-2`, and the second member claims in vain; in the second one all is as it should be.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from tests.analyzer.zookeeper_wire import ACL, text
 
 PORT = 21811
 STUB = 9292
+OTHER = 21812
 BROKER = (
     b'{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":'
     b'["PLAINTEXT://127.0.0.1:%d"],"jmx_port":-1,"host":"127.0.0.1","port":%d,"version":4}'
@@ -35,8 +41,8 @@ BROKER = (
 class Client:
     """A session over a plain socket."""
 
-    def __init__(self) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", PORT))
+    def __init__(self, port: int = PORT) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.settimeout(10)
         self.xid = 0
         head = struct.pack(">iqiq", 0, 0, 4000, 0)
@@ -70,6 +76,14 @@ class Client:
 
     def create(self, path: str, data: bytes = b"", flags: int = 0) -> bytes:
         return self.ask(1, text(path) + text(data) + ACL + struct.pack(">i", flags))
+
+    def ping(self) -> bytes:
+        self.socket.sendall(framed(struct.pack(">ii", -2, 11)))
+        return self.read()
+
+    def close(self) -> None:
+        self.ask(-11, b"")
+        self.socket.close()
 
     def set(self, path: str, data: bytes) -> bytes:
         return self.ask(5, text(path) + text(data) + struct.pack(">i", -1))
@@ -118,33 +132,82 @@ def _trouble(server: subprocess.Popen[bytes]) -> None:
     _told()
 
 
-def main(jars: str, out: str) -> None:
-    with tempfile.TemporaryDirectory() as home:
-        config = Path(home) / "zk.properties"
-        config.write_text(
-            f"dataDir={home}/data\nclientPort={PORT}\nclientPortAddress=127.0.0.1\n"
-            "admin.enableServer=false\ntickTime=1000\n"
-        )
-        kind = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        command = ["java", "-Xmx200m", "-cp", f"{jars}/*", kind, str(config)]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        try:
-            for _ in range(200):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", PORT)) == 0:
-                        break
+def _groups() -> None:
+    """A group of one name in two clusters."""
+    consumer = b'{"version":1,"subscription":{"orders":1},"pattern":"static","timestamp":"1"}'
+    topic = b'{"version":1,"partitions":{"0":[1],"1":[1],"2":[1]}}'
+    for port, partitions in ((PORT, 1), (OTHER, 3)):
+        admin = Client(port)
+        for path in ("", "/ids", "/owners", "/owners/orders", "/offsets", "/offsets/orders"):
+            above = ("/consumers", "/consumers/shop") if not path else (f"/consumers/shop{path}",)
+            for each in above:
+                admin.create(each)
+        for path in ("/brokers", "/brokers/topics"):
+            admin.create(path)
+        admin.create("/brokers/topics/orders", topic)
+        admin.ask(4, text("/brokers/topics/orders") + b"\0")
+        one = Client(port)
+        one.create("/consumers/shop/ids/shop_a", consumer, 1)
+        for number in range(partitions):
+            one.create(f"/consumers/shop/owners/orders/{number}", b"shop_a-0", 1)
+            one.create(f"/consumers/shop/offsets/orders/{number}", b"%d" % port)
+        sessions = [admin, one]
+        if port == PORT:
+            # By range: 0 and 1 of shop_a, 2 of shop_b.
+            two = Client(port)
+            one.ask(2, text("/consumers/shop/owners/orders/0") + struct.pack(">i", -1))
+            one.create("/consumers/shop/owners/orders/1", b"shop_a-0", 1)
+            two.create("/consumers/shop/ids/shop_b", consumer, 1)
+            two.create("/consumers/shop/owners/orders/0", b"shop_b-0", 1)
+            for _ in range(4):
+                two.create("/consumers/shop/owners/orders/1", b"shop_b-0", 1)
                 time.sleep(0.1)
-            wanted = f"tcp port {PORT} or tcp port {STUB}"
+            sessions.append(two)
+        for _ in range(12):
+            for each in sessions:
+                each.ping()
+            time.sleep(1)
+        for each in sessions[::-1]:
+            each.close()
+
+
+def _serving(jars: str, home: Path, port: int) -> subprocess.Popen[bytes]:
+    config = home / "zk.properties"
+    home.mkdir()
+    config.write_text(
+        f"dataDir={home}/data\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+        "admin.enableServer=false\ntickTime=1000\n"
+    )
+    kind = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+    command = ["java", "-Xmx200m", "-cp", f"{jars}/*", kind, str(config)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    for _ in range(600):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.1)
+    return server
+
+
+def main(jars: str, what: str, out: str) -> None:
+    ports = (PORT, STUB) if what == "trouble" else (PORT, OTHER)
+    servers: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory() as home:
+        try:
+            for port in ports if what == "groups" else (PORT,):
+                servers.append(_serving(jars, Path(home) / str(port), port))
+            wanted = " or ".join(f"tcp port {port}" for port in ports)
             packets = ("capture", "-i", "lo", "-f", wanted, "-w", out, "--quiet")
             capture = subprocess.Popen([sys.executable, "-m", "kafkascope", *packets])
-            time.sleep(3)
-            _trouble(server)
+            time.sleep(5)
+            _groups() if what == "groups" else _trouble(servers[0])
             time.sleep(1)
             capture.send_signal(signal.SIGINT)
             capture.wait(20)
         finally:
-            server.terminate()
-            server.wait(20)
+            for server in servers:
+                server.terminate()
+                server.wait(20)
 
 
 if __name__ == "__main__":

@@ -31,14 +31,15 @@ CACHE = Path(os.environ.get("KAFKASCOPE_CACHE", ROOT / ".cache"))
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """`group:name:version` with what must not come along, as `group:name`."""
+    """`group:name:version[:classifier]` with what must not come along, as `group:name`."""
 
     name: str
     without: tuple[str, ...] = ()
 
     def xml(self) -> str:
         """The artifact as a <dependency> of a pom."""
-        group, artifact, version = self.name.split(":")
+        group, artifact, version, *more = self.name.split(":")
+        classifier = "".join(f"<classifier>{each}</classifier>" for each in more)
         exclusions = "".join(
             "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>".format(
                 *name.split(":")
@@ -47,7 +48,8 @@ class Artifact:
         )
         return (
             f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-            f"<version>{version}</version><exclusions>{exclusions}</exclusions></dependency>"
+            f"<version>{version}</version>{classifier}"
+            f"<exclusions>{exclusions}</exclusions></dependency>"
         )
 
 

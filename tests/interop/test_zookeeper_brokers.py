@@ -132,12 +132,12 @@ def test_paths_and_contents_are_known(seen: Seen) -> None:
 
 def test_what_was_done_is_told(seen: Seen) -> None:
     assert [each["controller"] for each in seen.tree.elections()] == [1]
-    topics = {each["topic"]: each for each in seen.tree.story().topics()}
+    topics = {each["topic"]: each for each in seen.tree.topics()}
     assert "orders" in topics
-    registered = [life for life in seen.tree.story().lives["/brokers/ids/1"] if life.text]
+    registered = [life for life in seen.tree.stories()[0].lives["/brokers/ids/1"] if life.text]
     assert f'"port":{seen.port}' in (registered[0].text or "")
     if older(seen.release, "2.0"):
-        groups = KeptGroups(seen.tree.story())
+        groups = KeptGroups(seen.tree.stories())
         (line,) = groups.lines()
         assert (line["group"], line["causes"]) == ("shop", ["1 joined", "1 left"])
         owned = [each["text"].partition("; ")[2] for each in groups.rebalances("shop")]

@@ -88,6 +88,11 @@ def of_group(line: Line) -> str:
     return _named(line, "group")
 
 
+def of_kept_group(path: str, below: str = "") -> str:
+    """Return the filter for what is kept of a group at and below a node of ZooKeeper."""
+    return f"protocol == zookeeper and path contains {quoted(f'{path}/{below}')}"
+
+
 def of_member(line: Line) -> str:
     """Return the filter for a member of a group."""
     member = line.get("member")

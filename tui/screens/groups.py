@@ -11,6 +11,7 @@ from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.model import Rebalance, Story
 from kafkascope.analyzer.statistics.groups.timeline import TICK
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroup, KeptGroups
 from kafkascope.analyzer.text import wrapped
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
@@ -33,7 +34,7 @@ class GroupsBoard(ChartedBoard):
 
     NUMBER = 5
     TITLE = "Groups"
-    STATISTICS = ("groups", "delivery", "cluster")
+    STATISTICS = ("groups", "delivery", "cluster", "zookeeper")
     COMMAND = "kafkascope groups {}"
     TABS = ("Timeline", "Members", "Delivery", "Audit", "Plans", "Over time")
     EMPTY = "no traffic of a group in the capture"
@@ -46,7 +47,8 @@ class GroupsBoard(ChartedBoard):
         "it stands each rebalance with its cause and who was last to be ready. Move in that list: "
         "the arrows above the lanes follow, z zooms in, Enter opens the messages. Delivery "
         "holds what was fetched and committed against the end of each partition; Audit what was "
-        "delivered twice, skipped or lost; Plans who assigned what to whom."
+        "delivered twice, skipped or lost; Plans who assigned what to whom. Groups of consumers "
+        "before 0.9 are read from ZooKeeper's nodes: each rebalance says who owned what."
     )
 
     def __init__(self, host: Host) -> None:
@@ -55,6 +57,8 @@ class GroupsBoard(ChartedBoard):
         self.close = False
         """Whether the timeline is zoomed to a rebalance."""
         self._story: Story | None = None
+        self._kept: KeptGroups | None = None
+        """Groups of consumers before 0.9."""
         self._audit: tuple[Any, Audit] | None = None
         """The accumulator of deliveries, and the audit of it."""
 
@@ -67,16 +71,31 @@ class GroupsBoard(ChartedBoard):
         )
 
     def lines_of(self, found: Any) -> Sequence[Line]:
-        """Return the lines of `groups`."""
+        """Return the lines of `groups`, and those of groups that ZooKeeper keeps."""
         self._story = None
-        return super().lines_of(found)
+        keeper = self.statistic("zookeeper")
+        self._kept = None if keeper is None else KeptGroups(keeper.stories())
+        return [*super().lines_of(found), *([] if self._kept is None else self._kept.lines())]
+
+    def kept(self, group: str) -> KeptGroup | None:
+        """Return what ZooKeeper keeps of a group; None of groups of brokers."""
+        if self.line is None or "path" not in self.line or self._kept is None:
+            return None
+        return self._kept.groups.get(group)
 
     def evidence(self, line: Line) -> str:
         """Return the filter for a group."""
+        if "path" in line:
+            return evidence.of_kept_group(line["path"])
         return evidence.of_group(line)
 
     def low_evidence(self, tab: str, line: Line) -> str:
         """Return the filter for a rebalance, a member or a partition."""
+        kept = self.kept(line.get("group", ""))
+        if kept is not None and tab == "Timeline":
+            return f"number == {line['number']}" if line["number"] else ""
+        if kept is not None and tab == "Members":
+            return evidence.of_kept_group(kept.path, f"ids/{line['member']}")
         if tab == "Timeline":
             return evidence.of_rebalance(line)
         if tab == "Members":
@@ -104,15 +123,17 @@ class GroupsBoard(ChartedBoard):
         found = self.statistic("groups")
         if found is None:
             return []
+        old = self._kept if self.kept(group) is not None else None
         if tab == "Members":
             members = Sheet(
                 [column for column in Groups.MEMBER_COLUMNS if not column.wide],
                 tones={"state": lambda value: {"expired": "!", "fenced": "!"}.get(value, "")},
                 keep=("client", "host", "state", "text"),
             )
-            return members.fill(found.members(group, self.names), self.host.times())
-        self._story = found.story(group)
-        lines = found.rebalances(group)
+            told = found.members(group, self.names) if old is None else old.members(group)
+            return members.fill(told, self.host.times())
+        self._story = found.story(group) if old is None else None
+        lines = (found if old is None else old).rebalances(group)
         if not lines:
             return text_lines([[(self.worded("no rebalance in the capture"), "dim")]])
         rebalances = Sheet(

@@ -14,6 +14,7 @@ from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.tui.host import Host
 from kafkascope.tui.screens.board import Board
+from kafkascope.tui.screens.evidence import both
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
 ROOT: Final = "/"
@@ -60,7 +61,8 @@ class ZooKeeperBoard(Board):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self._story: TreeStory | None = None
+        self._stories: dict[str, TreeStory] = {}
+        """By the name of their ensembles."""
 
     def make_sheet(self) -> Sheet:
         """Return the columns of the tree."""
@@ -73,22 +75,31 @@ class ZooKeeperBoard(Board):
         )
 
     def identity(self, line: Line) -> Any:
-        """Return the path of a node."""
-        return line["path"]
+        """Return ensemble and path of a node."""
+        return line["ensemble"], line["path"]
 
     def lines_of(self, found: ZooKeeper) -> Sequence[Line]:
-        """Return the nodes with all that are above them, as a tree."""
-        self._story = found.story()
-        return tree(self._story.node_lines())
+        """Return the nodes with all that are above them, as a tree; of several ensembles, one below
+        the other, each has one below its name."""
+        self._stories = {story.name: story for story in found.stories()}
+        several = len(self._stories) > 1
+        return [
+            {**line, "node": f"/ of {name}"} if several and line["path"] == ROOT else line
+            for name, story in self._stories.items()
+            for line in tree(story.node_lines(), name)
+        ]
 
     def evidence(self, line: Line) -> str:
         """Return the filter for a node; for one that nobody asked for, for what is below it."""
-        path = line["path"]
+        path, story = line["path"], self._stories.get(line["ensemble"])
+        where = ""
+        if story is not None and len(self._stories) > 1:
+            where = f"broker in {{{', '.join(map(quoted, story.servers))}}}"
         if path == ROOT and line["inferred"]:
-            return "protocol == zookeeper"
+            return where or "protocol == zookeeper"
         if line["inferred"]:
-            return f"path contains {quoted(f'{path}/')}"
-        return f"path == {quoted(path)}"
+            return both(f"path contains {quoted(f'{path}/')}", where)
+        return both(f"path == {quoted(path)}", where)
 
     def low_evidence(self, tab: str, line: Line) -> str:
         """Return the filter for a session, or for the exchange of a change."""
@@ -107,7 +118,9 @@ class ZooKeeperBoard(Board):
 
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
         """Return a table or text about a node, or a table about all."""
-        story = self._story
+        story = self._stories.get(line.get("ensemble", ""))
+        if story is None:
+            story = next(iter(self._stories.values()), None)
         if story is None:
             return []
         path = line.get("path", ROOT)
@@ -168,14 +181,14 @@ def is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(ROOT if top == ROOT else f"{top}/")
 
 
-def tree(nodes: Sequence[Line]) -> list[Line]:
-    """Return nodes in the order of a tree, with the nodes above them of which nothing was said, and
-    the place of each in `node`."""
+def tree(nodes: Sequence[Line], ensemble: str = "") -> list[Line]:
+    """Return nodes of an ensemble in the order of a tree, with the nodes above them of which
+    nothing was said, and the place of each in `node`."""
     known: dict[str, Line] = {line["path"]: line for line in nodes}
     rest = [line for path, line in known.items() if not path.startswith(ROOT)]
     paths = {above for path in known if path.startswith(ROOT) for above in chain(path)}
     ordered = sorted(paths, key=lambda path: [] if path == ROOT else path.split(ROOT))
-    lines = [_placed(path, known.get(path)) for path in ordered]
+    lines = [_placed(path, known.get(path), ensemble) for path in ordered]
     return lines + [
         {**line, "node": line["path"], "inferred": False, "faded": False} for line in rest
     ]
@@ -189,10 +202,10 @@ def chain(path: str) -> Iterable[str]:
         yield path
 
 
-def _placed(path: str, told: Line | None) -> Line:
+def _placed(path: str, told: Line | None, ensemble: str) -> Line:
     depth = 0 if path == ROOT else path.count(ROOT)
     name = path if path == ROOT else path.rpartition(ROOT)[2] or '""'
-    line: Line = {"path": path, "state": "", "mode": "", **(told or {})}
+    line: Line = {"ensemble": ensemble, "path": path, "state": "", "mode": "", **(told or {})}
     if line["mode"] in USUAL:
         line["mode"] = ""
     if line["state"] == "there":

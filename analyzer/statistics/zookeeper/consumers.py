@@ -8,7 +8,9 @@ again whenever a member comes or goes (`ZookeeperConsumerConnector` of Kafka 0.8
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -26,6 +28,9 @@ MOST_DIGITS: Final = 5
 """Of the number of a partition: brokers have far fewer than 100,000."""
 MOST_DIFFERENCES: Final = 3
 """That a sentence names."""
+
+STATIC: Final = "static"
+"""In place of a pattern: topics by their names."""
 
 Part: TypeAlias = tuple[str, int]
 """Topic and partition."""
@@ -47,9 +52,18 @@ class KeptGroup:
 
     name: str
     chroot: str
+    story: TreeStory
+    """Of its ensemble."""
+    partitions: dict[str, int] = field(default_factory=dict)
+    """Of the topics of its cluster."""
     members: dict[str, list[ZnodeLife]] = field(default_factory=dict)
     owners: dict[Part, list[ZnodeLife]] = field(default_factory=dict)
     offsets: dict[Part, list[ZnodeLife]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """The node below which it is kept."""
+        return f"{self.chroot}/consumers/{self.name}"
 
     def comings(self) -> list[Came]:
         """Return who came and went, in order."""
@@ -78,6 +92,16 @@ class KeptGroup:
                         if isinstance(streams, int)
                     }
         return found
+
+    def has_patterns(self, time_ns: int) -> bool:
+        """Return whether a member that is there at a time subscribes by a pattern."""
+        for lives in self.members.values():
+            for life in lives:
+                if _is_there(life, time_ns):
+                    told = json_of((life.text or "").encode())
+                    if isinstance(told, dict) and told.get("pattern", STATIC) != STATIC:
+                        return True
+        return False
 
     def owned(self, time_ns: int) -> dict[Part, str]:
         """Return the threads that own partitions at a time."""
@@ -123,60 +147,180 @@ def ranges(
     return found
 
 
-class KeptGroups:
-    """All groups of a story."""
+def round_robin(
+    subscriptions: Mapping[str, Mapping[str, int]], partitions: Mapping[str, int]
+) -> dict[Part, str]:
+    """Return the thread that each partition belongs to, by the other assignor (since 0.8.2): all
+    partitions in the order of the hashes of their names, one after the other to all threads. Empty
+    where members are not alike, which it refuses."""
+    alike = list(subscriptions.values())
+    if not alike or any(each != alike[0] for each in alike) or len(set(alike[0].values())) != 1:
+        return {}
+    (streams,) = set(alike[0].values())
+    threads = sorted(f"{member}-{number}" for member in subscriptions for number in range(streams))
+    parts = [(topic, number) for topic, count in partitions.items() for number in range(count)]
+    parts.sort(key=lambda part: _hash(f"[{part[0]},{part[1]}]"))
+    return dict(zip(parts, itertools.cycle(threads), strict=False)) if threads else {}
 
-    def __init__(self, story: TreeStory) -> None:
-        self._story = story
-        self.groups: dict[str, KeptGroup] = {}
-        self._partitions: dict[tuple[str, str], int] = {}
-        for path, lives in story.lives.items():
-            place = place_of(path)
-            group, topic = place.first("groupId"), place.first("topicName")
-            number = place.first("partition") or ""
-            part = (topic or "", int(number)) if _is_partition(number) else None
-            if place.what == "partition" and topic and part is not None:
-                key = (place.chroot, topic)
-                self._partitions[key] = max(self._partitions.get(key, 0), part[1] + 1)
-            if place.what == "topic" and topic:
-                told = json_of((lives[-1].text or "").encode())
-                named = told.get("partitions") if isinstance(told, dict) else None
-                if isinstance(named, dict):
-                    self._partitions[place.chroot, topic] = len(named)
-            if not group:
-                continue
-            kept = self.groups.setdefault(group, KeptGroup(group, place.chroot))
-            if place.what == "consumer":
-                kept.members[place.first("memberId") or ""] = lives
-            elif place.what == "owner of a partition" and part is not None:
-                kept.owners[part] = lives
-            elif place.what == "offset of a group" and part is not None:
-                kept.offsets[part] = lives
+
+def _hash(text: str) -> int:
+    """Return the hash that Java gives a text."""
+    found = 0
+    for unit in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
+        found = (31 * found + unit[0]) & 0xFFFFFFFF
+    return found - (1 << 32) if found >= 1 << 31 else found
+
+
+def _groups(story: TreeStory) -> list[KeptGroup]:
+    """Return the groups of an ensemble that had members, or committed offsets."""
+    groups: dict[tuple[str, str], KeptGroup] = {}
+    partitions: dict[str, dict[str, int]] = {}
+    """Of topics, by chroot."""
+    for path, lives in story.lives.items():
+        place = place_of(path)
+        group, topic = place.first("groupId"), place.first("topicName")
+        number = place.first("partition") or ""
+        part = (topic or "", int(number)) if _is_partition(number) else None
+        known = partitions.setdefault(place.chroot, {})
+        if place.what == "partition" and topic and part is not None:
+            known[topic] = max(known.get(topic, 0), part[1] + 1)
+        if place.what == "topic" and topic:
+            told = json_of((lives[-1].text or "").encode())
+            named = told.get("partitions") if isinstance(told, dict) else None
+            if isinstance(named, dict):
+                known[topic] = len(named)
+        if not group:
+            continue
+        kept = groups.setdefault(
+            (place.chroot, group), KeptGroup(group, place.chroot, story, known)
+        )
+        if place.what == "consumer":
+            kept.members[place.first("memberId") or ""] = lives
+        elif place.what == "owner of a partition" and part is not None:
+            kept.owners[part] = lives
+        elif place.what == "offset of a group" and part is not None:
+            kept.offsets[part] = lives
+    return [kept for kept in groups.values() if kept.members or kept.offsets]
+
+
+def _place(kept: KeptGroup) -> str:
+    return f"{kept.story.name}{kept.chroot}"
+
+
+class Misplaced(NamedTuple):
+    """A partition that another thread owns than its assignor gives it to."""
+
+    part: Part
+    owner: str | None
+    """None: nobody."""
+    thread: str
+    """By the range assignor."""
+
+    def text(self) -> str:
+        """Return it in words."""
+        topic, partition = self.part
+        return f"{topic}-{partition} is owned by {self.owner or 'nobody'} instead of {self.thread}"
+
+
+class OwnerAudit(NamedTuple):
+    """What was owned between two times that members came or went, held against what they should
+    have computed."""
+
+    came: Came
+    until_ns: int
+    members: int
+    assignor: str
+    """`range` or `roundrobin`, by which it is as it should be; empty where it is not, or where that
+    is not known."""
+    misplaced: tuple[Misplaced, ...]
+    unknown: str
+    """Why nothing can be said."""
+
+    def text(self) -> str:
+        """Return a sentence about who owned what."""
+        if not self.members:
+            return "nobody is left"
+        if self.unknown:
+            return self.unknown
+        if self.assignor:
+            return f"owned as the {self.assignor} assignor has it"
+        more = len(self.misplaced) - MOST_DIFFERENCES
+        shown = ", ".join(each.text() for each in self.misplaced[:MOST_DIFFERENCES])
+        return f"{shown}, and {more} more" if more > 0 else shown
+
+
+def _audited(kept: KeptGroup, came: Came, until_ns: int) -> OwnerAudit:
+    """Hold what was owned before a time against what members should have computed."""
+    members = kept.subscriptions(came.time_ns)
+    topics = {topic for wanted in members.values() for topic in wanted}
+    known = {topic: kept.partitions[topic] for topic in sorted(topics & kept.partitions.keys())}
+    wanted = ranges(members, known)
+    owned = kept.owned(until_ns - 1)
+    if kept.has_patterns(came.time_ns):
+        unknown = "its members subscribe by patterns, which are not held against anything"
+    else:
+        unknown = "" if wanted else "partitions of its topics are not known"
+    misplaced = tuple(
+        Misplaced(part, owned.get(part), thread)
+        for part, thread in sorted(wanted.items())
+        if owned.get(part) != thread
+    )
+    assignor = "" if unknown or misplaced else "range"
+    if misplaced and not unknown:
+        dealt = round_robin(members, known)
+        if dealt and all(owned.get(part) == thread for part, thread in dealt.items()):
+            assignor, misplaced = "roundrobin", ()
+    return OwnerAudit(came, until_ns, len(members), assignor, misplaced, unknown)
+
+
+class KeptGroups:
+    """All groups of all ensembles. A name that several clusters have is followed by where the group
+    is kept."""
+
+    def __init__(self, stories: Iterable[TreeStory]) -> None:
+        found = [kept for story in stories for kept in _groups(story)]
+        times = Counter(kept.name for kept in found)
+        self.groups = {
+            kept.name if times[kept.name] == 1 else f"{kept.name} at {_place(kept)}": kept
+            for kept in found
+        }
+        """By the name that is shown."""
 
     def names(self) -> list[str]:
         """Return the names of groups that had members, or committed offsets."""
-        return sorted(name for name, kept in self.groups.items() if kept.members or kept.offsets)
+        return sorted(self.groups)
+
+    def called(self, name: str) -> list[str]:
+        """Return the names that are shown of the groups of a name."""
+        return [shown for shown in self.names() if name in (shown, self.groups[shown].name)]
 
     def _ends(self, kept: KeptGroup) -> list[tuple[Came, int]]:
         """Return who came and went, with the time at which the next one did."""
         comings = kept.comings()
-        ends = [each.time_ns for each in comings[1:]] + [self._story.end_ns + 1]
+        ends = [each.time_ns for each in comings[1:]] + [kept.story.end_ns + 1]
         return list(zip(comings, ends, strict=True))
+
+    def audits(self, name: str) -> Iterator[OwnerAudit]:
+        """Yield, for each time that a member came or went, who owned what when the next one did."""
+        kept = self.groups[name]
+        for came, until_ns in self._ends(kept):
+            yield _audited(kept, came, until_ns)
 
     def rebalances(self, name: str) -> list[Line]:
         """Return one line each time that a member came or went, with what the group owned when the
         next one did."""
         kept = self.groups[name]
         lines = []
-        for number, (came, until_ns) in enumerate(self._ends(kept), 1):
-            members = kept.subscriptions(came.time_ns)
+        for number, audit in enumerate(self.audits(name), 1):
+            came = audit.came
             claimed = [
                 life.begin_ns
                 for lives in kept.owners.values()
                 for life in lives
-                if came.time_ns <= life.begin_ns < until_ns
+                if came.time_ns <= life.begin_ns < audit.until_ns
             ]
             last = max(claimed, default=None)
+            did = {"join": "joined", "leave": "left"}.get(came.kind, "went as its session expired")
             lines.append(
                 {
                     "group": name,
@@ -184,44 +328,13 @@ class KeptGroups:
                     "generation": number,
                     "cause": {"join": "joined", "leave": "left"}.get(came.kind, came.kind),
                     "duration": None if last is None else last - came.time_ns,
-                    "members": len(members),
+                    "members": audit.members,
                     "slowest": "",
                     "number": came.number,
-                    "text": self._text(kept, came, until_ns),
+                    "text": f"{came.member} {did}; {audit.text()}",
                 }
             )
         return lines
-
-    def _text(self, kept: KeptGroup, came: Came, until_ns: int) -> str:
-        """Return a sentence about who came or went, and who owned what then."""
-        did = {"join": "joined", "leave": "left"}.get(came.kind, "went as its session expired")
-        return f"{came.member} {did}; {self.audit(kept, came.time_ns, until_ns)}"
-
-    def audit(self, kept: KeptGroup, begin_ns: int, until_ns: int) -> str:
-        """Hold what was owned before a time against what members should have computed."""
-        members = kept.subscriptions(begin_ns)
-        if not members:
-            return "nobody is left"
-        topics = {topic for wanted in members.values() for topic in wanted}
-        known = {
-            topic: self._partitions[kept.chroot, topic]
-            for topic in sorted(topics)
-            if (kept.chroot, topic) in self._partitions
-        }
-        wanted = ranges(members, known)
-        owned = kept.owned(until_ns - 1)
-        odd = [
-            f"{topic}-{partition} is owned by {owned.get((topic, partition)) or 'nobody'} instead "
-            f"of {thread}"
-            for (topic, partition), thread in sorted(wanted.items())
-            if owned.get((topic, partition)) != thread
-        ]
-        if not wanted:
-            return "partitions of its topics are not known"
-        if not odd:
-            return "owned as the range assignor has it"
-        more = f", and {len(odd) - MOST_DIFFERENCES} more" if len(odd) > MOST_DIFFERENCES else ""
-        return f"{', '.join(odd[:MOST_DIFFERENCES])}{more}"
 
     def members(self, name: str) -> list[Line]:
         """Return one line for each life of a member."""
@@ -253,7 +366,7 @@ class KeptGroups:
                         "commits": None,
                         "session": None,
                         "first": life.begin_ns,
-                        "last": life.end_ns or self._story.end_ns,
+                        "last": life.end_ns or kept.story.end_ns,
                         "text": self._ended(life),
                     }
                 )
@@ -285,6 +398,7 @@ class KeptGroups:
             found.append(
                 {
                     "group": name,
+                    "path": kept.path,
                     "protocol": "zookeeper",
                     "type": "consumer",
                     "assignor": "range",
@@ -310,7 +424,7 @@ class KeptGroups:
         kept = self.groups[name]
         lines = []
         for (topic, partition), lives in sorted(kept.offsets.items()):
-            owner = kept.owned(self._story.end_ns).get((topic, partition))
+            owner = kept.owned(kept.story.end_ns).get((topic, partition))
             told = [
                 int(text)
                 for life in lives

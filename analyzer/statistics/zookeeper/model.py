@@ -18,7 +18,7 @@ from kafkascope.analyzer.statistics.mergeable import (
 
 @measured
 class Znode(Measures):
-    """A node, by its path."""
+    """A node, by server and path."""
 
     reads: int = total()
     """Answers that told of it: getData, exists, getChildren, getACL."""
@@ -52,7 +52,7 @@ class Znode(Measures):
 
 @measured
 class ZnodeChange(Measures):
-    """A change of a node, by path, zxid and kind: whoever tells of it, it is the same one."""
+    """A change of a node, by server, path, zxid and kind: one, whoever tells of it."""
 
     time_ns: int | None = least()
     """When its answer came; None where it was told only later."""
@@ -134,6 +134,7 @@ class SlowRequest(Measures):
     number: int | None = least()
     api: str | None = most()
     path: str | None = most()
+    server: str | None = most()
     session: int | None = most()
     host: str | None = most()
     response_bytes: int | None = most()

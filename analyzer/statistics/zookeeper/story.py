@@ -12,14 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from kafkascope.analyzer.statistics.mergeable import Events, Keyed
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.statistics.zookeeper.model import (
-    KeptSession,
-    Znode,
-    ZnodeChange,
-    ZooKeeperSpan,
-)
+from kafkascope.analyzer.statistics.zookeeper.ensembles import Ensemble
+from kafkascope.analyzer.statistics.zookeeper.model import KeptSession, Znode, ZnodeChange
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
@@ -31,6 +26,9 @@ EPHEMERAL: Final = frozenset({1, 3})
 ORDER: Final = {"created": 0, "changed": 1, "deleted": 2}
 MOST_NAMES: Final = 50
 """In a list of a line."""
+
+MOST_SERVERS: Final = 3
+"""In the name of an ensemble."""
 
 Ending: TypeAlias = Literal["deleted", "closed", "expired", "told", ""]
 """How a node went: by a request, with its session, which was closed or died, or for a reason that
@@ -105,21 +103,33 @@ def time_of(change: ZnodeChange) -> int:
 
 
 class TreeStory:
-    """Everything in order. Made of the parts of the accumulator, which it does not change."""
+    """Everything about an ensemble, in order."""
 
-    def __init__(
-        self,
-        nodes: Keyed[Znode],
-        changes: Keyed[ZnodeChange],
-        sessions: Keyed[KeptSession],
-        events: Events,
-        whole: ZooKeeperSpan,
-    ) -> None:
-        self._nodes = nodes
-        self._changes = changes
-        self._sessions = sessions
-        self._events = events
-        self.end_ns = whole.last_ns or 0
+    def __init__(self, ensemble: Ensemble, end_ns: int) -> None:
+        """`end_ns`: the last word of any server in the capture."""
+        self.servers = ensemble.servers
+        self.doubtful = ensemble.doubtful
+        self._nodes = ensemble.nodes
+        self._changes = ensemble.changes
+        self._sessions = ensemble.sessions
+        self._events = ensemble.events
+        self.end_ns = end_ns
+
+    @property
+    def name(self) -> str:
+        """The addresses of its servers, as far as they were seen."""
+        more = len(self.servers) - MOST_SERVERS
+        shown = ", ".join(self.servers[:MOST_SERVERS])
+        return f"{shown}, and {more} more" if more > 0 else shown
+
+    @property
+    def size(self) -> int:
+        """Number of nodes that were told of."""
+        return len(self._nodes)
+
+    def has(self, session: int) -> bool:
+        """Return whether a session is one of this ensemble."""
+        return (session,) in self._sessions
 
     label = staticmethod(label)
 
@@ -240,6 +250,7 @@ class TreeStory:
             owned = self.owned.get(id_, [])
             lines.append(
                 {
+                    "ensemble": self.name,
                     "session": label(id_),
                     "id": id_,
                     "client": ", ".join(session.hosts),
@@ -295,6 +306,7 @@ class TreeStory:
             known = [each.size for each in (change, *(c for _, c in life.changes))]
             size = next((each for each in reversed(known) if each is not None), size)
         return {
+            "ensemble": self.name,
             "path": path,
             "what": place_of(path).what,
             "state": state,
@@ -348,6 +360,7 @@ class TreeStory:
         if kind == "deleted" and life.ending in ("closed", "expired"):
             how, session = f"its session {life.ending}", life.owner
         return {
+            "ensemble": self.name,
             "time": time_ns,
             "path": life.path,
             "what": place_of(life.path).what,
@@ -379,6 +392,7 @@ class TreeStory:
                 by = life.change.by
                 lines.append(
                     {
+                        "ensemble": self.name,
                         "time": life.begin_ns,
                         "controller": number if isinstance(number, int) else None,
                         "epoch": _first_of(epochs, life.zxid, until),
@@ -414,6 +428,7 @@ class TreeStory:
                 partitions = told.get("partitions") if isinstance(told, dict) else None
                 lines.append(
                     {
+                        "ensemble": self.name,
                         "topic": topic,
                         "created": life.begin_ns,
                         "session": label(by[0]) if by is not None else None,

@@ -18,6 +18,7 @@ from kafkascope.analyzer.statistics.model import (
     Row,
     TopicNames,
 )
+from kafkascope.analyzer.statistics.zookeeper.ensembles import ensembles
 from kafkascope.analyzer.statistics.zookeeper.model import (
     KeptSession,
     SlowRequest,
@@ -37,7 +38,7 @@ from kafkascope.analyzer.statistics.zookeeper.operations import (
     operations_of,
     text_of,
 )
-from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, label
 from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, EVENT, PING, TYPES
 
 MAX_NODES: Final = 10_000
@@ -56,6 +57,7 @@ class ZooKeeper(Accumulator):
 
     NAME = "zookeeper"
     KEYS = frozenset(each.key for each in TYPES.values())
+    VERSION = 2
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("path", "Node"),
         Column("what", "what"),
@@ -77,6 +79,7 @@ class ZooKeeper(Accumulator):
         Column("size", "size", "size"),
         Column("number", "first No", "count", wide=True),
         Column("data", "data"),
+        Column("ensemble", "Ensemble", wide=True),
     )
     SESSION_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("session", "Session"),
@@ -100,6 +103,7 @@ class ZooKeeper(Accumulator):
         Column("ephemerals", "ephemeral nodes", "list", wide=True),
         Column("lost", "nodes that went with it", "list"),
         Column("number", "first No", "count", wide=True),
+        Column("ensemble", "Ensemble", wide=True),
     )
     ELECTION_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("time", "Time", "time"),
@@ -111,6 +115,7 @@ class ZooKeeper(Accumulator):
         Column("end", "ended by"),
         Column("path", "node", wide=True),
         Column("number", "No", "count"),
+        Column("ensemble", "Ensemble", wide=True),
     )
     TOPIC_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("topic", "Topic"),
@@ -123,6 +128,7 @@ class ZooKeeper(Accumulator):
         Column("deleted", "deleted", "time"),
         Column("path", "node", wide=True),
         Column("number", "No", "count"),
+        Column("ensemble", "Ensemble", wide=True),
     )
     SLOW_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("time", "Time", "time"),
@@ -133,6 +139,7 @@ class ZooKeeper(Accumulator):
         Column("client", "Client"),
         Column("response_bytes", "response", "size"),
         Column("number", "No", "count"),
+        Column("ensemble", "Ensemble", wide=True),
     )
     HISTORY_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("time", "Time", "time"),
@@ -147,12 +154,13 @@ class ZooKeeper(Accumulator):
         Column("size", "size", "size"),
         Column("number", "No", "count"),
         Column("data", "data"),
+        Column("ensemble", "Ensemble", wide=True),
     )
 
-    nodes: Keyed[Znode] = table(Znode, MAX_NODES)
-    """By path."""
-    changes: Keyed[ZnodeChange] = table(ZnodeChange, MAX_CHANGES, sample=lambda key: -key[1])
-    """By path, zxid and kind: created, changed, deleted."""
+    nodes: Keyed[Znode] = table(Znode, MAX_NODES, unranked=1)
+    """By server and path."""
+    changes: Keyed[ZnodeChange] = table(ZnodeChange, MAX_CHANGES, sample=lambda key: -key[2])
+    """By server, path, zxid and kind: created, changed, deleted."""
     sessions: Keyed[KeptSession] = table(KeptSession, MAX_SESSIONS)
     """By id."""
     slow: Keyed[SlowRequest] = table(SlowRequest, MAX_SLOW, sample=lambda key: -key[0])
@@ -186,6 +194,7 @@ class ZooKeeper(Accumulator):
                 number=row.number,
                 api=row.api,
                 path=about.path,
+                server=row.broker_address,
                 session=about.session,
                 host=host_of(row.client_address),
                 response_bytes=row.response_bytes,
@@ -245,9 +254,10 @@ class ZooKeeper(Accumulator):
         self.whole.events += 1
         if not path:
             return
-        about = {"path": path, "session": session, "client": host_of(row.client_address)}
+        server, client = row.broker_address, host_of(row.client_address)
+        about = {"path": path, "session": session, "client": client, "server": server}
         self.events.note(row, event, about)
-        node = self.nodes[(path,)]
+        node = self.nodes[(server, path)]
         node.events += 1
         node.take(first=(row.time_ns, row.number))
         stretch(node, row.time_ns)
@@ -259,7 +269,8 @@ class ZooKeeper(Accumulator):
     def _operation(
         self, done: ZnodeOperation, row: Row, exchange: Exchange, end_ns: int, zxid: int
     ) -> None:
-        node = self.nodes[(done.path,)]
+        server = row.broker_address
+        node = self.nodes[(server, done.path)]
         kind, error, stat = done.kind, done.error, done.stat
         node.take(first=(row.time_ns, row.number))
         stretch(node, end_ns)
@@ -283,7 +294,7 @@ class ZooKeeper(Accumulator):
         if kind not in DELETES:
             node.take(exists_ns=end_ns)
         if stat is not None:
-            self._stat(done, stat, node, told)
+            self._stat(done, stat, node, server, told)
         if done.children is not None:
             node.take(children=(end_ns, done.children[:MAX_CHILDREN]))
         if kind not in WRITES or zxid <= 0:
@@ -292,16 +303,21 @@ class ZooKeeper(Accumulator):
         by = (session or 0, host_of(row.client_address))
         wrote = {**told, "time_ns": end_ns, "by": by}
         if kind in CREATES:
-            change = self.changes[(done.path, zxid, "created")]
+            change = self.changes[(server, done.path, zxid, "created")]
             owner = session or 0 if done.flags in (1, 3) else 0
             change.take(**wrote, owner=owner, mode=done.flags, **_data(done))
         elif kind in DELETES:
-            self.changes[(done.path, zxid, "deleted")].take(**wrote)
+            self.changes[(server, done.path, zxid, "deleted")].take(**wrote)
         elif kind == SET_DATA:
-            self.changes[(done.path, zxid, "changed")].take(**wrote, **_data(done))
+            self.changes[(server, done.path, zxid, "changed")].take(**wrote, **_data(done))
 
     def _stat(
-        self, done: ZnodeOperation, stat: dict[str, Any], node: Znode, told: dict[str, Any]
+        self,
+        done: ZnodeOperation,
+        stat: dict[str, Any],
+        node: Znode,
+        server: str,
+        told: dict[str, Any],
     ) -> None:
         """Take note of what is told of a node: when it was created, and when its data changed."""
         born, written = stat["czxid"], stat["mzxid"]
@@ -309,46 +325,57 @@ class ZooKeeper(Accumulator):
         node.take(latest=(written, stat["version"], size, stat["num_children"]))
         read = _data(done) if done.data is not None else {"size": size}
         if born > 0:
-            change = self.changes[(done.path, born, "created")]
+            change = self.changes[(server, done.path, born, "created")]
             change.take(**told, clock_ms=stat["ctime"], owner=stat["ephemeral_owner"])
             if written == born:
                 change.take(**read)
         if written > born:
-            change = self.changes[(done.path, written, "changed")]
+            change = self.changes[(server, done.path, written, "changed")]
             change.take(**told, clock_ms=stat["mtime"], version=stat["version"], **read)
 
     # --- telling
 
-    def story(self) -> TreeStory:
-        """Return what happened, in order."""
-        return TreeStory(self.nodes, self.changes, self.sessions, self.events, self.whole)
+    def stories(self) -> list[TreeStory]:
+        """Return what happened in each ensemble, in order; of a capture without any, one in which
+        nothing did."""
+        found = ensembles(self.nodes, self.changes, self.sessions, self.events)
+        return [TreeStory(each, self.whole.last_ns or 0) for each in found]
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """Return one line per node, in the order of their paths."""
-        return self.story().node_lines()
+        """Return one line per node, in the order of ensembles and paths."""
+        return [line for story in self.stories() for line in story.node_lines()]
 
     def session_lines(self) -> list[Line]:
         """Return one line per session, the oldest first."""
-        return self.story().session_lines()
+        lines = [line for story in self.stories() for line in story.session_lines()]
+        return sorted(lines, key=lambda line: line["first"] or line["ended"] or 0)
 
     def elections(self) -> list[Line]:
         """Return one line for each time that a broker became the controller."""
-        return self.story().elections()
+        lines = [line for story in self.stories() for line in story.elections()]
+        return sorted(lines, key=lambda line: line["time"])
+
+    def topics(self) -> list[Line]:
+        """Return one line for each topic that was created, or asked to be deleted."""
+        lines = [line for story in self.stories() for line in story.topics()]
+        return sorted(lines, key=lambda line: line["created"])
 
     def history(self, path: str | None = None) -> list[Line]:
         """Return what happened to a node, or to all, in order of time."""
-        return self.story().history(path)
+        lines = [line for story in self.stories() for line in story.history(path)]
+        return sorted(lines, key=lambda line: line["time"])
 
     def slowest(self) -> list[Line]:
         """Return the slowest requests, the slowest first."""
-        story = self.story()
+        names = {server: story.name for story in self.stories() for server in story.servers}
         return [
             {
+                "ensemble": names.get(slow.server or "", ""),
                 "time": time_ns,
                 "latency": latency,
                 "api": slow.api,
                 "path": slow.path,
-                "session": story.label(slow.session),
+                "session": label(slow.session),
                 "client": slow.host,
                 "response_bytes": slow.response_bytes,
                 "number": slow.number,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+
 from tests.analyzer.findings.sides import SECOND, Side, at, severity
-from tests.analyzer.zookeeper_wire import ZooKeeperWire, stat, text
+from tests.analyzer.zookeeper_wire import ACL, ZooKeeperWire, stat, text
 
 FRAME = 8 + 4 + 2 + 4 + 4
 """Header, path `/n`, length of data, version, of a setData."""
@@ -34,6 +36,31 @@ def again(times: int, every_ns: int) -> bool:
     return severity(wires, "zookeeper-reconnects") is not None
 
 
+def settled(lasts_ns: int, owner: bytes, rule: str) -> bool:
+    """A member of a group owns one of two partitions, the other one is somebody's or nobody's;
+    after some time a second member comes."""
+    consumer = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
+    topic = b'{"version":1,"partitions":{"0":[1],"1":[1]}}'
+    wire = ZooKeeperWire(7).connect().create("/brokers/topics/t", topic, zxid=1)
+    for zxid, member in ((2, "g_a"), (9, "g_b")):
+        path = f"/consumers/g/ids/{member}"
+        xid = wire.ask(1, text(path) + text(consumer) + ACL + struct.pack(">i", 1))
+        at(wire, SECOND if zxid == 2 else SECOND + lasts_ns)
+        wire.told(xid, zxid, 0, text(path))
+        if zxid == 2:
+            wire.create("/consumers/g/owners/t/0", b"g_a-0", 1, zxid=3)
+            if owner:
+                wire.create("/consumers/g/owners/t/1", owner, 1, zxid=4)
+    return severity([wire], rule) is not None
+
+
+def claims(times: int) -> bool:
+    wire = ZooKeeperWire(7).connect().create("/consumers/g/ids/g_a", b"{}", 1, zxid=2)
+    for _ in range(times):
+        wire.create("/consumers/g/owners/t/0", b"g_a-0", 1, error=-110)
+    return severity([wire], "zookeeper-claims") is not None
+
+
 SIDES: dict[tuple[str, ...], Side] = {
     ("zookeeper-slow", "zookeeper.slow"): Side(slow, SECOND - 1, SECOND),
     ("zookeeper-large", "zookeeper.large"): Side(
@@ -43,6 +70,13 @@ SIDES: dict[tuple[str, ...], Side] = {
         lambda n: large(n) == "error", 1_048_575, 1_048_576
     ),
     ("zookeeper-reconnects", "zookeeper.reconnects"): Side(lambda n: again(n, SECOND), 4, 5),
+    ("zookeeper-unowned", "zookeeper.settled"): Side(
+        lambda n: settled(n, b"", "zookeeper-unowned"), 10 * SECOND - 1, 10 * SECOND
+    ),
+    ("zookeeper-misassigned", "zookeeper.settled"): Side(
+        lambda n: settled(n, b"g_x-0", "zookeeper-misassigned"), 10 * SECOND - 1, 10 * SECOND
+    ),
+    ("zookeeper-claims", "zookeeper.claims"): Side(claims, 3, 4),
     # Two a minute: the five of two and a half minutes.
     ("zookeeper-reconnects", "zookeeper.reconnects-rate"): Side(
         lambda n: again(5, n), 150 * SECOND // 4 + 1, 150 * SECOND // 4

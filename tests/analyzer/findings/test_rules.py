@@ -21,15 +21,18 @@ SAMPLED = {
 
 CALM = {
     "address-differs": "zookeeper-consumers",
+    "zookeeper-claims": "zookeeper-consumers",
     "zookeeper-denied": "zookeeper-trouble",
     "zookeeper-error": "zookeeper-brokers",
     "zookeeper-expired": "zookeeper-trouble",
     "zookeeper-large": "zookeeper-brokers",
+    "zookeeper-misassigned": "zookeeper-consumers",
     "zookeeper-reconnects": "zookeeper-brokers",
     "zookeeper-registered-twice": "zookeeper-brokers",
     "zookeeper-slow": "zookeeper-brokers",
     "zookeeper-unanswered": "zookeeper-brokers",
     "zookeeper-unknown-request": "zookeeper-brokers",
+    "zookeeper-unowned": "zookeeper-consumers",
     "address-loopback": "healthy",
     "address-private": "shop",
     "address-unanswered": "wrong-address",

@@ -13,7 +13,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups, ranges
+from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups, ranges, round_robin
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.findings.sides import time_of
 from tests.analyzer.wire import MS, Wire, told
@@ -140,7 +140,7 @@ def test_elections_of_real_controllers() -> None:
 
 
 def test_topics_come_and_go() -> None:
-    topics = {each["topic"]: each for each in read("zookeeper-brokers").story().topics()}
+    topics = {each["topic"]: each for each in read("zookeeper-brokers").topics()}
     assert topics.keys() == {"gone", "orders", "pairs"}
     assert topics["gone"]["created"] < topics["gone"]["asked"] < topics["gone"]["deleted"]
     assert (topics["orders"]["partitions"], topics["orders"]["deleted"]) == (3, None)
@@ -166,7 +166,7 @@ def test_ranges(streams: dict[str, int], partitions: int, expected: list[str]) -
 
 
 def test_a_real_group_owned_what_it_should() -> None:
-    groups = KeptGroups(read("zookeeper-consumers").story())
+    groups = KeptGroups(read("zookeeper-consumers").stories())
     (line,) = groups.lines()
     assert (line["group"], line["rebalances"], line["causes"]) == (
         "zk-group",
@@ -204,8 +204,8 @@ def test_odd_data_is_survived(data: bytes) -> None:
     ):
         wire.create(path, data, EPHEMERAL, zxid=zxid)
     zookeeper = counted(wire)
-    story = zookeeper.story()
-    groups = KeptGroups(story)
+    (story,) = zookeeper.stories()
+    groups = KeptGroups([story])
     assert len(story.node_lines()) == 9
     assert [line["controller"] for line in story.elections()] == [None]
     assert [line["text"] for line in groups.rebalances("g")] == [
@@ -218,13 +218,141 @@ def test_odd_data_is_survived(data: bytes) -> None:
     assert cluster.rows() == []
 
 
+def deals(topics: dict[str, int], members: list[str], streams: int) -> dict[Any, str]:
+    return round_robin({member: dict.fromkeys(topics, streams) for member in members}, topics)
+
+
+def test_the_other_assignor_deals_partitions_in_the_order_of_their_hashes() -> None:
+    """What `RoundRobinAssignor` of 0.8.2 gives: `[orders,0]`.hashCode and so on."""
+    found = deals({"orders": 3, "pairs": 2}, ["g_a", "g_b"], 1)
+    assert list(found.values()) == ["g_a-0", "g_b-0", "g_a-0", "g_b-0", "g_a-0"]
+    assert list(found) == sorted(found, key=lambda part: java_hash(f"[{part[0]},{part[1]}]"))
+    # It refuses members that are not alike.
+    assert round_robin({"a": {"t": 1}, "b": {"t": 2}}, {"t": 2}) == {}
+    assert round_robin({"a": {"t": 1}, "b": {"u": 1}}, {"t": 2, "u": 1}) == {}
+
+
+def java_hash(text: str) -> int:
+    """As the definition has it: s[0]*31^(n-1) + ... in 32 bits with a sign."""
+    total = sum(ord(c) * 31 ** (len(text) - 1 - at) for at, c in enumerate(text))
+    return (total + 2**31) % 2**32 - 2**31
+
+
+def owned(owners: dict[int, bytes], subscription: bytes) -> str:
+    topic = b'{"version":1,"partitions":{"0":[1],"1":[1],"2":[1],"3":[1]}}'
+    wire = ZooKeeperWire(7).connect().create("/brokers/topics/t", topic, zxid=1)
+    for number, member in enumerate(("g_a", "g_b")):
+        wire.create(f"/consumers/g/ids/{member}", subscription, EPHEMERAL, zxid=2 + number)
+    for number, thread in owners.items():
+        wire.create(f"/consumers/g/owners/t/{number}", thread, EPHEMERAL, zxid=10 + number)
+    lines = KeptGroups(counted(wire).stories()).rebalances("g")
+    return str(lines[-1]["text"]).partition("; ")[2]
+
+
+def test_a_group_may_have_either_assignor() -> None:
+    one = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
+    threads = [b"g_a-0", b"g_b-0"]
+    dealt = deals({"t": 4}, ["g_a", "g_b"], 1)
+    assert (
+        owned({n: threads[n // 2] for n in range(4)}, one) == "owned as the range assignor has it"
+    )
+    assert [dealt["t", number] for number in range(4)] != ["g_a-0", "g_a-0", "g_b-0", "g_b-0"]
+    by_hash = {number: dealt["t", number].encode() for number in range(4)}
+    assert owned(by_hash, one) == "owned as the roundrobin assignor has it"
+
+
+def test_patterns_are_held_against_nothing() -> None:
+    pattern = b'{"version":1,"subscription":{"t.*":1},"pattern":"white_list"}'
+    assert owned({0: b"g_a-0"}, pattern) == (
+        "its members subscribe by patterns, which are not held against anything"
+    )
+
+
+# --- ensembles
+
+
+def at_server(wire: ZooKeeperWire, host: str) -> ZooKeeperWire:
+    wire.connection.b = wire.connection.b._replace(host=host)
+    return wire
+
+
+ONE, TWO = "10.0.0.1", "10.0.0.2"
+
+
+def server(session: int, number: int, host: str) -> ZooKeeperWire:
+    return at_server(ZooKeeperWire(session, number=number), host).connect()
+
+
+def trees(*wires: ZooKeeperWire) -> dict[str, list[str]]:
+    """Ensemble -> its nodes."""
+    return {
+        story.name: [line["path"] for line in story.node_lines()]
+        for story in counted(*wires).stories()
+    }
+
+
+def test_servers_of_one_session_are_one_ensemble() -> None:
+    one = server(7, 0, ONE).create("/a", zxid=5)
+    two = at_server(ZooKeeperWire(7, number=1), TWO).connect(attach=True).create("/b", zxid=6)
+    assert trees(one, later(two, SECOND)) == {"10.0.0.1:2181, 10.0.0.2:2181": ["/a", "/b"]}
+
+
+def test_servers_that_tell_of_one_creation_are_one_ensemble() -> None:
+    one = server(7, 0, ONE).get("/a", b"1", zxid=5, born=5, clock_ms=9)
+    two = server(8, 1, TWO).get("/a", b"1", zxid=5, born=5, clock_ms=9)
+    assert list(trees(one, two)) == ["10.0.0.1:2181, 10.0.0.2:2181"]
+
+
+def test_a_creation_and_who_reads_it_elsewhere_are_one_change() -> None:
+    one = server(7, 0, ONE).create("/a", b"1", zxid=5)
+    two = later(server(8, 1, TWO), SECOND).get("/a", b"1", zxid=5, born=5)
+    zookeeper = counted(one, two)
+    assert [(each["change"], each["how"]) for each in zookeeper.history("/a")] == [("created", "")]
+    assert len(zookeeper.stories()) == 1
+
+
+def test_ensembles_with_equal_paths_do_not_mix() -> None:
+    """Both are new, and count alike."""
+    wires = []
+    for number, host in enumerate((ONE, TWO)):
+        wire = server(7 + number, number, host)
+        wire.get("/brokers", zxid=2, born=2, clock_ms=1000 + number)
+        wire.create("/controller", b'{"brokerid":%d}' % number, EPHEMERAL, zxid=3)
+        wires.append(wire)
+    wires[0].close_session(zxid=4)
+    zookeeper = counted(*wires)
+    assert [(each["ensemble"], each["controller"]) for each in zookeeper.elections()] == [
+        ("10.0.0.1:2181", 0),
+        ("10.0.0.2:2181", 1),
+    ]
+    ended = {line["session"]: line["state"] for line in zookeeper.session_lines()}
+    assert ended == {"0x7": "closed", "0x8": "open"}
+    assert [story.doubtful for story in zookeeper.stories()] == [False, False]
+
+
+def test_what_cannot_be_known_of_ensembles_is_said() -> None:
+    one = server(7, 0, ONE).get("/a", zxid=5, born=5, clock_ms=9)
+    two = server(8, 1, TWO).create("/b", zxid=6)
+    assert [story.doubtful for story in counted(one, two).stories()] == [True, True]
+
+
+def test_groups_of_one_name_in_two_ensembles_are_two() -> None:
+    groups = KeptGroups(read("zookeeper-groups").stories())
+    assert groups.names() == ["shop at 127.0.0.1:21811", "shop at 127.0.0.1:21812"]
+    assert groups.called("shop") == groups.names()
+    assert [line["members"] for line in groups.lines()] == [2, 1]
+    (first, second) = groups.names()
+    assert groups.rebalances(second)[0]["text"].endswith("owned as the range assignor has it")
+    assert "orders-2 is owned by nobody" in groups.rebalances(first)[1]["text"]
+
+
 def test_a_partition_with_another_owner_is_named() -> None:
     one = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
     topic = b'{"version":1,"partitions":{"0":[1],"1":[1]}}'
     wire = ZooKeeperWire(7).connect().create("/brokers/topics/t", topic, zxid=1)
     wire.create("/consumers/g/ids/g_a", one, EPHEMERAL, zxid=2)
     wire.create("/consumers/g/owners/t/0", b"g_b-0", EPHEMERAL, zxid=3)
-    (line,) = KeptGroups(counted(wire).story()).rebalances("g")
+    (line,) = KeptGroups(counted(wire).stories()).rebalances("g")
     assert line["text"] == (
         "g_a joined; t-0 is owned by g_b-0 instead of g_a-0, "
         "t-1 is owned by nobody instead of g_a-0"

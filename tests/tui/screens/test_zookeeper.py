@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.tui.screens.groups import GroupsBoard
 from kafkascope.tui.screens.zookeeper import ZooKeeperBoard, data_lines, is_below, tree
 from tests.tui.boards import ReadScene, compare, perform, settled, text_of
 
+CAPTURES = Path(__file__).parents[2] / "analyzer" / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 
 
@@ -100,6 +102,47 @@ def test_a_capture_without_zookeeper_says_so() -> None:
             await pilot.press("R")
 
     perform(ZooKeeperBoard, ReadScene(SAMPLES / "java-old.pcap"), steps)
+
+
+@pytest.fixture(scope="module")
+def two_ensembles() -> ReadScene:
+    return ReadScene(CAPTURES / "zookeeper-groups.pcapng.gz")
+
+
+def test_each_ensemble_has_a_tree_of_its_own(two_ensembles: ReadScene) -> None:
+    async def steps(app: Any, pilot: Any) -> None:
+        lines = app.board.sheet.lines
+        tops = [line["node"] for line in lines if line["path"] == "/"]
+        assert tops == ["/ of 127.0.0.1:21811", "/ of 127.0.0.1:21812"]
+        shops = [each for each, line in enumerate(lines) if line["path"] == "/consumers/shop/ids"]
+        for at, port, members in zip(shops, (21811, 21812), (2, 1), strict=True):
+            app.board.table.move_to(at)
+            app.board.tab = "Below"
+            app.board.refill_lower()
+            await pilot.pause()
+            assert text_of(app).count("/ids/shop_") == 2 * members  # came, and went
+            assert f'broker in {{"127.0.0.1:{port}"}}' in app.board.evidence(lines[at])
+
+    perform(ZooKeeperBoard, two_ensembles.fresh(), steps, (200, 60))
+
+
+def test_groups_of_old_consumers_are_on_the_groups_screen(two_ensembles: ReadScene) -> None:
+    async def steps(app: Any, pilot: Any) -> None:
+        lines = {line["group"]: line for line in app.board.sheet.lines}
+        assert list(lines) == ["shop at 127.0.0.1:21811", "shop at 127.0.0.1:21812"]
+        assert app.board.evidence(lines["shop at 127.0.0.1:21811"]) == (
+            'protocol == zookeeper and path contains "/consumers/shop/"'
+        )
+        await settled(app, pilot)
+        compare("groups-zookeeper-timeline", text_of(app))
+        await pilot.press("R")
+        await settled(app, pilot)
+        compare("groups-zookeeper-members", text_of(app))
+        for _ in app.board.TABS:
+            await pilot.press("R")
+            await settled(app, pilot)
+
+    perform(GroupsBoard, two_ensembles.fresh(), steps, (160, 30))
 
 
 # --- the tree
