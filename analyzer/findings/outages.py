@@ -219,7 +219,7 @@ def _connects(broker: str, lines: Iterable[Line]) -> str:
 
 def _is_zookeeper(lines: Iterable[Line]) -> bool:
     """Return whether an address is a server of ZooKeeper."""
-    return any(line["protocol"] == ZOOKEEPER for line in lines)
+    return any((line["protocol"] or "").lower().startswith(ZOOKEEPER) for line in lines)
 
 
 def _is_dead(line: Line) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.findings.outages import _is_zookeeper
 from kafkascope.analyzer.statistics.groups import groups
 from kafkascope.analyzer.statistics.groups.model import Story
 from tests.analyzer.findings import sides
@@ -166,3 +167,19 @@ def test_requests_between_brokers_are_not_lost(client: str, severity: str) -> No
     wire.connection.last_ns = wire.time_ns
     wires = [working(0, 0, 2), wire.close("broker"), failed(1, 3), working(3, 5, 9)]
     assert found(*wires)["broker-down"].severity == severity
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expected"),
+    [
+        ("zookeeper", True),
+        ("ZooKeeper's four-letter word srvr", True),
+        ("kafka", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_server_of_zookeeper_is_known_by_its_protocol_or_by_words(
+    protocol: str | None, expected: bool
+) -> None:
+    assert _is_zookeeper([{"protocol": protocol}]) is expected
