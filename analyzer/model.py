@@ -116,6 +116,20 @@ def spot_of(whole: Whole) -> Spot:
     return spot((frame.parts[0].packet, frame.first_ns, frame.last_ns, frame.size + 4))
 
 
+def first_of(whole: Whole) -> int:
+    """Return the number of the packet with the first byte of a frame."""
+    if type(whole) is Chunk:
+        return whole.pieces[0].packet
+    return cast("Frame", whole).parts[0].packet
+
+
+def last_of(whole: Whole) -> int:
+    """Return the number of the packet with the last byte of a frame that was seen."""
+    if type(whole) is Chunk:
+        return whole.pieces[-1].packet
+    return cast("Frame", whole).parts[-1].packet
+
+
 class Undecoded(NamedTuple):
     """Bytes that should have been (part of) a message, with the reason why they are not."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Final, Protocol
 
@@ -58,6 +58,12 @@ class Context:
         """The last number given to an exchange."""
         self.turns: Turns | None = None
         """What gives the numbers in its place, where this is a part of a whole."""
+        self.passing: Callable[[int | None, int], bool] | None = None
+        """Tells by the number of an exchange, or the packet of one that gets its number now,
+        whether somebody else tells it: then it is read as far as the state needs it, and comes as
+        an exchange or as `Passed`. None: all are told here."""
+        self.given_up: Callable[[], None] | None = None
+        """Called where requests are given up because too many wait."""
         self.names = TopicNames()
         self.nodes = NodeAddresses()
         self.decode_as = frozenset(decode_as)
@@ -98,8 +104,10 @@ class Context:
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 
-    def much(self, key: int) -> Much:
-        """Return what is asked for of the bodies of an API."""
+    def much(self, key: int, *, passing: bool = False) -> Much:
+        """Return what is asked for of the bodies of an API; `passing`: of what others tell."""
+        if passing:
+            return "state" if key in WAITING | KEYS else "none"
         if self.bodies:
             return "whole" if self.whole else "rows"
         return "state" if key in self.stateful else "none"

@@ -56,6 +56,8 @@ from kafkascope.analyzer.model import (
     State,
     Undecoded,
     Whole,
+    first_of,
+    last_of,
     spot,
     spot_of,
 )
@@ -94,6 +96,9 @@ IN_A_GAP: Final = "its answer fell into a gap of the capture"
 
 NO_TAGS: Final = b"\0"
 
+UNREAD: Final[dict[str, object]] = {}
+"""In place of the body of a request that somebody else reads: what it takes is counted alike."""
+
 _INT = struct.Struct(">i")
 _int_at = _INT.unpack_from
 _header = partial(tuple.__new__, RequestHeader)
@@ -118,6 +123,14 @@ def _teaches(layout: Layout) -> bool:
 def _plan(key: int, version: int, much: Much) -> Plan | None:
     """Return how bodies are read that this connection's state does not learn from; else None."""
     return None if key in STATEFUL else plan_of(key, version, much)
+
+
+class Passed(NamedTuple):
+    """Comes in place of an exchange that somebody else tells."""
+
+    number: int
+    last: int
+    """Number of the packet with the last byte of its answer."""
 
 
 class _UsualHead(NamedTuple):
@@ -213,6 +226,8 @@ class Conversation(Resumable):
         self._waits = Waits()
         self._heads: dict[bytes, _UsualHead] = {}
         """By the bytes of key and version: how the last usual request of it began."""
+        self._passing_heads: dict[bytes, _UsualHead] = {}
+        """The same of those that others tell."""
         self._out: list[Exchange] = []
 
     def dump(self) -> Dump:
@@ -308,6 +323,8 @@ class Conversation(Resumable):
         return out
 
     def _give_up(self, dropped: list[Pending]) -> None:
+        if dropped and self._context.given_up is not None:
+            self._context.given_up()
         for pending in dropped:
             self._unanswered(pending, "none was seen while many more requests were sent")
 
@@ -372,9 +389,11 @@ class Conversation(Resumable):
         ):
             return False
         context = self._context
-        head = self._heads.get(data[at : at + 4])
+        passing = context.passing is not None and context.passing(self._reserved, first_of(whole))
+        heads = self._passing_heads if passing else self._heads
+        head = heads.get(data[at : at + 4])
         if head is None or not data.startswith(head.after, at + 8):
-            head = self._usual_head(data, at)
+            head = self._usual_head(data, at, heads)
             if head is None:
                 return False
         plan, _, key, version, client_id, end = head
@@ -396,7 +415,9 @@ class Conversation(Resumable):
         header = _header((key, version, correlation_id, client_id, [], end))
         pending = Pending(self._number(packet), header, plan.api)
         pending.whole, pending.spot, pending.plan, pending.body = whole, there, plan, body
-        pending.id = context.identify_at(self.connection, self.client, whole.offset, file, place)
+        if not passing:
+            connection, client = self.connection, self.client
+            pending.id = context.identify_at(connection, client, whole.offset, file, place)
         if self._heard is not None and pending.frame is not None:
             self._heard("request", pending.frame, header)
         phases = self.phases
@@ -406,25 +427,30 @@ class Conversation(Resumable):
         elif key == PRODUCE and acks_of(data[at:] if body is None else data, header, body) == 0:
             self._tell(pending, "no-reply", None, ACKS_0)
             return True
+        if passing and body is None and context.bodies:
+            pending.body = UNREAD
         dropped = self._in_flight.add(correlation_id, pending)
         if dropped:
             self._give_up(dropped)
         context.waiting += pending.held
         return True
 
-    def _usual_head(self, data: bytes, at: int) -> _UsualHead | None:
+    def _usual_head(
+        self, data: bytes, at: int, heads: dict[bytes, _UsualHead]
+    ) -> _UsualHead | None:
         """Return what the header of a usual request has in common with those that follow; None for
-        one that is not usual."""
+        one that is not usual. `heads`: where it is kept."""
         try:
             header = read_request_header(data, at)
         except DissectError:
             return None
         key, version, _, client_id, tags, end = header
-        plan = _plan(key, version, self._context.much(key))
+        much = self._context.much(key, passing=heads is self._passing_heads)
+        plan = _plan(key, version, much)
         if plan is None or tags:
             return None
         head = _UsualHead(plan, data[at + 8 : end], key, version, client_id, end - at)
-        self._heads[data[at : at + 4]] = head
+        heads[data[at : at + 4]] = head
         return head
 
     def _request(self, frame: Frame) -> None:
@@ -792,6 +818,9 @@ class Conversation(Resumable):
                 self._fetching.response(key, asked, told)
         here = spot_of(answer)
         wait_ns = self._waits.response(key, there, asked, here, told, pending.session)
+        if context.passing is not None and context.passing(pending.number, 0):
+            self._out.append(cast("Exchange", Passed(pending.number, last_of(answer))))
+            return True
         facts: BodyFacts | None = None
         if plan.collect is not None and context.facts:
             facts = plan.collect(asked, told)

@@ -91,9 +91,11 @@ class Gathering:
         _undisturbed(told)
         for packet in sorted(packet for each in told for packet in each.opened):
             self._connections[packet] = len(self._connections)
-        self._number([np.array(each.taken) for each in told])
+        taken = [np.array(each.taken) for each in told]
+        self._number(taken, [_turns(each.ranks, len(each.taken)) for each in told])
         moments = [np.array(each.moments) for each in told]
-        _apart([each[each != LEFT] for each in moments])
+        turns = [_turns(each.turns, len(each.moments)) for each in told]
+        _apart(moments, turns, LEFT)
         self.exchanges += sum(each.exchanges for each in told)
         self.wanted += sum(each.wanted for each in told)
         self.read = max(each.read for each in told)
@@ -107,7 +109,8 @@ class Gathering:
         ]
         number = np.concatenate(numbers)
         # Of those that nothing completed, the numbers order them.
-        order = np.lexsort((np.where(moment == LEFT, number, 0), moment))
+        left = np.where(moment == LEFT, number, 0)
+        order = np.lexsort((np.concatenate(turns), left, moment))
         return Placed(order, number, moment)
 
     @property
@@ -115,13 +118,15 @@ class Gathering:
         """Number of the workers."""
         return len(self._given)
 
-    def _number(self, taken: list[Longs]) -> None:
+    def _number(self, taken: list[Longs], turns: list[Longs]) -> None:
         """Number exchanges by the moments at which workers wanted numbers."""
-        _apart(taken)
+        _apart(taken, turns, 0)
         moments = np.concatenate(taken)
-        ranks = np.empty(len(moments), np.int64)
-        ranks[np.argsort(moments, kind="stable")] = self._numbers + 1 + np.arange(len(moments))
-        self._numbers += len(moments)
+        ranks = np.zeros(len(moments), np.int64)
+        order = np.lexsort((np.concatenate(turns), moments))
+        order = order[np.count_nonzero(moments == 0) :]
+        ranks[order] = self._numbers + 1 + np.arange(len(order))
+        self._numbers += len(order)
         begin = 0
         for given, each in zip(self._given, taken, strict=True):
             given.frombytes(ranks[begin : begin + len(each)].tobytes())
@@ -228,15 +233,17 @@ class Gathering:
             raise Alone  # one process would forget the oldest
         for worker, each in enumerate(told):
             for moment, name in each.unsealed:
-                others = sealed.get(name, {}).items()
-                if any(other != worker and known < moment for other, known in others):
+                others = sealed.get(name, {})
+                # What two tell of one moment, both know of a connection that they follow.
+                own = others.get(worker)
+                if any(known < moment and known != own for known in others.values()):
                     raise Alone
 
     def rank(self, worker: int, place: int) -> int:
         """Return the number in place of a worker's provisional one; another number stays."""
         if place >= CONNECTION:
             return self._connections[place - CONNECTION]
-        return self._given[worker][place - EXCHANGE]
+        return self._given[worker][(place - EXCHANGE) >> 1]
 
     def _learn(self, topic_id: bytes, name: str) -> None:
         if self.names.get(topic_id) not in (None, name):
@@ -268,10 +275,16 @@ class Gathering:
         return data.replace(b"%d" % self._marks.connection, b"%d" % connection), stands, problems
 
 
-def _apart(moments: Sequence[Longs]) -> None:
+def _apart(moments: Sequence[Longs], turns: Sequence[Longs], usual: int) -> None:
     """Raise `Alone` when two workers did something at the same moment: deadlines of several
-    connections passed at once, or were over at the end."""
-    shared = [np.unique(each[(each & 1 == 0) | (each >= LEFT)]) for each in moments]
+    connections passed at once, or were over at the end. What common connections brought, all saw
+    (`turns`). `usual`: a moment that says nothing."""
+    both = list(zip(moments, turns, strict=True))
+    found = [each[turn == 0] for each, turn in both]
+    found.append(np.concatenate([each[turn > 0] for each, turn in both]))
+    shared = [
+        np.unique(each[((each & 1 == 0) | (each >= LEFT)) & (each != usual)]) for each in found
+    ]
     if len(np.unique(np.concatenate(shared))) < sum(map(len, shared)):
         raise Alone
 
@@ -285,6 +298,14 @@ def _undisturbed(told: Sequence[BlockReport]) -> None:
                 begins, ends = spans[::2], spans[1::2]
                 if any(((begins < moment) & (moment < ends)).any() for moment in each.woken):
                     raise Alone
+
+
+def _turns(told: dict[int, int], count: int) -> Longs:
+    """Return what is told by index as a column; 0 elsewhere."""
+    found = np.zeros(count, np.int64)
+    if told:
+        found[list(told)] = list(told.values())
+    return found
 
 
 def sums_of(found: Sequence[Sums]) -> Sums:

@@ -28,9 +28,9 @@ def jobs_for(source: Source, wanted: int = 0) -> int:
     jobs = wanted or min(cores(), MOST_JOBS)
     if jobs < 2 or not can_fork():
         return 0
-    from kafkascope.captures.streams.shares import is_divided
+    from kafkascope.captures.streams.shares import is_divisible
 
-    return jobs if wanted or is_divided(source.names, source.size) else 0
+    return jobs if wanted or is_divisible(source.names, source.size) else 0
 
 
 def can_fork() -> bool:

@@ -146,7 +146,11 @@ class BlockReport:
     opened: list[int] = field(default_factory=list)
     """First packets of new connections."""
     taken: array[int] = field(default_factory=longs)
-    """Moments at which numbers were given to exchanges, in their order."""
+    """Moments at which numbers were given to exchanges, in their order; 0 for those that another
+    worker tells."""
+    ranks: dict[int, int] = field(default_factory=dict)
+    """By index, of numbers for common connections: how many the connection took at that moment
+    before, twice and one more. Left out for the first one that a packet brought."""
     named: list[tuple[int, bytes, str]] = field(default_factory=list)
     """Topics: moment, id, name."""
     learned: list[tuple[int, Endpoint | int]] = field(default_factory=list)
@@ -167,6 +171,8 @@ class BlockReport:
     `captures.streams.shares`."""
     numbers: array[int] = field(default_factory=longs)
     """Which of the worker's numbers each has, from 0."""
+    turns: dict[int, int] = field(default_factory=dict)
+    """The same of exchanges that a moment completed."""
     connections: array[int] = field(default_factory=longs)
     """Numbers of the first packets of their connections."""
     text: bytes = b""
@@ -187,6 +193,18 @@ class BlockReport:
     """Those that the filter takes."""
     first: tuple[int, int] | None = None
     """Moment and beginning (ns) of the worker's first exchange."""
+
+    def learning(self) -> tuple[int, int, int, int]:
+        """Return how much an event may add to that depends on what others do meanwhile."""
+        return len(self.taken), len(self.named), len(self.learned), len(self.asked)
+
+
+class Now:
+    """The moment of the event that a worker looks at, and what it tells of its block."""
+
+    def __init__(self) -> None:
+        self.moment = 0
+        self.told = BlockReport()
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
 from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedBlock, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
-from kafkascope.captures.streams.shares import Share
+from kafkascope.captures.streams.shares import Share, busiest
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
@@ -53,8 +53,10 @@ class Pool:
     """Several workers on one input. A context manager: workers end with it. At ctrl+c they end the
     input where they are, as one process does (`interrupted`); at the second one it is raised."""
 
-    def __init__(self, count: int, open_: Callable[[], Capture], work: Work) -> None:
-        """`open_` opens the input, in each worker anew."""
+    def __init__(
+        self, count: int, names: list[str], open_: Callable[[], Capture], work: Work
+    ) -> None:
+        """`names`: the files; `open_` opens them, in each worker anew."""
         marks = Marks(_LOW + randbelow(8 * _LOW), f"{_LOW + randbelow(8 * _LOW)}-")
         self.gathering = Gathering(count, marks, work.reshape)
         self.sums: Sums | None = None
@@ -63,21 +65,20 @@ class Pool:
         self._stop = _Stop(count)
         self._pipes: list[BinaryIO] = []
         self._children: list[int] = []
-        # Loaded once, not by each worker.
-        import kafkascope.captures.packets.columns  # noqa: F401
-
+        common = busiest(names, count)
         gc.freeze()
         self._before: Any = signal.getsignal(signal.SIGINT)
         if self._before is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._interrupt)
         try:
             for number in range(count):
-                self._start(lambda share: Worker(open_(), share, marks, work), number, count)
+                share = Share(number, count, common)
+                self._start(lambda share: Worker(open_(), share, marks, work), share)
         except OSError:
             self.__exit__()
             raise Alone from None
 
-    def _start(self, made: Callable[[Share], Worker], number: int, count: int) -> None:
+    def _start(self, made: Callable[[Share], Worker], share: Share) -> None:
         reader, writer = os.pipe()
         with suppress(ImportError, OSError, AttributeError):
             import fcntl
@@ -99,8 +100,8 @@ class Pool:
                 os.close(pipe.fileno())
             # What several would say is said once, by their parent.
             sys.stderr = said = io.StringIO()
-            worker = made(Share(number, count))
-            worker.stop = lambda: self._stop.begins(number)
+            worker = made(share)
+            worker.stop = lambda: self._stop.begins(share.mine)
             with os.fdopen(writer, "wb") as out:
                 for told in worker.run():
                     if isinstance(told, Sums):

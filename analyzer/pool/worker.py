@@ -13,12 +13,14 @@ from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
+from kafkascope.analyzer.pool.common import Followed, Numbers
 from kafkascope.analyzer.pool.keys import WorkerKeys
 from kafkascope.analyzer.pool.messages import (
     USUAL,
     Alone,
     BlockReport,
     Marks,
+    Now,
     Shape,
     Sums,
     Twice,
@@ -47,46 +49,21 @@ AT_ONCE: Final = 1 << 15
 """Bytes in which marks are looked for together."""
 
 
-class _Now:
-    """The moment of the event that is looked at."""
-
-    def __init__(self) -> None:
-        self.moment = 0
-        self.told = BlockReport()
-
-    def keys(self, keys: SharedKeys, readers: int) -> WorkerKeys:
-        """Return what decrypts, and tells and asks names."""
-        assert isinstance(keys, KeySources)
-        return WorkerKeys(
-            keys,
-            readers,
-            lambda name: self.told.sealed.append((self.moment, name)),
-            lambda name: self.told.unsealed.append((self.moment, name)),
-        )
-
-
-class _Numbers:
-    """Gives the provisional numbers of a worker's exchanges, one after the other."""
-
-    def __init__(self, now: _Now) -> None:
-        self._now = now
-        self._given = 0
-
-    def next(self, packet: int) -> int:
-        """Return the next number."""
-        self._now.told.taken.append(self._now.moment)
-        self._given += 1
-        return EXCHANGE + self._given - 1
-
-    def back(self, number: int) -> int | None:
-        """Refuse to take a number back: others may have got the next ones."""
-        raise Alone
+def _keys(now: Now, keys: SharedKeys, readers: int) -> WorkerKeys:
+    """Return what decrypts, and tells and asks names."""
+    assert isinstance(keys, KeySources)
+    return WorkerKeys(
+        keys,
+        readers,
+        lambda name: now.told.sealed.append((now.moment, name)),
+        lambda name: now.told.unsealed.append((now.moment, name)),
+    )
 
 
 class _Names(TopicNames):
     """Names of topics that this worker's connections told."""
 
-    def __init__(self, now: _Now) -> None:
+    def __init__(self, now: Now) -> None:
         super().__init__()
         self._now = now
 
@@ -119,7 +96,7 @@ class _Marked(TopicNames):
 class _Nodes(NodeAddresses):
     """Addresses of nodes that this worker's connections told."""
 
-    def __init__(self, now: _Now) -> None:
+    def __init__(self, now: Now) -> None:
         super().__init__()
         self._now = now
 
@@ -140,7 +117,7 @@ class _Nodes(NodeAddresses):
 class _Brokers(set[Endpoint]):
     """Brokers that this worker's connections showed."""
 
-    def __init__(self, now: _Now) -> None:
+    def __init__(self, now: Now) -> None:
         super().__init__()
         self._now = now
 
@@ -210,9 +187,9 @@ class Worker:
         self._share = share
         self._marks = marks
         self._work = work
-        self._now = now = _Now()
+        self._now = now = Now()
         context = capture.context
-        context.turns = _Numbers(now)
+        context.turns = numbers = Numbers(now)
         context.names = _Names(now)
         context.nodes = _Nodes(now)
         context.brokers = _Brokers(now)
@@ -221,11 +198,13 @@ class Worker:
         if work.heads and work.wanted is None and not work.alls:
             context.only_waits()
             self._facts = NO_FACTS
-        self._keys = context.keys = now.keys(context.keys, share.count)
+        self._keys = context.keys = _keys(now, context.keys, share.count)
         self._number, self._connection = marks.number, marks.connection
         self._made = _Made(marks)
         if work.begins is not None:
             work.begins(capture, lambda: now.moment)
+        self._followed = Followed(context, numbers, now, share)
+        self._common = self._followed.connections
         self._feed, self._names = capture.feed, context.names
         self._heard = Heard()
         self._sides = self._heard.sides
@@ -254,10 +233,10 @@ class Worker:
         except CutShort as error:
             damage = error
         now.moment = LEFT
-        for exchange in capture.in_flight():
-            self._make(exchange)
+        self._end()
         yield self._told(statistics.captured_bytes)
         context = capture.context
+        self._followed.sum_up(context, statistics)
         yield Sums(
             statistics,
             damage,
@@ -270,6 +249,11 @@ class Worker:
             [] if self._work.result is None else [self._work.result()],
         )
 
+    def _end(self) -> None:
+        """Take what the end of the input completes."""
+        for exchange in (*self._capture.in_flight(), *self._followed.finish()):
+            self._make(exchange)
+
     def _happened(self, moment: int, event: StreamEvent) -> None:
         """Take an event, as `Capture.exchanges` does."""
         comment = event.connection.interface_comment
@@ -277,9 +261,13 @@ class Worker:
             return
         self._now.moment = moment
         told = self._now.told
+        if not moment & 1 and moment < GIVEN_UP:
+            told.woken.append(moment)
+        if event.connection.number in self._common:
+            self._followed_on(event)
+            return
         if not moment & 1:
-            if moment < GIVEN_UP:
-                told.woken.append(moment)
+            pass
         elif type(event) is Chunk and len(event.pieces) > 1:
             self._in_a_run(event)
             return
@@ -293,19 +281,37 @@ class Worker:
         for exchange in self._feed(event):
             self._make(exchange)
 
+    def _followed_on(self, event: StreamEvent) -> None:
+        """Take an event of a connection that all workers follow."""
+        now, work = self._now, self._work
+        run = False
+        if type(event) is Chunk:
+            run = len(event.pieces) > 1
+            if work.nameds and not event.offset and self._share.first:
+                for each in in_chunk(event):
+                    self._named(each)
+        elif isinstance(event, Opened | Closed) and self._share.first:
+            for saw in work.saws:
+                saw(event)
+        told, moment = now.told, now.moment
+        before = told.learning() if run else None
+        for now.moment, turn, exchange in self._followed.feed(event):
+            self._make(exchange, turn)
+        if type(event) is Chunk and run and before != told.learning():
+            told.spans.extend((2 * event.pieces[0].packet + 1, moment))
+
     def _in_a_run(self, chunk: Chunk) -> None:
         """Take the bytes of several packets at once."""
         if self._work.nameds and not chunk.offset:
             for each in in_chunk(chunk):
                 self._named(each)
         told, last = self._now.told, chunk.pieces[-1].packet
-        before = len(told.taken), len(told.named), len(told.learned), len(told.asked)
+        before = told.learning()
         found = self._feed(chunk)
         for exchange in found:
             self._make(exchange)
-        after = len(told.taken), len(told.named), len(told.learned), len(told.asked)
         answers = [each.response for each in found]
-        if before != after or any(
+        if before != told.learning() or any(
             answer is None or answer.frame.parts[-1].packet != last for answer in answers
         ):
             told.spans.extend((2 * chunk.pieces[0].packet + 1, self._now.moment))
@@ -322,10 +328,15 @@ class Worker:
             told.block = self._work.block()
         return told
 
-    def _opened(self, packet: int) -> int:
+    def _opened(self, packet: int, flow: bytes) -> int:
         """Number a connection by its first packet."""
-        self._now.told.opened.append(packet)
-        return CONNECTION + packet
+        number = CONNECTION + packet
+        common = flow in self._share.common
+        if common:
+            self._common[number] = None
+        if not common or self._share.first:
+            self._now.told.opened.append(packet)
+        return number
 
     def _check(self, reassembler: Reassembler) -> None:
         """Refuse to go on where all workers together could reach a limit of one process."""
@@ -334,11 +345,12 @@ class Worker:
             reassembler.held > TOTAL_BYTES // count
             or len(reassembler.flows) >= 2 * MAX_CONNECTIONS // count
             or self._capture.holds(MAX_HELD_IN_ALL // count)
+            or self._followed.holds(MAX_HELD_IN_ALL // count)
         ):
             raise Alone
 
-    def _make(self, exchange: Exchange) -> None:
-        """Count an exchange, and make what is wanted of it."""
+    def _make(self, exchange: Exchange, turn: int = 0) -> None:
+        """Count an exchange, and make what is wanted of it. `turn`: see `BlockReport.turns`."""
         told, work = self._now.told, self._work
         if len(self._sides) < 2 or exchange.undecoded:
             self._heard.note(exchange)
@@ -358,7 +370,9 @@ class Worker:
             add(row, exchange)
         if work.shape is not None or work.block is not None:
             told.moments.append(self._now.moment)
-            told.numbers.append(row.number - EXCHANGE)
+            told.numbers.append((row.number - EXCHANGE) >> 1)
+            if turn:
+                told.turns[len(told.moments) - 1] = turn
             told.connections.append(row.connection - CONNECTION)
         if work.shape is not None:
             self._shape(work.shape, row, exchange)

@@ -215,7 +215,7 @@ class Reading:
 
         source = self.capture.source
         try:
-            with Pool(jobs, self._opened, work) as pool:
+            with Pool(jobs, source.names, self._opened, work) as pool:
                 gathered = pool.gathering
 
                 def tick() -> None:

@@ -82,8 +82,9 @@ class Reassembler(Resumable):
         self.duplicates = 0
         """Exact copies among the segments."""
         self._comment_of = comment_of
-        self.numbering: Callable[[int], int] | None = None
-        """Gives connections their numbers, by the numbers of their first packets; None: 0, 1..."""
+        self.numbering: Callable[[int, bytes], int] | None = None
+        """Gives connections their numbers, by numbers and flows of their first packets; None: 0,
+        1..."""
         self.held = 0
         """Memory of all bytes that wait."""
 
@@ -212,7 +213,7 @@ class Reassembler(Resumable):
             self._evict(out)
         number = self.connections
         if self.numbering is not None:
-            number = self.numbering(segment.packet)
+            number = self.numbering(segment.packet, segment.flow)
         state = new_connection(segment, number, self._comment_of)
         self.connections += 1
         for direction in reversed(state.directions):

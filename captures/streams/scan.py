@@ -315,6 +315,11 @@ def run(
         number = numbers[index]
         reassembler.packets = number - 1
         if marks is not None:
+            if others is not None and time_ns >= wake_ns:
+                # Readers that follow this connection, and those that do not, tell it alike.
+                marks.append((len(out), 2 * number))
+                reassembler.pass_time(number, time_ns, out)
+                reassembler.packets = number - 1
             marks.append((len(out), number if others is None else 2 * number + 1))
         out += reassembler.feed_marked(closely(index), index in copied)
         wake_ns = deadlines.wake_ns

@@ -2,7 +2,8 @@
 
 Every reader walks all packets, so all divide the connections alike without asking each other, and
 each knows when a packet of others lets time pass. Events carry the moment at which a reader of all
-connections would have them.
+connections would have them. Connections with much of the traffic are common: all readers follow
+them, and take turns.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import compress
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from itertools import chain, compress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
@@ -32,7 +34,12 @@ if TYPE_CHECKING:
 MOST_FLOWS: Final = 400_000
 """Directions that are divided; nobody may forget whose one is."""
 LOOKED_AT: Final = 20_000
-"""Packets that tell whether sharing is worth it."""
+"""Packets that tell which connections have much of the traffic."""
+MUCH: Final = 4 / 3
+"""Of what each reader would have if all had the same: a connection with more is common. To follow
+one costs two fifths of taking it."""
+TURN_BITS: Final = 8
+"""Packets of a reader's turn, as a power of two: each block has several turns."""
 GIVEN_UP: Final = 1 << 60
 """Moment at which the input ends: all gaps are given up."""
 CLOSED: Final = GIVEN_UP + 1
@@ -52,9 +59,11 @@ class TooMany(Exception):
 class Share:
     """The connections of one of several readers."""
 
-    def __init__(self, mine: int, count: int) -> None:
+    def __init__(self, mine: int, count: int, common: frozenset[bytes] = frozenset()) -> None:
+        """`common`: flows of the connections that all readers follow, in both directions."""
         self.count = count
-        self._mine = mine
+        self.common = common
+        self.mine = mine
         self._owners: dict[bytes, int] = {}
         self._loads = [0] * count
         """Packets of the connections of each reader."""
@@ -62,15 +71,22 @@ class Share:
     @property
     def first(self) -> bool:
         """Whether this is the reader that tells what all see."""
-        return self._mine == 0
+        return self.mine == 0
+
+    def is_others(self, packet: int) -> bool:
+        """Return whether what begins on common connections with a packet, 0 where that is not
+        known, is another reader's turn."""
+        return (packet >> TURN_BITS) % self.count != self.mine
 
     def divide(self, flows: Iterable[bytes]) -> None:
         """Give the new ones of a block's directions to readers, each to the one with least."""
         self._divide(Counter(flows))
 
     def _divide(self, flows: Counter[bytes]) -> None:
-        owners, loads = self._owners, self._loads
+        owners, loads, common = self._owners, self._loads, self.common
         for flow, count in flows.items():
+            if flow in common:
+                continue
             owner = owners.get(flow)
             if owner is None:
                 owner = loads.index(min(loads))
@@ -81,7 +97,7 @@ class Share:
 
     def foreign(self, flow: bytes) -> bool:
         """Return whether a direction is another reader's."""
-        return self._owners[flow] != self._mine
+        return flow not in self.common and self._owners[flow] != self.mine
 
     def others(self, columns: Columns, first: int) -> Others:
         """Divide the connections of a block, whose first packet has the number `first`; return the
@@ -137,15 +153,24 @@ class Others:
 Moments = Iterable[tuple[Moment, StreamEvent]]
 
 
-def is_divided(names: list[str], size: int) -> bool:
-    """Return whether an input of `size` bytes seems to have several connections of which none has
-    most packets, and not so many that readers would reach a limit together, by its beginning."""
+class _Beginning(NamedTuple):
+    """What the first packets of an input tell."""
+
+    counts: Counter[bytes]
+    """Packets of each connection."""
+    new: int
+    """Connections that came behind the first block, in as many bytes as `behind`."""
+    behind: int
+
+
+@lru_cache(1)
+def _beginning(*names: str) -> _Beginning:
+    """Return what an input begins with; that of a file that changed costs no more than time."""
     from kafkascope.captures.packets.columns import columns_of
 
     counts: Counter[bytes] = Counter()
     first = behind = 0
-    """Connections of the first block; bytes of those behind it."""
-    with Source(names) as source, suppress(CutShort):
+    with Source(list(names)) as source, suppress(CutShort):
         for block in source.blocks():
             columns = columns_of(block) if block.positions else None
             if columns is None:
@@ -157,24 +182,38 @@ def is_divided(names: list[str], size: int) -> bool:
                 first = len(counts)
             if behind and counts.total() >= LOOKED_AT:
                 break
-    if behind and (len(counts) - first) * size >= MAX_CONNECTIONS * behind:
-        return False
-    return bool(counts) and 3 * max(counts.values()) <= 2 * counts.total()
+    return _Beginning(counts, len(counts) - first, behind)
+
+
+def is_divisible(names: list[str], size: int) -> bool:
+    """Return whether an input of `size` bytes seems to have connections, and not so many that
+    readers would reach a limit together, by its beginning."""
+    counts, new, behind = _beginning(*names)
+    return bool(counts) and not (behind and new * size >= MAX_CONNECTIONS * behind)
+
+
+def busiest(names: list[str], count: int) -> frozenset[bytes]:
+    """Return the flows of the connections that have much of an input, by its beginning, for this
+    many readers."""
+    counts = _beginning(*names).counts
+    least = MUCH * counts.total() / count
+    found = [flow for flow, packets in counts.items() if flow and packets > least]
+    return frozenset(chain(found, map(reverse, found)))
 
 
 def shared(
     source: Source,
     share: Share,
-    opened: Callable[[int], int],
+    opened: Callable[[int, bytes], int],
     check: Callable[[Reassembler], None],
     named: Callable[[Resolved], None] | None = None,
 ) -> Iterator[Moments]:
     """Yield the events of a share's connections with their moments, those of one block after the
     other, each to be read before the next; at last those of the end.
 
-    `opened` gives connections their numbers, by first packets; `check` is called behind each block,
-    and may raise. `named` is told of host names that DNS answers over UDP, or the files, resolve.
-    Raises `TooMany`, and CutShort at the end, as `streams.batches`.
+    `opened` gives connections their numbers, by first packets and flows; `check` is called behind
+    each block, and may raise. `named` is told of host names that DNS answers over UDP, or the
+    files, resolve. Raises `TooMany`, and CutShort at the end, as `streams.batches`.
     """
     reassembler = Reassembler(source.comment_of)
     reassembler.numbering = opened

@@ -179,7 +179,7 @@ def started(
         return Capture(again, decode_as=within(options["ports"]), legs=options["legs"])
 
     try:
-        return Pool(jobs, opened, work_of(schemas=schemas))
+        return Pool(jobs, source.names, opened, work_of(schemas=schemas))
     except Alone:
         return None
 

@@ -16,7 +16,7 @@ from kafkascope.analyzer.pool.gathering import Gathering, sums_of
 from kafkascope.analyzer.pool.messages import Alone, BlockReport, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.model import Closed, Connection, Opened, Packet
-from kafkascope.captures.streams.shares import Share
+from kafkascope.captures.streams.shares import Share, busiest
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import MOST_TRIALS, KeySources
 from tests.analyzer.pipeline.test_encrypted import CAPTURES, LOGS, PORTS, packets_of, written
@@ -62,7 +62,8 @@ def together(names: Sequence[str], logs: Sequence[Path], count: int) -> tuple[li
     for number, capture in enumerate(captures):
         seen = Seen()
         work = Work(shape=line_of, reshape=line_of, saws=[seen.saw], result=seen.told)
-        workers.append(Worker(capture, Share(number, count), MARKS, work).run())
+        share = Share(number, count, busiest(names, count))
+        workers.append(Worker(capture, share, MARKS, work).run())
     lines: list[bytes] = []
     try:
         while True:

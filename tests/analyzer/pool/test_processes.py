@@ -83,6 +83,9 @@ def test_the_output_is_that_of_one_process(command: str, tmp_path: Path) -> None
     assert here(*words, "--jobs", "3", path) == expected
     sample = SAMPLES / "transactions.pcap"
     assert here(*words, "--jobs", "2", sample) == here(*words, "--jobs", "1", sample)
+    path = busy(tmp_path / "one.pcap", 400, connections=1)
+    expected = here(*words, "--jobs", "1", path)
+    assert here(*words, "--jobs", "2", path) == expected
 
 
 @needs_fork

@@ -22,8 +22,8 @@ from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, W
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.model import Connection
 from kafkascope.captures.statistics import Statistics
-from kafkascope.captures.streams import scan
-from kafkascope.captures.streams.shares import Share
+from kafkascope.captures.streams import scan, shares
+from kafkascope.captures.streams.shares import Share, busiest
 from tests.analyzer.pipeline.traffic import files
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -48,8 +48,9 @@ def alone(names: list[str]) -> tuple[list[bytes], Capture]:
 def together(names: list[str], count: int, work: Work = WORK) -> tuple[list[bytes], Sums]:
     gathering = Gathering(count, MARKS, work.reshape)
     captures = [open_capture(names) for _ in range(count)]
+    common = busiest(names, count)
     workers: list[Iterator[BlockReport | Sums]] = [
-        Worker(capture, Share(number, count), MARKS, work).run()
+        Worker(capture, Share(number, count, common), MARKS, work).run()
         for number, capture in enumerate(captures)
     ]
     lines: list[bytes] = []
@@ -106,13 +107,41 @@ def test_most_captures_need_no_single_process() -> None:
     assert done > 0.8 * len(paths)
 
 
-@given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4), bulk=st.booleans())
-@example(seed=1016, count=2, bulk=False)  # A deadline within a run of another connection.
+@given(
+    seed=st.integers(0, 1 << 32),
+    count=st.integers(1, 4),
+    bulk=st.booleans(),
+    much=st.sampled_from([0.0, 0.5, shares.MUCH]),
+)
+# A deadline within a run of another connection; one of a connection that all follow.
+@example(seed=1016, count=2, bulk=False, much=shares.MUCH)
+@example(seed=386, count=3, bulk=False, much=shares.MUCH)
 @settings(max_examples=settings().max_examples // 2)
-def test_whatever_happens_on_the_network(seed: int, count: int, bulk: bool) -> None:
-    """With `bulk`, blocks with many odd packets are read at once, too."""
-    with TemporaryDirectory() as folder, patch.object(scan, "MAX_ODD", 2.0 if bulk else 0.3):
+def test_whatever_happens_on_the_network(seed: int, count: int, bulk: bool, much: float) -> None:
+    """With `bulk`, blocks with many odd packets are read at once, too; the less `much`, the more
+    connections are followed by all."""
+    with (
+        TemporaryDirectory() as folder,
+        patch.object(scan, "MAX_ODD", 2.0 if bulk else 0.3),
+        patch.object(shares, "MUCH", much),
+        patch.object(shares, "TURN_BITS", 4),
+    ):
         check(files(seed, Path(folder)), count)
+
+
+def test_workers_take_turns_on_a_busy_connection() -> None:
+    told: list[int] = []
+    names = [str(SAMPLES / "java-codecs.pcap")]
+    with patch.object(shares, "TURN_BITS", 3), patch.object(shares, "MUCH", 0.0):
+        common = busiest(names, 2)
+        for number in range(2):
+            rows: list[Row] = []
+            work = Work(adds=[lambda row, _, rows=rows: rows.append(row)])
+            with open_capture(names) as capture:
+                for _ in Worker(capture, Share(number, 2, common), MARKS, work).run():
+                    pass
+            told.append(len(rows))
+    assert min(told) > 0.2 * sum(told)
 
 
 def test_random_networks_are_not_all_read_by_one() -> None:

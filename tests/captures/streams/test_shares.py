@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
-from kafkascope.captures.streams.shares import is_divided
+from kafkascope.captures.streams.shares import busiest, is_divisible
 from tests.explosion.floods import DATA, SERVER, SYN, client, packet, written
 
 COUNT = MAX_CONNECTIONS + 4_000
@@ -31,6 +31,16 @@ def test_readers_that_would_reach_a_limit_are_not_started(
     # Both read most of 50,000 connections in vain, and one read all again.
     assert callable(packets)
     path = written(tmp_path / "in.pcap", packets())
-    assert is_divided([str(path)], path.stat().st_size) == divided
+    assert is_divisible([str(path)], path.stat().st_size) == divided
     # As large as many captures are, of which this is the beginning.
-    assert is_divided([str(path)], 1 << 30) == divided
+    assert is_divisible([str(path)], 1 << 30) == divided
+
+
+def test_connections_with_much_of_the_traffic_are_followed_by_all(tmp_path: Path) -> None:
+    busy, other = client(1), client(2)
+    packets = [packet(busy, SERVER, 1000, DATA) for _ in range(60)]
+    packets += [packet(other, SERVER, 1000, DATA) for _ in range(40)]
+    names = [str(written(tmp_path / "in.pcap", iter(packets)))]
+    assert not busiest(names, 2)
+    assert len(busiest(names, 3)) == 2  # of one connection, both directions
+    assert len(busiest(names, 8)) == 4

@@ -28,7 +28,7 @@ from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.session.session import Session
 from kafkascope.captures import Spool
 from kafkascope.captures.model import Closed, Opened
-from kafkascope.captures.streams.shares import Share
+from kafkascope.captures.streams.shares import Share, busiest
 from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.parts import Parts, beginning, work_of
 from kafkascope.tui.data.store import Store
@@ -66,8 +66,9 @@ def together(names: list[str], count: int, read: Read, early: int) -> Shown:
     """What workers show, in this process, behind some early rows; raises `Alone`."""
     gathering = Gathering(count, MARKS, None)
     captures = [open_capture(names) for _ in range(count)]
+    common = busiest(names, count)
     workers: list[Iterator[BlockReport | Sums]] = [
-        Worker(capture, Share(number, count), MARKS, work_of(schemas=True)).run()
+        Worker(capture, Share(number, count, common), MARKS, work_of(schemas=True)).run()
         for number, capture in enumerate(captures)
     ]
     child = Session(Context(), read)
