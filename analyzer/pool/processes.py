@@ -9,6 +9,7 @@ import pickle
 import signal
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from mmap import mmap
@@ -29,6 +30,8 @@ PIPE_BYTES: Final = 1 << 20
 """About what a worker tells of a block; Linux allows no more to everybody."""
 AHEAD: Final = 2
 """Blocks that a worker may begin while it is told to stop."""
+PATIENCE: Final = 5000
+"""Milliseconds that a worker waits to be told where to stop; its parent may be gone."""
 _LOW: Final = 10**16
 
 
@@ -41,11 +44,16 @@ class _Stop:
 
     def begins(self, worker: int) -> bool:
         """Note that a worker begins its next block; return whether it is to stop before."""
+        for _ in range(PATIENCE):
+            if self._words[0] >= 0:
+                break
+            time.sleep(0.001)
         self._words[worker + 1] += 1
         return 0 < self._words[0] < self._words[worker + 1]
 
     def now(self) -> None:
         """Let all workers stop at the same block, the first that none has begun."""
+        self._words[0] = -1  # On a busy machine they may go far before the next line.
         self._words[0] = max(self._words[1:], default=0) + AHEAD
 
 
