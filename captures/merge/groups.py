@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from kafkascope.captures.merge.sketches import Sketch
@@ -99,7 +101,14 @@ def _links(sketches: Sequence[Sketch]) -> list[_Link]:
             sure.append(link)
         elif 2 * near >= len(found):
             others.append(link)
-    return sure + [each for each in others if any(_agree(each, known) for known in sure)]
+    of_file: dict[int, list[_Link]] = defaultdict(list)
+    for link in sure if others else ():
+        of_file[link.one].append(link)
+        of_file[link.two].append(link)
+    for link in others:
+        if any(_agree(link, known) for file in link[:2] for known in of_file[file]):
+            sure.append(link)
+    return sure
 
 
 def _agree(link: _Link, known: _Link) -> bool:
@@ -116,34 +125,42 @@ def _clocks(begin: int, links: dict[int, list[_Link]]) -> tuple[dict[int, int], 
     """Return the shifts of all files that are linked with one, and the greatest spread."""
     shifts = {begin: 0}
     spread = 0
-    waiting = sorted(links[begin], key=lambda link: link.shared)
-    while waiting:
-        link = waiting.pop()
-        if link.two in shifts:
-            continue
-        shifts[link.two] = shifts[link.one] - link.difference
+    serial = itertools.count(0, -1)
+    waiting: list[tuple[int, int, _Link]] = []
+    """Those that share most come first; of as many, the latest."""
+    file = begin
+    while True:
+        for link in sorted(links[file], key=lambda link: link.shared):
+            heappush(waiting, (-link.shared, next(serial), link))
+        while waiting and waiting[0][2].two in shifts:
+            heappop(waiting)
+        if not waiting:
+            return shifts, spread
+        _, _, link = heappop(waiting)
+        file = link.two
+        shifts[file] = shifts[link.one] - link.difference
         spread = max(spread, link.spread)
-        waiting = sorted((*waiting, *links[link.two]), key=lambda link: link.shared)
-    return shifts, spread
 
 
 def _places(
     files: list[int], shifts: dict[int, int], sketches: Sequence[Sketch]
 ) -> list[list[int]]:
-    """Put files that do not overlap in time into one place: rotated files of one program."""
-    places: list[list[int]] = []
+    """Put files that do not overlap in time into one place: rotated files of one program. Beyond
+    MAX_PLACES places, the rest is left out."""
+    places: list[list[tuple[int, int, int]]] = []
+    """Begin, end and number of the files of each, by time."""
     for file in files:
         begin, end = _span(file, shifts, sketches)
         for place in places:
-            spans = [_span(each, shifts, sketches) for each in place]
-            if all(end < first or begin > last for first, last in spans):
-                place.append(file)
+            at = bisect(place, (begin, end, file))
+            if (at == 0 or place[at - 1][1] < begin) and (at == len(place) or end < place[at][0]):
+                place.insert(at, (begin, end, file))
                 break
         else:
-            places.append([file])
-    for place in places:
-        place.sort(key=lambda file: _span(file, shifts, sketches))
-    return places
+            places.append([(begin, end, file)])
+            if len(places) > MAX_PLACES:
+                break
+    return [[file for _, _, file in place] for place in places]
 
 
 def _span(file: int, shifts: dict[int, int], sketches: Sequence[Sketch]) -> tuple[int, int]:

@@ -23,6 +23,8 @@ from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.cluster.reach import MAX_RESOLVED
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.captures.merge.groups import groups
+from kafkascope.captures.merge.sketches import Sketch
 from kafkascope.captures.model import Resolved
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.codec.tree import Node
@@ -272,6 +274,29 @@ def test_why_a_group_rebalances_is_not_searched_for(tmp_path: Path) -> None:
     for attack in (rejoins, returns):
         once, twice = (calls(story_work(attack, count, tmp_path)) for count in (200, 400))
         assert twice < 2.3 * once
+
+
+def test_files_that_are_rotated_at_two_places_are_compared_with_few() -> None:
+    # 2000 at each took 14 s, twice as many a minute.
+    once, twice = (calls(grouping_work(count)) for count in (200, 400))
+    assert twice < 2.3 * once
+
+
+def grouping_work(count: int) -> Callable[[], object]:
+    """What finding out which files hold the same packets is, where two programs rotate them."""
+    sketches, names = [], []
+    for place in range(2):
+        for file in range(count):
+            # Each begins with the last packet of the one before it.
+            times = {
+                10 * file + at: (10 * file + at) * 1_000_000 + 3000 * place for at in range(11)
+            }
+            begin = min(times.values())
+            sketches.append(Sketch(times, 11, begin, begin + 9_000_000, []))
+            names.append(f"{place} {file:06d}")
+    (group,) = groups(sketches, names)
+    assert [len(each) for each in group.places] == [count, count]
+    return lambda: groups(sketches, names)
 
 
 def story_work(
