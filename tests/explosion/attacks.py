@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.explosion import bodies, encrypted, many, packets, records, schemas
+from tests.explosion import bodies, encrypted, many, packets, records, schemas, zookeeper
 from tests.explosion.encrypted import write_encrypted
 from tests.explosion.packets import write_blocks, write_packets
 from tests.explosion.schemas import write_http
@@ -151,6 +151,22 @@ ATTACKS: Final[dict[str, Attack]] = {
     "HTTP lines": Attack(schemas.http_lines, 500_000, write_http),
     "HTTP small messages": Attack(schemas.http_small, 50_000, write_http),
     "HTTP connections": Attack(schemas.http_connections, 2_000, write_http),
+    "ZooKeeper nodes": Attack(zookeeper.nodes, 20_000),
+    "ZooKeeper deep nodes": Attack(zookeeper.deep, 5_000),
+    "ZooKeeper deep path": Attack(zookeeper.deep_path, 50_000),
+    "ZooKeeper operations": Attack(zookeeper.operations, 50_000),
+    "ZooKeeper multis": Attack(zookeeper.many_multis, 3_000),
+    "ZooKeeper children": Attack(zookeeper.children, 500_000),
+    "ZooKeeper empty children": Attack(zookeeper.empty_children, 1_000_000),
+    "ZooKeeper false counts": Attack(zookeeper.false_counts, 20_000),
+    "ZooKeeper watches": Attack(zookeeper.watches, 300_000),
+    "ZooKeeper events": Attack(zookeeper.events, 20_000),
+    "ZooKeeper sessions": Attack(zookeeper.sessions, 5_000),
+    "ZooKeeper attached": Attack(zookeeper.attached, 5_000),
+    "ZooKeeper elections": Attack(zookeeper.elections, 10_000),
+    "ZooKeeper partitions": Attack(zookeeper.partitions, 50_000),
+    "ZooKeeper states": Attack(zookeeper.states, 20_000),
+    "ZooKeeper consumers": Attack(zookeeper.consumers, 10_000),
 }
 
 

@@ -52,7 +52,8 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     **{
         f"stats {name}": ("stats", name, "IN")
         for name in (
-            ["apis", "connections", "errors", "latency", "partitions", "rates", "sizes", "topics"]
+            *("apis", "connections", "errors", "latency", "partitions", "rates", "sizes"),
+            *("topics", "zookeeper"),
         )
     },
 }

@@ -1,0 +1,30 @@
+"""Conversations with ZooKeeper without end, in small: every attack is read, told and cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.tui.cli import main
+from tests.explosion.attacks import ATTACKS
+
+NAMES = [name for name in ATTACKS if name.startswith("ZooKeeper")]
+COMMANDS = ("stats zookeeper", "check", "groups", "cluster", "show --json -Y number>0")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_attacks_are_read(name: str, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.pcapng", tmp_path / "out.pcapng"
+    ATTACKS[name].write(path, ATTACKS[name].make(60))
+    for command in COMMANDS:
+        result = CliRunner().invoke(main, [*command.split(), str(path)])
+        assert result.exit_code in (0, 1), result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+    read = [CliRunner().invoke(main, ["ls", str(path), "--json"]).output]
+    cut = CliRunner().invoke(main, ["cut", str(path), "--anonymize", "-o", str(out)])
+    assert cut.exit_code == 0, cut.output
+    read.append(CliRunner().invoke(main, ["ls", str(out), "--json"]).output)
+    before, after = (each.count('"protocol":"zookeeper"') for each in read)
+    assert before == after > 0
