@@ -44,5 +44,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     fail where one of our modules was loaded twice, below two names."""
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
+        gc.freeze()  # What stays was looked at: it is not again with each module to come.
         loaded = {name for name in sys.modules if name.partition(".")[0] in PACKAGES}
         assert not loaded, f"import kafkascope.{min(loaded)}"

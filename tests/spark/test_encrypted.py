@@ -21,7 +21,10 @@ from tests.analyzer.pipeline.test_follow import LAST, NOW, caught
 RESUMES = "tls12-tickets"
 
 
-@pytest.mark.parametrize("spread", [False, True], ids=["whole", "spread"])
+@pytest.mark.parametrize(
+    "spread",
+    [pytest.param(False, id="whole"), pytest.param(True, id="spread", marks=pytest.mark.soak)],
+)
 def test_all_that_one_process_decrypts(
     spark: Any, events: Path, tmp_path: Path, spread: bool
 ) -> None:

@@ -28,7 +28,10 @@ def test_a_folder_of_samples(spark: Any, tmp_path: Path) -> None:
     check_against_export(tmp_path / "spark", [str(SAMPLES)])
 
 
-@pytest.mark.parametrize("few", [0, 1 << 20], ids=["on Spark", "here"])
+@pytest.mark.parametrize(
+    "few",
+    [pytest.param(0, id="on Spark"), pytest.param(1 << 20, id="here", marks=pytest.mark.soak)],
+)
 def test_a_selection(spark: Any, tmp_path: Path, few: int) -> None:
     wanted = {**ALL, "filter": 'topic contains "o" or error'}
     expected, _ = made([str(SAMPLES)], tmp_path / "plain", **wanted)

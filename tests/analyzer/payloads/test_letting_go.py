@@ -36,6 +36,7 @@ def collections_of(kind: Format, monkeypatch: pytest.MonkeyPatch) -> int:
     schemas = KnownSchemas()
     schemas.compiled(schema(kind, MANY))  # What is imported for it is no circle of its own.
     gc.collect()
+    gc.freeze()  # What other tests left in this process is not looked at a hundred times.
     for number in range(MANY):
         schemas.compiled(schema(kind, number))
     assert schemas.forgotten >= MANY - 5
