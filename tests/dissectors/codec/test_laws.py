@@ -39,14 +39,16 @@ LAW = settings(
 
 
 def layouts() -> list[Layout]:
-    found = []
+    """One of those that are equal: versions of a message often differ in meaning only."""
+    found: dict[tuple[str, str], Layout] = {}
     for name in registry.message_names():
         message = registry.message(name)
-        found += [
-            resolve(message, v) for v in range(message.versions.low, message.versions.high + 1)
-        ]
-        found += [resolve(variant, variant.versions.low) for variant in message.variants]
-    return found
+        versions = range(message.versions.low, message.versions.high + 1)
+        each = [resolve(message, version) for version in versions]
+        each += [resolve(variant, variant.versions.low) for variant in message.variants]
+        for layout in each:
+            found.setdefault((name, repr(layout.body)), layout)
+    return list(found.values())
 
 
 def called(layout: Layout) -> str:
