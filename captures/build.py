@@ -1,7 +1,7 @@
 """Compose TCP conversations packet by packet: for the recorder, for cuts, for fixtures.
 
-All checksums are right, so that any tool follows. Headers are packed by struct: the recorder is
-busy.
+Checksums are right, so that any tool follows; that of TCP may be left to a network card that is not
+there, as captures of outgoing packets have it. Headers are packed by struct: the recorder is busy.
 """
 
 from __future__ import annotations
@@ -120,6 +120,7 @@ class Composer:
         self._ports = [ports[way] + ports[1 - way] for way in (0, 1)]
         self._ip_sum = [0x4500 + 0x4000 + 0x4006 + _sum(each) for each in self._hosts]
         self._tcp_sum = [6 + _WINDOW + _sum(self._hosts[way] + self._ports[way]) for way in (0, 1)]
+        self._pseudo_sum = [6 + _sum(each) for each in self._hosts]
         link = len(self._links[0])
         ip = "IHH32s" if self._v6 else "HHHHHH8s"
         self._head = Struct(f">{link}s{ip}4sIIHHHH")
@@ -164,9 +165,10 @@ class Composer:
         """Return one packet, and move the sequence number on."""
         return b"".join((self.head(direction, flags, len(payload), _sum(payload)), payload))
 
-    def head(self, direction: int, flags: int, size: int = 0, words: int = 0) -> bytes:
+    def head(self, direction: int, flags: int, size: int = 0, words: int | None = 0) -> bytes:
         """Return the headers of a packet, given size and sum of its payload, and move the sequence
-        number on."""
+        number on. Without the sum the checksum is what a kernel leaves to its network card: the
+        sum of the pseudo header."""
         seq, ack = self.next[direction], self.next[1 - direction]
         self.next[direction] = seq + size + bool(flags & (SYN | FIN)) & MASK
         options = self._scale if flags & SYN else b""
@@ -174,12 +176,15 @@ class Composer:
             ack = 0
         size += 20 + len(options)
         offset = 0x5000 + (len(options) << 10) + flags
-        # A sum over parts of even length is the sum of their sums: nothing is copied for it.
-        total = self._tcp_sum[direction] + offset + size + (seq >> 16) + (seq & 0xFFFF)
-        total += (ack >> 16) + (ack & 0xFFFF) + words
-        if options:
-            total += _sum(options)
-        check = 0xFFFF - (total % 0xFFFF or 0xFFFF)
+        if words is None:
+            check = (self._pseudo_sum[direction] + size) % 0xFFFF
+        else:
+            # A sum over parts of even length is the sum of their sums: nothing is copied for it.
+            total = self._tcp_sum[direction] + offset + size + (seq >> 16) + (seq & 0xFFFF)
+            total += (ack >> 16) + (ack & 0xFFFF) + words
+            if options:
+                total += _sum(options)
+            check = 0xFFFF - (total % 0xFFFF or 0xFFFF)
         link, hosts, ports = self._links[direction], self._hosts[direction], self._ports[direction]
         tcp = (ports, seq, ack, offset, _WINDOW, check, 0)
         if self._v6:

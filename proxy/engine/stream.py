@@ -108,8 +108,10 @@ class Stream(asyncio.BufferedProtocol):
         """Pass on what was read."""
         arena = self._arena
         data = arena.view[:nbytes]
+        if self._why:
+            self.transport.pause_reading()  # uvloop reads on when told so in `connection_made`
         if self.on_data is None or self._why & STARTING:
-            self._early.append(bytes(data))  # uvloop reads on when told to pause too early
+            self._early.append(bytes(data))
         else:
             self.on_data(data)
             if arena.held:

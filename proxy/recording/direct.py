@@ -1,33 +1,30 @@
 """Writes a file past the page cache, directly from our memory.
 
 Copying into fresh pages of the page cache costs a multiple of copying into memory that is at hand.
-Such writes have to be whole blocks at addresses and offsets that are multiples of one: what is
-written is gathered here, and the rest that fills no block is kept until `settle`.
+Such writes have to be whole blocks at addresses and offsets that are multiples of one. What lies so
+is written as it lies; the rest is gathered here, and what fills no block is kept until `settle`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import stat
 from typing import Final
 
+from kafkascope.proxy.recording.chunks import BLOCK, huge
 from kafkascope.proxy.recording.packing import Part
 
-BLOCK: Final = 4096
 ROOM: Final = 2 << 20
+STRAIGHT: Final = 64 * 1024
+"""From this size on it is worth to write a part as it lies."""
 
 
 class Direct:
     """Writes to the end of a growing file; only one thread may use it."""
 
     def __init__(self) -> None:
-        memory = mmap.mmap(-1, ROOM)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with contextlib.suppress(OSError):
-                memory.madvise(mmap.MADV_HUGEPAGE)  # one page to tell the disk instead of 512
-        self._memory = memoryview(memory)
+        self._memory = huge(ROOM)
         self._descriptor = -1
         self._plain = -1
         self._at = 0
@@ -63,35 +60,64 @@ class Direct:
         if descriptor >= 0:
             os.close(descriptor)
 
-    def write(self, parts: tuple[Part, ...], end: int) -> bool:
+    def write(self, parts: tuple[Part, ...], end: int, starts: tuple[int, ...] = ()) -> bool:
         """Write behind the first `end` bytes of the file. False: nothing was written, it is not
-        possible. `OSError` when the file takes no more."""
+        possible. `OSError` when the file takes no more. `starts`: where in a block of memory each
+        part begins, if that is known."""
         if self._known != end and not self._begin(end):
             return False
-        memory, have = self._memory, self._have
         self.settled = False
-        for part in parts:
+        for index, part in enumerate(parts):
             size = len(part)
-            if size <= ROOM - have:
-                memory[have : have + size] = part
-                have += size
-                end += size
-                continue
-            view = memoryview(part)
-            while len(view):
-                take = min(len(view), ROOM - have)
-                memory[have : have + take] = view[:take]
-                have += take
-                end += take
-                view = view[take:]
-                if have == ROOM:
-                    self._have = have
-                    self._put()
-                    have = self._have
-        self._have = have
+            if starts and size >= STRAIGHT and (end - starts[index]) % BLOCK == 0:
+                self._straight(memoryview(part), -end % BLOCK)
+            else:
+                self._gather(part)
+            end += size
         self._known = end
         self._put()
         return True
+
+    def _straight(self, view: memoryview, at: int) -> None:
+        """Write the whole blocks of a part, the first of which begins at `at`, as they lie, behind
+        what is gathered, which becomes whole with what is before them."""
+        self._gather(view[:at])
+        gathered = self._memory[: self._have]
+        end = len(view) - (len(view) - at) % BLOCK
+        size, done = self._have + end - at, 0
+        try:
+            if self.usable:
+                done = os.pwritev(self._descriptor, [gathered, view[at:end]], self._at)
+            while done < size and self.usable and done >= len(gathered):
+                rest = view[at + done - len(gathered) : end]
+                done += os.pwrite(self._descriptor, rest, self._at + done)
+        except OSError:
+            self._give_up()
+        while done < size:
+            rest = (
+                gathered[done:] if done < len(gathered) else view[at + done - len(gathered) : end]
+            )
+            done += os.pwrite(self._plain, rest, self._at + done)
+        self._at += size
+        self._have = 0
+        self._gather(view[end:])
+
+    def _gather(self, part: Part) -> None:
+        """Copy a part behind what is gathered."""
+        memory, have = self._memory, self._have
+        size = len(part)
+        if size <= ROOM - have:
+            memory[have : have + size] = part
+            self._have = have + size
+            return
+        view = memoryview(part)
+        while len(view):
+            take = min(len(view), ROOM - self._have)
+            memory[self._have : self._have + take] = view[:take]
+            self._have += take
+            view = view[take:]
+            if self._have == ROOM:
+                self._put()
 
     def settle(self) -> None:
         """Write the rest that fills no block."""
@@ -121,21 +147,27 @@ class Direct:
     def _put(self) -> None:
         """Write the whole blocks."""
         size = self._have - self._have % BLOCK
+        if not size:
+            return
         done = 0
         if self.usable:
             try:
                 while done < size:
                     done += os.pwrite(self._descriptor, self._memory[done:size], self._at + done)
             except OSError:
-                # No more room, or a file system that wants other blocks: the usual way tells.
-                os.close(self._descriptor)
-                self._descriptor = -1
+                self._give_up()
         if done < size:
             self._write_plain(done)
         rest = self._have - size
         self._memory[:rest] = bytes(self._memory[size : self._have])
         self._at += size
         self._have = rest
+
+    def _give_up(self) -> None:
+        """Stop to write directly: there is no more room, or the file system wants other blocks. The
+        usual way tells."""
+        os.close(self._descriptor)
+        self._descriptor = -1
 
     def _write_plain(self, done: int) -> None:
         while done < self._have:

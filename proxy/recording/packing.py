@@ -1,6 +1,7 @@
 """Composes blocks of a capture file: a TCP conversation around the bytes of each connection.
 
-State without I/O: parts to be written come out, large payloads among them as they lie in memory.
+State without I/O. What passes is copied once, to where it is written from: chunks of memory whose
+blocks lie as those of the file.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter, around
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, PSH
+from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, Chunks, Lease
 
 Part: TypeAlias = bytes | memoryview
 
@@ -25,7 +27,9 @@ SCALE: Final = 7
 """Windows of 8 MB, so that an acknowledgement for each read is not needed."""
 UNACKNOWLEDGED: Final = 1 << 20
 LARGE: Final = 4096
-"""Payloads from this size on are not copied."""
+"""Payloads from this size on are not read for checksums."""
+AROUND: Final = 256
+"""No block has more bytes around payload and comment."""
 
 
 class TapEvent(NamedTuple):
@@ -51,7 +55,10 @@ class Batch(NamedTuple):
     parts: tuple[Part, ...]
     size: int
     packets: int
-    leases: tuple[object, ...]
+    leases: tuple[object, ...] = ()
+    """Keep the memory of the parts."""
+    starts: tuple[int, ...] = ()
+    """Addresses of the parts modulo the size of a block, if they are known."""
 
 
 def preamble() -> bytes:
@@ -83,24 +90,59 @@ class Packing:
     def __init__(self) -> None:
         self._conversations: dict[int, _Conversation] = {}
         self._isn = 1
+        self._chunks = Chunks()
+        self._lease: Lease | None = None
+        """On the chunk that packets go to."""
+        self._view = memoryview(b"")
+        self._at = self._from = 0
+        """In that chunk: where the next packet goes, and the first one that was not taken."""
         self._parts: list[Part] = []
-        self._small: list[bytes] = []
+        self._starts: list[int] = []
         self._leases: list[object] = []
         self._packets = 0
+        self._taken = 0
         self.size = 0
         """Of what `take` would give."""
+        self.skew = 0
+        """How far the file is ahead of what was composed: its header, less what it left out. Where
+        it is known, blocks in memory are blocks of the file (`direct`)."""
+        self.lost = 0
+        """Events that were left out for want of memory."""
 
     def take(self) -> Batch:
         """Remove and return what was composed since the last call."""
-        self._parts.append(b"".join(self._small))
-        batch = Batch(tuple(self._parts), self.size, self._packets, tuple(self._leases))
-        self._parts, self._small, self._leases = [], [], []
+        self._cut()
+        parts, starts, leases = tuple(self._parts), tuple(self._starts), tuple(self._leases)
+        batch = Batch(parts, self.size, self._packets, leases, starts)
+        self._parts, self._starts, self._leases = [], [], []
+        self._taken += self.size
         self._packets = self.size = 0
         return batch
 
+    def _cut(self) -> None:
+        """End the part that is being composed."""
+        if self._at > self._from:
+            self._parts.append(self._view[self._from : self._at])
+            self._starts.append(self._from % BLOCK)
+            self._leases.append(self._lease)
+            self._from = self._at
+
+    def _room(self, size: int, *, small: bool = False) -> bool:
+        """Make room for `size` bytes in a row. False: there is none until something was
+        written."""
+        if self._at + size <= len(self._view):
+            return True
+        lease = self._chunks.take(reserve=small)
+        if lease is None or size > CHUNK - BLOCK:
+            return False
+        self._cut()
+        self._lease, self._view = lease, lease.memory
+        self._at = self._from = (self._taken + self.size + self.skew) % BLOCK
+        return True
+
     def add(self, event: TapEvent) -> None:
         """Compose the packets of an event."""
-        number, leg, side, data, now_ns, comment, lease = event
+        number, leg, side, data, now_ns, comment, _ = event
         if leg == OPEN:
             self._isn = (self._isn + 64_000) & 0xFFFF_FFFF
             self._conversations[number] = _Conversation(side, data, self._isn)
@@ -118,8 +160,6 @@ class Packing:
         if isinstance(data, int):
             composer.lose(side, data)
             return
-        if lease is not None:
-            self._leases.append(lease)
         self._data(composer, leg, side, data, now_ns, comment)
         acknowledged = conversation.acknowledged[leg]
         acknowledged[1 - side] = composer.next[1 - side]  # every packet acknowledges
@@ -131,26 +171,43 @@ class Packing:
         self, composer: Composer, leg: int, side: int, data: Part, now_ns: int, comment: str
     ) -> None:
         size = len(data)
-        if size < LARGE:
-            self._packet(composer.packet(side, ACK | PSH, data), now_ns, leg, comment)
-            return
-        small, parts = self._small, self._parts
-        for head, part in composer.segments(side, data):
-            length = len(head) + len(part)
-            before, behind = around(length, now_ns, leg, None, comment)
-            small += (before, head)
-            parts += (b"".join(small), part)
-            small.clear()
-            small.append(behind)
+        source, at = memoryview(data), 0
+        while size - at >= LARGE:
+            length = min(MSS, size - at)
+            if not self._room(length + AROUND + len(comment) * 4):
+                composer.lose(side, size - at)  # whoever reads meets a gap
+                self.lost += 1
+                return
+            # Not read for its checksum: with it, this would take twice as long.
+            flags = ACK if at + length < size else ACK | PSH
+            head = composer.head(side, flags, length, None)
+            before, behind = around(len(head) + length, now_ns, leg, None, comment)
+            head = before + head
+            view, start = self._view, self._at
+            first = start + len(head)
+            end = first + length
+            view[start:first] = head
+            view[first:end] = source[at : at + length]
+            self._at = end + len(behind)
+            view[end : self._at] = behind
             self._packets += 1
-            self.size += len(before) + length + len(behind)
+            self.size += self._at - start
+            at += length
             comment = ""
+        if at < size or not size:
+            self._packet(composer.packet(side, ACK | PSH, source[at:]), now_ns, leg, comment)
 
     def _packet(self, packet: bytes, now_ns: int, leg: int, comment: str = "") -> None:
         before, behind = around(len(packet), now_ns, leg, None, comment)
-        self._small += (before, packet, behind)
+        block = b"".join((before, packet, behind))
+        size = len(block)
+        if not self._room(size, small=True):
+            self.lost += 1
+            return
+        self._view[self._at : self._at + size] = block
+        self._at += size
         self._packets += 1
-        self.size += len(before) + len(packet) + len(behind)
+        self.size += size
 
     def _composer(self, conversation: _Conversation, leg: int, now_ns: int) -> Composer:
         a, b = conversation.client, conversation.broker

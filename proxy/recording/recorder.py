@@ -106,12 +106,13 @@ class Recorder:
                     overwrite=overwrite,
                 )
             )
+        self._file = next((each for each in self.sinks if isinstance(each, FileSink)), None)
         self._queue: deque[TapEvent] = deque()
         self._put = self._taken = 0
         """Bytes that went into the queue and out of it: one is the loop's, one the thread's."""
         self._copies_put = self._copies_taken = 0
         """Of these, copies."""
-        self.dropped = 0
+        self._unqueued = 0
         """Reads that did not get into the queue."""
         self._wanted = threading.Event()
         self._hurry = threading.Event()
@@ -150,9 +151,14 @@ class Recorder:
         """Bytes in the queue that are copies of what was read."""
         return self._copies_put - self._copies_taken
 
+    @property
+    def dropped(self) -> int:
+        """Reads that were left out, for what was read before still waits to be written."""
+        return self._unqueued + self._packing.lost
+
     def drop(self, event: TapEvent) -> None:
         """Queue the number of bytes in place of the bytes."""
-        self.dropped += 1
+        self._unqueued += 1
         self.put(event, 0)
 
     def add_pipe(self, fd: int, name: str = "pipe") -> PipeSink:
@@ -180,13 +186,12 @@ class Recorder:
 
     def start(self) -> None:
         """Open the file; `OSError` when that is not possible."""
-        # Checksums need it. Loaded at the first large read it would cost the reads after that.
-        import numpy  # noqa: F401
-
         head = preamble()
         self._packing = Packing()
         for sink in self.sinks:
             sink.start(head)
+        if self._file is not None:
+            self._packing.skew = self._file.skew
         self._over = self._broken = False
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -240,6 +245,7 @@ class Recorder:
                 if event.lease is None:
                     self._copies_taken += size
                 packing.add(event)
+                del event  # its memory is wanted
                 if size < LARGE:
                     small += 1
                     if small % BREATH == 0:
@@ -248,5 +254,7 @@ class Recorder:
             if batch.packets:
                 for sink in self.sinks:
                     sink.put(batch)
+                if self._file is not None:
+                    packing.skew = self._file.skew
                 if self.hub is not None:
                     self.hub.metrics.add("recorder_bytes_total", "", batch.size)

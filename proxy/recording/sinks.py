@@ -13,9 +13,9 @@ import re
 import select
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from kafkascope.captures.inputs.private import PrivateFile, is_special
@@ -57,13 +57,14 @@ class Sink:
         self.failed = ""
         """Why nothing more is written; empty while all is well."""
         self.written = 0
-        self._queue: deque[Batch] = deque()
-        self._queued = 0
-        self._more = threading.Event()
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        """None: it is over."""
+        self._put = self._done = 0
+        """Bytes that were queued, and those that were written or dropped since: one is the
+        composer's, one the thread's."""
         self._less = threading.Event()
         self._hangs = False
         self._over = False
-        self._writing = False
         self._thread: threading.Thread | None = None
 
     def start(self, head: bytes) -> None:
@@ -73,24 +74,34 @@ class Sink:
         self._thread = threading.Thread(target=self._run, name=f"{self.name}", daemon=True)
         self._thread.start()
 
-    def put(self, batch: Batch) -> None:
-        """Queue packets, or drop them."""
+    def put(self, batch: Batch) -> bool:
+        """Queue packets, or drop them. Returns which."""
         if self.patience_s:
             self._wait_for_room(batch.size)
-        if self.failed or self._queued + batch.size > self.limit:
+        if self.failed or self._put - self._done + batch.size > self.limit:
             self.dropped += batch.packets
-            return
-        self._queued += batch.size
-        self._queue.append(batch)
-        self._more.set()
+            return False
+        self._put += batch.size
+        self._queue.put(self._own(batch))
+        return True
+
+    def _own(self, batch: Batch) -> Batch:
+        """The batch as it waits."""
+        return batch
 
     def _wait_for_room(self, size: int) -> None:
         # What comes waits in the queue before us; but not for a disk that hangs.
         while not (self.failed or self._hangs):
-            self._less.clear()  # first: what is written after the look must wake us
             if self._queued + size <= self.limit:
                 return
-            self._hangs = not self._less.wait(self.patience_s)
+            self._less.clear()  # before the next look: what is written after it must wake us
+            if self._queued + size > self.limit:
+                self._hangs = not self._less.wait(self.patience_s)
+
+    @property
+    def _queued(self) -> int:
+        """Bytes that wait, those that are being written among them."""
+        return self._put - self._done
 
     @property
     def ended(self) -> bool:
@@ -100,7 +111,7 @@ class Sink:
     @property
     def idle(self) -> bool:
         """Whether nothing is left to write."""
-        return not (self._queue or self._writing)
+        return self._put == self._done and (not self._unsettled or bool(self.failed))
 
     def stop(self, timeout_s: float) -> None:
         """Write what is queued, then close; wait no longer than that."""
@@ -108,38 +119,34 @@ class Sink:
         if thread is None:
             return
         self._over = True
-        self._more.set()
-        thread.join(timeout_s)
+        if thread.is_alive():
+            self._queue.put(None)
+            thread.join(timeout_s)
 
     def _run(self) -> None:
+        queue = self._queue
         try:
             while True:
-                if not self._more.wait(SETTLE_S if self._writing else None):
+                try:
+                    batch = queue.get(timeout=SETTLE_S if self._unsettled else None)
+                except Empty:
                     self._settle()
-                    self._writing = False
                     continue
-                over = self._over
-                self._more.clear()
-                self._writing = True
-                while self._queue:
-                    batch = self._queue.popleft()
-                    if not self._take(batch):
-                        self.dropped += batch.packets
-                    self._queued -= batch.size
-                    self._hangs = False
-                    self._less.set()
-                    del batch
-                self._writing = self._unsettled
-                if over and not self._queue:
+                if batch is None:
                     return
+                if not self._take(batch):
+                    self.dropped += batch.packets
+                self._done += batch.size
+                self._hangs = False
+                self._less.set()
+                del batch  # its memory is wanted
         except Exception:  # the outermost guard of the thread: it tells
             _log.exception("internal error, nothing more is written")
             self.failed = self.failed or "internal error"
-            self._writing = False
-            self._queue.clear()
         finally:
             self._settle()
             self._close()
+            self._done = self._put
 
     def _settle(self) -> None:
         try:
@@ -200,6 +207,12 @@ class FileSink(Sink):
         self._file: PrivateFile | None = None
         self._number = 0
         self._size = 0
+        self._passed = 0
+        """Bytes of packets in all files."""
+        self._ahead = 0
+        """How far the current file is ahead of these."""
+        self._left_out = 0
+        """Bytes that were not queued."""
         self._since = 0.0
         self._head = b""
         self._released = 0
@@ -209,6 +222,18 @@ class FileSink(Sink):
         """The disk does not keep up: the page cache takes what it can."""
         self.files: list[Path] = []
         self._sizes: dict[Path, int] = {}
+
+    def put(self, batch: Batch) -> bool:
+        """See `Sink`."""
+        queued = super().put(batch)
+        if not queued:
+            self._left_out += batch.size
+        return queued
+
+    @property
+    def skew(self) -> int:
+        """See `Packing`."""
+        return self._ahead - self._left_out
 
     @property
     def _rotates(self) -> bool:
@@ -250,6 +275,7 @@ class FileSink(Sink):
         descriptor = self._file.file.fileno()
         self._file.file.write(self._head)
         self._size = len(self._head)
+        self._ahead = self._size - self._passed
         self._released = 0
         self._since = time.monotonic()
         self.files.append(path)
@@ -270,6 +296,7 @@ class FileSink(Sink):
                 os.lseek(descriptor, self._size, os.SEEK_SET)
             write_all(descriptor, batch.parts)
         self._size += batch.size
+        self._passed += batch.size
         self._sizes[self.files[-1]] = self._size
         if self._size - self._released > CACHED + RELEASE:
             self._released = self._size - CACHED
@@ -291,7 +318,7 @@ class FileSink(Sink):
         if self._direct is None:
             self._direct = Direct()
             self._direct.open(descriptor)
-        return self._direct.usable and self._direct.write(batch.parts, self._size)
+        return self._direct.usable and self._direct.write(batch.parts, self._size, batch.starts)
 
     @property
     def _unsettled(self) -> bool:
@@ -331,10 +358,13 @@ class PipeSink(Sink):
         self.name = name
         self._fd = fd
 
+    def _own(self, batch: Batch) -> Batch:
+        # A reader that takes nothing must not keep the memory that all sinks are fed from.
+        return Batch((b"".join(batch.parts),), batch.size, batch.packets)
+
     def _open(self, head: bytes) -> None:
         os.set_blocking(self._fd, False)
-        self._queue.append(Batch((head,), len(head), 0, ()))
-        self._queued += len(head)
+        self.put(Batch((head,), len(head), 0))
 
     def _write(self, batch: Batch) -> None:
         write_all(self._fd, batch.parts, self._wait)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+from ipaddress import ip_address
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures.build import BULK, checksum
+from kafkascope.captures.build import BULK, MAX_MSS, Composer, checksum
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.packets.tcp import ACK
 
 
 def by_words(data: bytes) -> int:
@@ -20,3 +25,16 @@ def by_words(data: bytes) -> int:
 def test_any_length_and_content_has_the_plain_sum(data: bytes, more: int, fill: int) -> None:
     whole = data + bytes([fill]) * more
     assert checksum(whole) == by_words(whole)
+
+
+@given(st.sampled_from([("10.0.0.1", "10.0.0.2"), ("::1", "fe80::2")]), st.integers(0, MAX_MSS))
+def test_without_the_sum_of_a_payload_the_pseudo_header_is_summed(
+    hosts: tuple[str, str], size: int
+) -> None:
+    a, b = (Endpoint(host, 9000 + port) for port, host in enumerate(hosts))
+    head = Composer(a, b).head(1, ACK, size, None)
+    right = Composer(a, b).head(1, ACK, size, 0)
+    assert head[:-4] + head[-2:] == right[:-4] + right[-2:]  # nothing but the checksum of TCP
+    pseudo = ip_address(b.host).packed + ip_address(a.host).packed
+    pseudo += struct.pack(">II", 6, 20 + size)
+    assert int.from_bytes(head[-4:-2], "big") == 0xFFFF - by_words(pseudo)

@@ -5,12 +5,15 @@ told to pause early, keeps views of what it could not send, and its transports a
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafkascope.proxy.engine.arena import READ_BYTES, Arena
+from kafkascope.proxy.engine.stream import LAYER, Stream
 from tests.proxy.engine import test_hostile, test_server, test_tls
 
 uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed here")
@@ -45,6 +48,47 @@ def _on_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda each: each.__name__[5:])
 def test_a_conversation_on_uvloop(conversation: Callable[[], None]) -> None:
     conversation()
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_what_comes_before_anybody_listens_is_a_read_at_most(started: bool) -> None:
+    got: list[int] = []
+
+    async def main() -> None:
+        arena, streams = Arena(), []
+
+        def made(stream: Stream) -> None:
+            stream.stop(LAYER)  # as long as there is no broker
+            if started:
+                stream.start(lambda data: got.append(len(data)))
+            streams.append(stream)
+
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Stream(arena, made), "127.0.0.1", 0)
+        with socket.create_connection(server.sockets[0].getsockname()) as client:
+            client.setblocking(False)
+            sent = 0
+            for _ in range(50):
+                while True:
+                    try:
+                        sent += client.send(bytes(1 << 20))
+                    except BlockingIOError:
+                        break
+                await asyncio.sleep(0.01)
+            (stream,) = streams
+            assert sent > READ_BYTES
+            assert sum(got) + sum(map(len, stream._early)) <= READ_BYTES
+            if not started:
+                stream.start(lambda data: got.append(len(data)))
+            stream.allow(LAYER)
+            client.setblocking(True)
+            client.shutdown(socket.SHUT_WR)
+            await stream.ended
+            assert sum(got) == sent
+            stream.abort()
+        server.close()
+
+    run(main())
 
 
 def test_tls_on_uvloop(tmp_path: Path) -> None:

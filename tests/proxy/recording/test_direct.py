@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.proxy.recording.direct import BLOCK, ROOM, Direct
+from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, huge
+from kafkascope.proxy.recording.direct import ROOM, STRAIGHT, Direct
 from kafkascope.proxy.recording.packing import Batch
 from kafkascope.proxy.recording.sinks import BULK, FileSink, PipeSink
 from tests.proxy.kit import until
@@ -178,6 +179,73 @@ def test_behind_a_write_that_failed_nothing_is_written(
     assert sink.dropped == 5
 
 
+def chunked(seed: int, size: int, start: int) -> Batch:
+    """A batch in one part, as it lies in a chunk from `start` on."""
+    memory = huge(CHUNK)
+    memory[start : start + size] = random.Random(seed).randbytes(size)
+    return Batch((memory[start : start + size],), size, 1, (), (start % BLOCK,))
+
+
+@pytest.mark.parametrize("skew", [0, 4, BLOCK - 4])
+@pytest.mark.parametrize("pause", [False, True])
+@pytest.mark.parametrize("way", ["straight", "no flag", "half", "fails", "fails later"])
+def test_what_lies_as_in_the_file_is_written_as_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skew: int, pause: bool, way: str
+) -> None:
+    path = tmp_path / "file.pcapng"
+    plain = os.pwritev
+    straight: list[int] = []
+
+    def pwritev(descriptor: int, parts: Sequence[memoryview], offset: int) -> int:
+        if way == "fails" or (way == "fails later" and straight):
+            raise OSError(errno.EINVAL, "no")
+        if way == "half":
+            parts = [parts[0] or parts[1][:BLOCK]]
+        straight.append(plain(descriptor, parts, offset))
+        return straight[-1]
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    if way == "no flag":
+        monkeypatch.setattr(os, "O_DIRECT", 0)
+    sizes = [BULK + 77, 5, BULK * 2, STRAIGHT - 1, BULK + 1, BULK * 3, 1_000, BULK]
+    batches, at = [], len(HEAD) + skew
+    for seed, size in enumerate(sizes):
+        batches.append(chunked(seed, size, at % BLOCK))
+        at += size
+    sink = FileSink(path)
+    sink.start(HEAD)
+    for index, each in enumerate(batches):
+        sink.put(each)
+        if pause:
+            until_idle(sink)
+            assert path.read_bytes() == content(batches[: index + 1])
+    sink.stop(10)
+    assert path.read_bytes() == content(batches)
+    assert (sink.dropped, sink.failed) == (0, "")
+    if way == "straight" and hasattr(os, "O_DIRECT"):
+        assert bool(straight) is (skew == 0)
+
+
+def test_a_file_says_how_far_it_is_ahead_of_what_was_put(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "row.pcapng", rotate_bytes=3 * BULK)
+    assert sink.skew == 0
+    sink.start(HEAD)
+    assert sink.skew == len(HEAD)
+    put = 0
+    for seed in range(7):
+        sink.put(batch(seed, BULK + seed))
+        put += BULK + seed
+        until_idle(sink)
+        assert sink.files[-1].stat().st_size == put + sink.skew
+    sink.limit = 0
+    assert not sink.put(batch(9, BULK))
+    sink.limit = 10 * BULK
+    sink.put(batch(10, BULK))
+    until_idle(sink)
+    assert sink.files[-1].stat().st_size == put + 2 * BULK + sink.skew
+    sink.stop(10)
+
+
 def test_bursts_go_to_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [batch(seed, BULK) for seed in range(12)]
     sink = FileSink(tmp_path / "file.pcapng")
@@ -186,9 +254,11 @@ def test_bursts_go_to_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyP
     past: list[int] = []
     write = Direct.write
 
-    def written(direct: Direct, parts: tuple[bytes, ...], end: int) -> bool:
+    def written(
+        direct: Direct, parts: tuple[bytes, ...], end: int, starts: tuple[int, ...]
+    ) -> bool:
         past.append(end)
-        return write(direct, parts, end)
+        return write(direct, parts, end, starts)
 
     monkeypatch.setattr(Direct, "write", written)
     for each in batches[:10]:
@@ -245,13 +315,13 @@ def test_a_pipe_may_have_a_high_descriptor() -> None:
 
 def test_room_that_is_made_meanwhile_is_no_disk_that_hangs(tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "r.pcapng")
-    sink._queued = sink.limit
+    sink._put = sink.limit
 
     class Less(threading.Event):
         def clear(self) -> None:
             self.set()
             super().clear()
-            sink._queued = 0  # the other thread is through just now
+            sink._done = sink._put  # the other thread is through just now
 
         def wait(self, timeout: float | None = None) -> bool:
             return self.is_set()
