@@ -64,6 +64,8 @@ class Arena:
     @property
     def room(self) -> memoryview:
         """Where the next read goes, and how much it may be."""
+        if self.piles <= MANY and self._made < MAX_SLABS:
+            return self.view  # as a rule
         return self.view[:SCARCE_BYTES] if self.piles > MANY or self.scarce else self.view
 
     def keep(self, data: memoryview) -> Lease | None:

@@ -213,7 +213,7 @@ class Stream(asyncio.BufferedProtocol):
         self.transport.write(data)
         # In a pile even a full send is kept: the transport sends in order. Since Python 3.12, and
         # in uvloop, it keeps the view.
-        if self._views and type(data) is memoryview and self.transport.get_write_buffer_size():
+        if self._full and self._views and type(data) is memoryview:
             lease = self._arena.keep(data)
             if lease is not None:
                 self._leases.append(lease)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.execution import RuleExecution
-from kafkascope.proxy.relay.modes import PASS
+from kafkascope.proxy.relay.modes import PASS, WALK
 from kafkascope.proxy.relay.pairing import Pairing
 from kafkascope.proxy.relay.requests import Requests
 from kafkascope.proxy.relay.responses import Responses
@@ -55,14 +55,19 @@ class Connection:
         if direction.stop is not None:
             direction.backlog.append(bytes(data))
             return NOTHING
-        if direction.left > size and direction.mode is PASS and not direction.rate:
+        mode = direction.mode
+        if (
+            direction.left > size
+            and not direction.rate
+            and (mode is PASS or (mode is WALK and direction.handler.passes(size)))
+        ):
             direction.left -= size
             if context.tap is not None:
                 context.tap.client(side, data, now_ns)
             return None
         context.now_ns = now_ns
         at = 0
-        if direction.left == 0 or direction.mode is PASS:
+        if direction.left == 0 or mode is PASS:
             at = direction.handler.skim(data, size)
         if at == size:
             if context.tap is not None:

@@ -25,7 +25,7 @@ from kafkascope.dissectors.registry import (
     response_header_version,
     write_layout,
 )
-from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, program
+from kafkascope.proxy.relay.skipping import Program, Unwalkable, program, tail_of
 
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
@@ -231,10 +231,9 @@ def filled(key: int, first: int) -> bool:
 def empty(key: int, steps: Program, payload: memoryview | bytes) -> bool:
     """Whether a whole response is sound and has no addresses at its end."""
     try:
-        tail = Walk(steps).feed(payload)
-    except Unwalkable:
+        return not filled(key, payload[tail_of(steps, payload)])
+    except (IndexError, Unwalkable):
         return False
-    return tail is not None and tail < len(payload) and not filled(key, payload[tail])
 
 
 @cache

@@ -33,6 +33,11 @@ class FrameHandler:
         bytes are needed to decide."""
         raise NotImplementedError
 
+    def passes(self, size: int) -> bool:
+        """Follow a frame in mode WALK over the next `size` bytes without looking at them; False:
+        they have to be looked at."""
+        return False
+
     def scan(self, piece: memoryview) -> int | None:
         """Follow a frame in mode WALK. Returns where its node endpoints start, if that is in this
         piece."""

@@ -207,6 +207,10 @@ class Responses(FrameHandler):
             return False
         return secrets.in_response(request.key, request.version)
 
+    def passes(self, size: int) -> bool:
+        """See `FrameHandler`."""
+        return self.tail_at >= 0 and self.walk is not None and self.walk.skip(size)
+
     def scan(self, piece: memoryview) -> int | None:
         """See `FrameHandler`."""
         direction = self.direction
