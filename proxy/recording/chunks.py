@@ -31,7 +31,7 @@ def huge(size: int) -> memoryview:
     return memoryview(memory)
 
 
-class Lease:
+class ChunkLease:
     """Keeps a chunk unchanged while somebody holds the lease."""
 
     __slots__ = ("_free", "memory")
@@ -52,14 +52,14 @@ class Chunks:
         self._free: deque[memoryview] = deque()
         self._made = 0
 
-    def take(self, *, reserve: bool = False) -> Lease | None:
+    def take(self, *, reserve: bool = False) -> ChunkLease | None:
         """A chunk that nobody uses; None when there is none. `reserve`: use the last ones, too."""
         free = self._free
         if len(free) + MOST - self._made <= 0 and not reserve:
             return None
         if free:
-            return Lease(free.pop(), free)  # the last one: it may still be in a cache
+            return ChunkLease(free.pop(), free)  # the last one: it may still be in a cache
         if self._made >= MOST + RESERVE:
             return None
         self._made += 1
-        return Lease(huge(CHUNK), free)
+        return ChunkLease(huge(CHUNK), free)

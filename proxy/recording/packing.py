@@ -14,7 +14,7 @@ from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter, around
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, PSH
-from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, Chunks, Lease
+from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, ChunkLease, Chunks
 
 Part: TypeAlias = bytes | memoryview
 
@@ -91,7 +91,7 @@ class Packing:
         self._conversations: dict[int, _Conversation] = {}
         self._isn = 1
         self._chunks = Chunks()
-        self._lease: Lease | None = None
+        self._lease: ChunkLease | None = None
         """On the chunk that packets go to."""
         self._view = memoryview(b"")
         self._at = self._from = 0

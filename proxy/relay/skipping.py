@@ -118,7 +118,7 @@ def tail_of(steps: Program, payload: memoryview | bytes, at: int = 0) -> int:
         elif kind == ARRAY:
             assert isinstance(what, tuple)
             if len(what) == 1 and what[0][0] == FIXED:
-                at += max(value - 1, 0) * what[0][1]  # type: ignore[operator]
+                at += max(value - 1, 0) * what[0][1]
             else:
                 for _ in range(value - 1):
                     at = tail_of(what, payload, at)
