@@ -14,6 +14,7 @@ from kafkascope.analyzer.exchanges.embedded import embedded_of
 from kafkascope.analyzer.exchanges.records import (
     FETCH,
     FETCH_SNAPSHOT,
+    LONGEST,
     PRODUCE,
     SHARE_FETCH,
     Problem,
@@ -21,6 +22,7 @@ from kafkascope.analyzer.exchanges.records import (
     batch_objects,
     field_objects,
     fields_of,
+    lone_object,
     opened_records,
     shareable,
     topic_text,
@@ -29,11 +31,12 @@ from kafkascope.analyzer.exchanges.row_json import NOT_UTF8, utf8_of_row
 from kafkascope.analyzer.exchanges.rows import to_json
 from kafkascope.dissectors.codec.jsonform import plain, without_non_finite
 from kafkascope.dissectors.embedded.internal import is_internal
-from kafkascope.dissectors.embedded.masking import masked
+from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.embedded.table import has_embedded
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import only_batch
-from kafkascope.dissectors.records.records import Batch, Partial, crc_ok
+from kafkascope.dissectors.records.compression import name_of
+from kafkascope.dissectors.records.records import CODEC_MASK, Batch, Partial, crc_ok
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -48,6 +51,8 @@ RECORDS_LIMIT: Final = 100 << 20
 50 MB at once by default, and kilobytes of compressed batches could expand to gigabytes."""
 COLUMN_LIMIT: Final = 32 << 20
 """The same limit for a column of a table: Arrow and Parquet hold a value several times."""
+NO_BATCHES: Final = {"base64": "", "batches": []}
+"""Stands for an empty records field."""
 LEFT_OUT: Final = "records are left out: those of the exchange take more than {} MB"
 
 ARRAYS: Final = {
@@ -83,18 +88,33 @@ def full_bodies(
     """Return `request` and `response`: the bodies in their JSON form, null for one that is missing
     or not decoded. Each records field becomes an object of base64 and batches. `embedded`: decoded
     contents of other bytes fields. `fetch_session`: the state that the request implies."""
-    out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
-    if found := _embedded(exchange):
-        out["embedded"] = found
-    if exchange.fetch_session is not None:
-        out["fetch_session"] = _session(exchange.fetch_session, names)
     fields = fields_of(exchange, names)
     room = Room(RECORDS_LIMIT if limit is None else limit)
 
-    def spelled(data: bytes | None) -> dict[str, Any] | None:
-        return _spelled(exchange.number, data, fields, problems, room, payloads)
+    def spelled(data: bytes | None) -> Any:
+        if not data:
+            return data if data is None else NO_BATCHES
+        return _spelled(exchange.number, next(fields), problems, room, payloads)
 
-    return _with_records(exchange, out, spelled)
+    return _with_records(exchange, _bodies(exchange, names), spelled)
+
+
+def _bodies(exchange: Exchange, names: TopicNames) -> dict[str, Any]:
+    """Return the same with records as bytes."""
+    out: dict[str, Any] = {}
+    inside = False
+    for name, side in (("request", exchange.request), ("response", exchange.response)):
+        layout = None if side is None else side.layout
+        if side is None or layout is None or (body := side.body) is None:
+            out[name] = None
+            continue
+        out[name] = masked(layout, body) if has_secrets(layout) else body
+        inside |= has_embedded(layout.message.name)
+    if inside and (found := _embedded(exchange)):
+        out["embedded"] = found
+    if exchange.fetch_session is not None:
+        out["fetch_session"] = _session(exchange.fetch_session, names)
+    return out
 
 
 def bodies_without_secrets(
@@ -164,23 +184,18 @@ def _clean(side: Request | Response | None) -> Any:
 
 def _spelled(
     number: int,
-    data: bytes | None,
-    fields: Any,
+    field: RecordField,
     problems: list[Problem],
     room: Room,
     payloads: Payloads | None,
-) -> dict[str, Any] | None:
-    """Return the JSON form of a records field; `fields` yields the fields that are not empty, in
-    the same order. `room`: what is left of the exchange's limit."""
-    if data is None:
-        return None
-    if not data:
-        return {"base64": "", "batches": []}
-    field: RecordField = next(fields)
+) -> dict[str, Any] | orjson.Fragment:
+    """Return the JSON form of a records field that is not empty. `room`: what is left of the
+    exchange's limit."""
+    data = field.data
     only = only_batch(data) if field.aligned and room.left > 0 else None
     if only is not None:
         return _spelled_only(number, field, only, problems, room, payloads)
-    batches: list[dict[str, Any]] = []
+    batches: list[orjson.Fragment] = []
     left_out = {}
     objects_of = field_objects(number, field, problems, b",", payloads)
     while True:
@@ -191,12 +206,12 @@ def _spelled(
             if found is None:
                 break
             batch, pieces = found
-            objects = _array(pieces, room)
+            objects = _object(batch, crc_ok(data, batch), pieces, room)
         if objects is None:
             left_out = {"left_out": room.sentence}
             problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
             break
-        batches.append(_batch_object(batch, crc_ok(data, batch), objects))
+        batches.append(objects)
     return {"base64": _octets(field), "batches": batches, **left_out}
 
 
@@ -207,39 +222,39 @@ def _spelled_only(
     problems: list[Problem],
     room: Room,
     payloads: Payloads | None,
-) -> dict[str, Any]:
+) -> dict[str, Any] | orjson.Fragment:
     """Return the JSON form of a records field that is one batch of magic 2: what `_spelled` makes
     of it, without looking for others."""
     right = crc_ok(field.data, batch)
     records = opened_records(number, field, batch, problems, right=right)
+    if len(records) == 1 and room.left > LONGEST:
+        one = lone_object(number, field, batch, records[0], payloads)
+        if one is not None:
+            room.left -= len(one) + 1
+            octets = b2a_base64(field.data, newline=False)
+            return orjson.Fragment(_LONE % (octets, *_told(batch, right), one))
     pieces = batch_objects(number, field, batch, records, field.base_offset, b",", payloads)
-    objects = _array(pieces, room)
-    if objects is None:
+    told = _object(batch, right, pieces, room)
+    if told is None:
         problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
         return {"base64": _octets(field), "batches": [], "left_out": room.sentence}
-    return {"base64": _octets(field), "batches": [_batch_object(batch, right, objects)]}
+    return {"base64": _octets(field), "batches": [told]}
 
 
-def _batch_object(batch: Batch, right: bool, objects: bytes) -> dict[str, Any]:
-    return {
-        "at": batch.at,
-        "size": batch.size,
-        "magic": batch.magic,
-        "codec": batch.codec_name,
-        "base_offset": batch.base_offset,
-        "last_offset": batch.last_offset,
-        "leader_epoch": batch.leader_epoch,
-        "crc": batch.crc,
-        "crc_ok": right,
-        "attributes": batch.attributes,
-        "base_timestamp": batch.base_timestamp,
-        "max_timestamp": batch.max_timestamp,
-        "producer_id": batch.producer_id,
-        "producer_epoch": batch.producer_epoch,
-        "base_sequence": batch.base_sequence,
-        "record_count": batch.record_count,
-        "records": orjson.Fragment(objects),
-    }
+_BATCH: Final = b"""{"at":%d,"size":%d,"magic":%d,"codec":"%b","base_offset":%d,
+"last_offset":%d,"leader_epoch":%d,"crc":%d,"crc_ok":%b,"attributes":%d,"base_timestamp":%d,
+"max_timestamp":%d,"producer_id":%d,"producer_epoch":%d,"base_sequence":%d,"record_count":%b,
+"records":[""".replace(b"\n", b"")
+"""A batch, up to its records."""
+_LONE: Final = b'{"base64":"%b","batches":[' + _BATCH + b"%b]}]}"
+
+
+def _told(batch: Batch, right: bool) -> tuple[Any, ...]:
+    """Return what stands in the places of a batch object, but for its records."""
+    codec = name_of(batch.attributes & CODEC_MASK).encode()
+    sure = b"true" if right else b"false"
+    count = b"null" if batch.record_count is None else b"%d" % batch.record_count
+    return (*batch[:3], codec, *batch[3:7], sure, *batch[7:13], count)
 
 
 def _octets(field: RecordField) -> orjson.Fragment | None:
@@ -248,10 +263,12 @@ def _octets(field: RecordField) -> orjson.Fragment | None:
     return None if clean is None else orjson.Fragment(b'"%b"' % b2a_base64(clean, newline=False))
 
 
-def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
-    """Return objects, each followed by a comma, as an array; None when there is too little room,
-    which is then used up."""
-    parts = [b"["]
+def _object(
+    batch: Batch, right: bool, pieces: Iterator[bytes], room: Room
+) -> orjson.Fragment | None:
+    """Return a batch with its records, each followed by a comma; None when there is too little
+    room, which is then used up. `right`: its checksum is."""
+    parts = [_BATCH % _told(batch, right)]
     for piece in pieces:
         room.left -= len(piece)
         if room.left < 0:
@@ -260,7 +277,7 @@ def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
         parts.append(piece)
     if len(parts) > 1:
         parts[-1] = parts[-1][:-1]
-    return b"".join((*parts, b"]"))
+    return orjson.Fragment(b"".join((*parts, b"]}")))
 
 
 def _holds_more(field: RecordField, spelled: int) -> bool:
@@ -299,9 +316,31 @@ def full_line(
 ) -> bytes:
     """Return an exchange/1 line with `request` and `response`, line feed included."""
     problems = [] if problems is None else problems
-    bodies = full_bodies(exchange, names, problems, payloads=payloads)
+    said = len(problems)
+    bodies, room = _bodies(exchange, names), Room(RECORDS_LIMIT)
+    # Encoders ask for what stands for bytes, so that nothing around records is made anew.
+    texts: dict[int, Any] = {}
+    short = False
+    for field in fields_of(exchange, names):
+        texts[id(field.data)] = _spelled(exchange.number, field, problems, room, payloads)
+        short = short or len(field.data) < 2
+
+    def default(value: Any) -> Any:
+        nonlocal short
+        found = texts.get(id(value))
+        if found is not None:
+            return found
+        if value == b"" and exchange.api_key in ARRAYS:
+            short = True
+            return NO_BATCHES
+        return plain(value)
+
     try:
-        told = orjson.dumps(bodies, default=plain, option=orjson.OPT_APPEND_NEWLINE)
-        return b"%b,%b" % (utf8_of_row(row)[:-1], told[1:])
+        told = orjson.dumps(bodies, default=default, option=orjson.OPT_APPEND_NEWLINE)
+        # Python has the shortest bytes once only: records may be those of an unknown tag, too.
+        if not short or b'"_tagged_fields"' not in told:
+            return b"%b,%b" % (utf8_of_row(row)[:-1], told[1:])
     except NOT_UTF8:
-        return line_of(to_json(row) | bodies)
+        pass
+    del problems[said:]
+    return line_of(to_json(row) | full_bodies(exchange, names, problems, payloads=payloads))

@@ -362,6 +362,51 @@ def batch_objects(
         yield b"".join(parts)
 
 
+def lone_object(
+    number: int, field: RecordField, batch: Batch, record: Record, payloads: Payloads | None = None
+) -> bytes | None:
+    """Return the only record of a batch as a JSON object: what `batch_objects` yields, without a
+    separator. None where anything is odd about it."""
+    own, stamp, key, value, headers = record
+    if (
+        headers
+        or key is None
+        or value is None
+        or len(key) > KEPT
+        or len(value) > KEPT
+        or key[:1] == b"\0"
+        or value[:1] == b"\0"
+        or batch.attributes & CONTROL
+        or (topic := field.topic) is None
+        or len(topic) > LONGEST_TOPIC
+        or is_internal(topic, field.topic_id)
+        or (payloads is not None and payloads.members(topic, key, value, headers))
+    ):
+        return None
+    time = iso_ms(stamp)
+    try:
+        shown_key, shown = key.decode(), value.decode()
+    except UnicodeDecodeError:
+        return None
+    producer_id = batch.producer_id
+    head, tail, last, closing = _frame(
+        *(field.source, topic, field.topic_id, field.partition, batch.magic),
+        *(batch.attributes, producer_id, batch.producer_epoch, b""),
+    )
+    if producer_id >= 0 and batch.base_sequence >= 0:
+        sequence = (batch.base_sequence + own - batch.base_offset) & 0x7FFFFFFF
+        closing = b',"headers":[]%b%d%b' % (tail, sequence, last)
+    at = own if field.source != "produce" else field.base_offset
+    return b'%b%b,"time":%b,"key":%b,"value":%b%b' % (
+        head % (b"%d" % number),
+        b"null" if at is None else b"%d" % at,
+        b"null" if time is None else b'"%b"' % time.encode(),
+        orjson.dumps(shown_key),
+        orjson.dumps(shown),
+        closing,
+    )
+
+
 @lru_cache(256)
 def _frame(
     source: str,

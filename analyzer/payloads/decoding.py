@@ -253,6 +253,8 @@ class Payloads:
         """Return what record/1 says of a record's key and value by their schemas, as members of a
         JSON object; empty where neither names a schema."""
         out = b""
+        if not (worth(key, headers) or worth(value, headers) or self.known.assigned):
+            return out
         for side, data in (("key", key), ("value", value)):
             if data is None:
                 continue
