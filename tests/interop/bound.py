@@ -169,9 +169,12 @@ class Conformance:
         broker: str,
         folder: Path,
         of: dict[str, dict[str, Any]] = SCENARIOS,
+        kafkascope: Path = KAFKASCOPE,
     ) -> None:
-        """`folder`: for all that it makes. `of`: the scenarios."""
+        """`folder`: for all that it makes. `of`: the scenarios. `kafkascope`: what the binding
+        runs."""
         self.binding = binding
+        self._kafkascope = kafkascope
         self.folder = folder
         self.results = folder / "results"
         self.log = folder / "lines"
@@ -197,7 +200,7 @@ class Conformance:
     ) -> subprocess.CompletedProcess[str]:
         env = {
             **os.environ,
-            "KAFKASCOPE": f"{sys.executable} {TAPPED} {self.log} {KAFKASCOPE}",
+            "KAFKASCOPE": f"{sys.executable} {TAPPED} {self.log} {self._kafkascope}",
             "KAFKASCOPE_DIR": str(self.kept),
             "KAFKASCOPE_SCENARIOS": str(self._scenarios),
             "KAFKASCOPE_BROKER": self._broker,

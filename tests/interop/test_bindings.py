@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
+import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafkascope.proxy.answers import PROTOCOL
 from tests.interop.bound import (
     KAFKASCOPE,
     LANGUAGES,
+    ROOT,
     SCENARIOS,
     Conformance,
     column,
@@ -25,6 +30,8 @@ from tests.interop.brokers import KRaftCluster
 from tests.interop.needs import need
 
 pytestmark = pytest.mark.interop
+
+SPOKE_PROTOCOL_1 = "873aa21c9ae676a53e5c5f251c1e23b0e1b93c16"
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +79,40 @@ def test_a_binding_does_what_the_scenarios_say(
         right = told == cells[name] if whole else cells[name] in told
         assert right, f"{name}: UPDATE_GOLDEN=1 writes docs/bindings.md (make soak)"
     assert set(table()) == set(SCENARIOS)
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kafkascope whose control channel spoke protocol 1, out of the history of this one."""
+    folder = tmp_path_factory.mktemp("older")
+    archive = ["git", "archive", SPOKE_PROTOCOL_1, "--", ".", ":!captures/samples"]
+    packed = subprocess.run(archive, cwd=ROOT, capture_output=True)
+    if packed.returncode:
+        pytest.skip("the history is not here")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
+        files.extractall(folder, filter="tar")
+    command = folder / "older"
+    # Modules are found where it starts first.
+    command.write_text(f'#!/bin/sh\ncd {folder} && exec {sys.executable} -m kafkascope "$@"\n')
+    command.chmod(0o700)
+    return command
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_kafkascope_of_old_is_too_old(
+    language: str, older: Path, broker: str, tmp_path: Path
+) -> None:
+    binding = LANGUAGES[language]
+    need(*binding.needs)
+    scenario = {"round-trip": {**SCENARIOS["round-trip"], "before": ["broker"]}}
+    run = Conformance(binding, broker, tmp_path, scenario, older)
+    done = run.run("round-trip")
+    assert done.returncode != 0
+    assert "this kafkascope speaks protocol 1 of its control channel, and" in done.stdout
+    assert f"{PROTOCOL} is needed: update kafkascope" in done.stdout
+    assert run.reported() == set()
+    assert run.left_behind() == []
 
 
 def test_what_is_documented_for_node_runs_in_every_runner(broker: str, tmp_path: Path) -> None:

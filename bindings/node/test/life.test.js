@@ -53,7 +53,7 @@ test("another kafkascope is refused", async (t) => {
   for (const [text, says] of [
     [
       `read line; echo '{"ok":true,"protocol":1,"bootstrap":"127.0.0.1:1"}'; cat`,
-      "this kafkascope speaks protocol 1 of its control channel, and 2 is needed: update kafkascope",
+      "this kafkascope speaks protocol 1 of its control channel, and 3 is needed: update kafkascope",
     ],
     [
       `echo "Error: No such option '--control'" >&2; exit 2`,

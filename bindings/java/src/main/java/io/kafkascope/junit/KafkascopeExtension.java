@@ -42,6 +42,8 @@ import org.junit.jupiter.api.extension.TestInstancePreConstructCallback;
 public final class KafkascopeExtension
         implements TestInstancePreConstructCallback, BeforeAllCallback, BeforeEachCallback, BeforeTestExecutionCallback,
                 AfterEachCallback, AfterAllCallback, ParameterResolver {
+    private static final int LONGEST_NAME = 120;
+
     private final Supplier<String> upstream;
     private final boolean known; // from the start
     private final List<String> arguments = new ArrayList<>();
@@ -246,7 +248,7 @@ public final class KafkascopeExtension
 
     private void keep(ExtensionContext context, Throwable failure) {
         String test = context.getRequiredTestClass().getSimpleName() + "." + context.getDisplayName();
-        Path target = kept().resolve(test.replaceAll("[^\\w.-]+", "_") + ".pcapng").toAbsolutePath();
+        Path target = kept().resolve(fileName(test)).toAbsolutePath();
         String sentence;
         try {
             proxy.keep(target);
@@ -256,6 +258,15 @@ public final class KafkascopeExtension
         }
         failure.addSuppressed(new CaptureKept(sentence));
         context.publishReportEntry("kafkascope", sentence);
+    }
+
+    /** A name that every file system takes; the names of Kafka's own tests have 250 characters. */
+    static String fileName(String test) {
+        String name = test.replaceAll("[^\\w.-]+", "_");
+        if (name.length() > LONGEST_NAME) {
+            name = name.substring(0, LONGEST_NAME) + "-" + Integer.toHexString(name.hashCode());
+        }
+        return name + ".pcapng";
     }
 
     private static Path kept() {
