@@ -84,3 +84,14 @@ def test_exec_appears_once() -> None:
     sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     users = [path.relative_to(ROOT) for path in sources if "exec(compile(" in path.read_text()]
     assert users == [Path("dissectors/codec/source.py")]
+
+
+@pytest.mark.parametrize("words", ["export -o {}/x.parquet", "spark -q --engine plain -o {}/x"])
+def test_tables_are_written_without_pandas(words: str, tmp_path: Path) -> None:
+    # pyarrow imports it with the first list, where it is installed: 0.3 s.
+    sample = "captures/samples/java-codecs.pcap"
+    command = [*words.format(tmp_path).split(), sample]
+    command = [sys.executable, "-X", "importtime", "-m", "kafkascope", *command]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "pyarrow" in done.stderr
+    assert "pandas." not in done.stderr

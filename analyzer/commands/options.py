@@ -155,6 +155,13 @@ def _mark(option: str, text: str | None) -> render_times.Mark | None:
         raise click.BadParameter(f'"{text}": {error}', param_hint=option) from None
 
 
+def is_program() -> bool:
+    """Return whether this process is the program's own, and not that of somebody who calls its
+    commands."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.find_root().obj is True
+
+
 def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the paths of `--keylog` options; `env` stands for what SSLKEYLOGFILE names."""
     if given and not can_decrypt():

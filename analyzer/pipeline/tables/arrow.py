@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 import pyarrow as pa
+
+
+class _WithoutPandas(MetaPathFinder):
+    def find_spec(self, name: str, *_: object) -> None:
+        """Refuse to import pandas."""
+        if name == "pandas":
+            raise ImportError
+
+
+def spare_pandas() -> None:
+    """Let pyarrow convert lists without pandas, which it imports (0.3 s) to see whether they are of
+    that kind, once. For a process in which nobody asks for a DataFrame, before the first list."""
+    if "pandas" in sys.modules:
+        return
+    finder = _WithoutPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
