@@ -36,8 +36,7 @@ MOST_FLOWS: Final = 400_000
 LOOKED_AT: Final = 20_000
 """Packets that tell which connections have much of the traffic."""
 MUCH: Final = 4 / 3
-"""Of what each reader would have if all had the same: a connection with more is common. To follow
-one costs two fifths of taking it."""
+"""Of what each reader would have if all had the same: a connection with more is common."""
 TURN_BITS: Final = 8
 """Packets of a reader's turn, as a power of two: each block has several turns."""
 GIVEN_UP: Final = 1 << 60
@@ -190,6 +189,12 @@ def is_divisible(names: list[str], size: int) -> bool:
     readers would reach a limit together, by its beginning."""
     counts, new, behind = _beginning(*names)
     return bool(counts) and not (behind and new * size >= MAX_CONNECTIONS * behind)
+
+
+def is_busy(names: list[str]) -> bool:
+    """Return whether one connection seems to have most packets of an input, by its beginning."""
+    counts = _beginning(*names).counts
+    return 3 * max(counts.values(), default=0) > 2 * counts.total()
 
 
 def busiest(names: list[str], count: int) -> frozenset[bytes]:

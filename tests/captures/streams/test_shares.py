@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
-from kafkascope.captures.streams.shares import busiest, is_divisible
+from kafkascope.captures.streams.shares import busiest, is_busy, is_divisible
 from tests.explosion.floods import DATA, SERVER, SYN, client, packet, written
 
 COUNT = MAX_CONNECTIONS + 4_000
@@ -41,6 +41,9 @@ def test_connections_with_much_of_the_traffic_are_followed_by_all(tmp_path: Path
     packets = [packet(busy, SERVER, 1000, DATA) for _ in range(60)]
     packets += [packet(other, SERVER, 1000, DATA) for _ in range(40)]
     names = [str(written(tmp_path / "in.pcap", iter(packets)))]
+    assert not is_busy(names)
     assert not busiest(names, 2)
     assert len(busiest(names, 3)) == 2  # of one connection, both directions
     assert len(busiest(names, 8)) == 4
+    packets += [packet(busy, SERVER, 1000, DATA) for _ in range(60)]
+    assert is_busy([str(written(tmp_path / "more.pcap", iter(packets)))])
