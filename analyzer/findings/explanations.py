@@ -392,6 +392,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("broker-down",),
+        ("zookeeper-unanswered", "zookeeper-reconnects"),
+        ("ensemble",),
+        "an ensemble that lost its leader ends all connections, and takes none until the next",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("broker-down",),
         ("zookeeper-expired",),
         ("node",),
         "a broker that stopped has no word for ZooKeeper any more",

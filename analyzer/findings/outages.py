@@ -16,6 +16,7 @@ from kafkascope.analyzer.findings.view import (
     closed_at,
     duration,
     ended_at,
+    ensemble_at,
     listed,
     once,
     plural,
@@ -137,6 +138,7 @@ class Outages(Detector):
             about=[
                 *([] if node is None else [("node", str(node))]),
                 ("broker", spelled(broker)),
+                *(ensemble_at(broker, view) if kind == "ZooKeeper" else ()),
                 *(("client", each) for each in hit[:MOST_NAMED]),
                 *groups[:MOST_NAMED],
             ],

@@ -267,6 +267,21 @@ def once(make: Callable[[View], Made]) -> Callable[[View], Made]:
 
 
 @once
+def ensembles_of(view: View) -> dict[str, str]:
+    """Return the name of the ensemble that each server of ZooKeeper belongs to."""
+    stories = view.base.zookeeper.stories()
+    return {server: story.name for story in stories for server in story.servers}
+
+
+def ensemble_at(server: str, view: View) -> list[tuple[str, str]]:
+    """Return what findings say they are about where they are of a server of ZooKeeper. One that
+    nobody had a session at belongs to the ensemble of the others, where there is but one."""
+    known = ensembles_of(view)
+    names = {known[server]} if server in known else set(known.values())
+    return [("ensemble", spelled(name)) for name in names] if len(names) == 1 else []
+
+
+@once
 def audit_of(view: View) -> Audit:
     """Return the delivery audit of all groups."""
     from kafkascope.analyzer.statistics.delivery.audit import Audit

@@ -20,6 +20,7 @@ from kafkascope.analyzer.findings.view import (
     all_of,
     api_is,
     duration,
+    ensemble_at,
     listed,
     plural,
     size,
@@ -152,6 +153,7 @@ class ZooKeeperRequests(Detector):
             mine = all_of(f"client.ip == {host}", api_is(api), f"broker == {quoted(str(server))}")
             error = error_name(code)
             about = [("client", str(host)), ("broker", str(server))]
+            about += ensemble_at(str(server), view)
             severity: Severity | None = None
             where = f"error == {code}"
             if name == "zookeeper-slow":

@@ -9,7 +9,14 @@ from typing import Any, ClassVar, Final
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
+from kafkascope.analyzer.findings.view import (
+    View,
+    all_of,
+    duration,
+    ensemble_at,
+    listed,
+    plural,
+)
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
 from kafkascope.analyzer.statistics.model import per_second
@@ -187,7 +194,11 @@ class ZooKeeperSessions(Detector):
                 f"in vain, {rate:.0f} a minute: {listed(again.words)}",
                 f'client.ip == {host} and broker == "{server}" and api == zk.connect',
                 again,
-                about=[("client", str(host)), ("broker", str(server))],
+                about=[
+                    ("client", str(host)),
+                    ("broker", str(server)),
+                    *ensemble_at(str(server), view),
+                ],
             )
 
 

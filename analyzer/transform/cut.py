@@ -16,7 +16,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, comment_of
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read
@@ -34,6 +34,9 @@ from kafkascope.captures.build import MSS
 from kafkascope.captures.formats.write import Sink
 from kafkascope.captures.model import Closed, Connection, StreamEvent
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
+from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
+
+HANDSHAKE: Final = BASE + CONNECT
 
 
 class _End(NamedTuple):
@@ -82,6 +85,8 @@ class Cutting:
         self.others = OtherTraffic()
         self.clients: set[str] = set()
         """Addresses of the clients of what was chosen."""
+        self._greetings: dict[int, Exchange] = {}
+        """Handshakes with ZooKeeper that were not chosen, by number of the connection."""
         self._deeds: dict[int, str] = {}
         """What rules of our proxy did, by exchange."""
         self.ports: set[int] = set()
@@ -103,6 +108,8 @@ class Cutting:
     def exchange(self, exchange: Exchange) -> None:
         """Take note that a connection is Kafka's; for `Capture.listener`."""
         self._seen[exchange.connection.number] += 1
+        if exchange.api_key == HANDSHAKE:
+            self._greetings[exchange.connection.number] = exchange
         self.others.exchange(exchange)
 
     def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
@@ -118,6 +125,14 @@ class Cutting:
         self.exchanges += 1
         if exchange.zookeeper is None:
             self.ports.add(exchange.broker.port)
+        greeting = self._greetings.pop(exchange.connection.number, None)
+        if greeting is not None and greeting.number != exchange.number:
+            # Nothing else tells what the connection is, or whose session.
+            self._take(greeting)
+        self._take(exchange)
+
+    def _take(self, exchange: Exchange) -> None:
+        """Take note of what is written of an exchange."""
         if exchange.notes and (deeds := comment_of(exchange.notes)):
             self._deeds[exchange.number] = deeds
         key = exchange.api_key

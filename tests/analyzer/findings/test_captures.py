@@ -115,6 +115,7 @@ TROUBLE = {
     "wrong-checksum": {"batch-damaged"},
     "zookeeper-brokers": {"broker-down", "zookeeper-expired"},
     "zookeeper-consumers": {"zookeeper-expired"},
+    "zookeeper-failover": {"broker-down", "zookeeper-reconnects", "zookeeper-unanswered"},
     "zookeeper-groups": {"zookeeper-claims", "zookeeper-misassigned", "zookeeper-unowned"},
     "zookeeper-odd": {"zookeeper-error", "zookeeper-unknown-request"},
     "zookeeper-sasl": {"zookeeper-denied"},

@@ -357,3 +357,10 @@ def test_a_partition_with_another_owner_is_named() -> None:
         "g_a joined; t-0 is owned by g_b-0 instead of g_a-0, "
         "t-1 is owned by nobody instead of g_a-0"
     )
+
+
+def test_three_real_servers_are_one_ensemble() -> None:
+    """Two of them, that is: nobody had a session at the third one."""
+    (story,) = read("zookeeper-failover").stories()
+    assert len(story.servers) == 2
+    assert [line["attached"] for line in story.session_lines()] == [1, 1]

@@ -16,8 +16,10 @@ from kafkascope.analyzer.transform.names.znodes import renamed_node, renamed_pat
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.dissectors.registry import layout_of, message, write_layout
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, EVENT, TYPES
+from tests.analyzer.transform.test_cut import cut_to, rows_of
 from tests.analyzer.unique_words import FORMS, WORD, Filler
 
+CAPTURES = Path(__file__).parents[1] / "captures"
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "zookeeper.pcap"
 SECRETS = (b"alice-secret", b"bob-secret", b"carol-secret")
 
@@ -143,3 +145,19 @@ def test_a_cut_tells_the_same_without_secrets(options: list[str], tmp_path: Path
         assert all(path == other for path, other in paths)
     else:
         assert b"/tour" not in out.read_bytes()
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_a_cut_has_the_handshakes_without_which_nobody_knows_what_it_is(
+    tmp_path: Path, anonymous: bool
+) -> None:
+    """The servers are not on ZooKeeper's port."""
+    source = CAPTURES / "zookeeper-groups.pcapng.gz"
+    target = tmp_path / "cut.pcapng"
+    cut_to(source, target, anonymous=anonymous, keep=lambda each: each.api == "zk.closeSession")
+    rows = rows_of(target)
+    assert [row.api for row in rows].count("zk.closeSession") == 5
+    assert {row.api for row in rows} == {"zk.connect", "zk.closeSession"}
+    assert all(row.state == "answered" and row.zookeeper is not None for row in rows)
+    sessions = [row.zookeeper.session_id for row in rows if row.zookeeper is not None]
+    assert len(set(sessions)) == 5
