@@ -123,7 +123,8 @@ class Outages(Detector):
         )
         if not outage.seen:
             when = f"was down for {duration(lasted)}, and its cluster counted it as gone"
-        numbers = [line["connection"] for line in outage.ended][:MOST_NAMED]
+        # Of connections that carried no more than a word there are no exchanges.
+        numbers = [line["connection"] for line in outage.ended if line["requests"]][:MOST_NAMED]
         groups = [("group", each) for each in _groups(hit, view)]
         return view.finding(
             self.rule("broker-down"),
@@ -328,7 +329,9 @@ def _told(broker: str, outage: Outage, view: View) -> set[ClientKey]:
 
 def _where(broker: str, lines: list[Line]) -> str:
     """Return the filter for exchanges with a broker, or for those that tell its address."""
-    return f'broker == "{broker}"' if any(line["requests"] for line in lines) else TELLING
+    if any(line["requests"] for line in lines):
+        return f'broker == "{broker}"'
+    return "protocol == zookeeper" if _is_zookeeper(lines) else TELLING
 
 
 def _groups(clients: Iterable[str], view: View) -> list[str]:

@@ -158,6 +158,15 @@ def test_one_exchange_is_told_by_one_cause(capture: str, cause: str, effect: str
     assert any(ids.intersection(each.because) for each in found if each.name == effect)
 
 
+def test_what_clients_try_at_an_ensemble_without_a_leader_follows_from_its_loss() -> None:
+    found = judged(capture_of("zookeeper-failover"))[0]
+    (down,) = (each for each in found if each.name == "broker-down")
+    assert down.text.startswith("ZooKeeper 127.0.0.1:20187 was down")
+    effects = [each for each in found if each.name.startswith("zookeeper-")]
+    assert len(effects) == 3
+    assert all(down.id in each.because for each in effects)
+
+
 def test_an_old_client_that_never_asks_for_versions_is_one_cause() -> None:
     old, silent = finding("breaks-on-upgrade", ORDERS), finding("no-api-versions", ORDERS, first=-9)
     assert folded(linked([silent, old])) == [Cause(old, (linked([old, silent])[1],))]
