@@ -57,6 +57,8 @@ def kafka_files(inputs: Sequence[str], *, whole: bool = False) -> list[AtRest]:
             # The capture's side tells best what is wrong with a path.
             some = []
         if not some:
+            if not whole:
+                _refuse_log_directory(name)
             return _none_of(found, name)
         found += some
     return found
@@ -74,6 +76,24 @@ def _is_capture(name: str) -> bool:
             return is_capture(file.read(4))
     except (OSError, ValueError):
         return False  # the capture's side tells best what is wrong
+
+
+def _refuse_log_directory(name: str) -> None:
+    """Say what to give instead where all partitions of a broker are too many. A folder of captures
+    may have others in it."""
+    from kafkascope.analyzer.logdir.opening import open_all_at_rest
+
+    try:
+        if any(each.is_file() for each in Path(name).glob("*cap*")):
+            return
+        partitions = open_all_at_rest(Path(name))
+    except (OSError, ValueError):
+        return
+    if partitions:
+        raise click.UsageError(
+            f'"{name}" is a broker\'s log directory: give one of its folders '
+            f"({partitions[0].path.name}); records, export, stats topics and spark take all of it"
+        )
 
 
 def _none_of(found: list[AtRest], name: str) -> list[AtRest]:

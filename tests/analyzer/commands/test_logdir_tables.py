@@ -180,6 +180,17 @@ def test_what_only_captures_have_is_refused(
     assert said in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize("command", ["ls", "show"])
+def test_a_log_directory_is_named_where_one_partition_is_wanted(data: Path, command: str) -> None:
+    done = run(command, data, *(["1"] if command == "show" else []))
+    assert done.exit_code == 2
+    said = " ".join(done.stderr.split())
+    assert "is a broker's log directory: give one of its folders (a.b-2)" in said
+    (data / "x.pcap.gz").write_bytes(b"")
+    assert "log directory" not in run(command, data).stderr
+    (data / "x.pcap.gz").unlink()
+
+
 def test_columns_and_a_count_of_records(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     run("export", data, "-o", out, "-q", "--columns", "topic,offset", "-c", "4")
