@@ -265,6 +265,10 @@ def _audited(kept: KeptGroup, came: Came, until_ns: int) -> OwnerAudit:
         for part, thread in sorted(wanted.items())
         if owned.get(part) != thread
     )
+    if any(owner and not owner.strip("*") for owner in owned.values()):
+        # An anonymous capture: only who owns nothing is known.
+        misplaced = tuple(each for each in misplaced if each.owner is None)
+        unknown = unknown or ("" if misplaced else "who owns what is hidden")
     assignor = "" if unknown or misplaced else "range"
     if misplaced and not unknown:
         dealt = round_robin(members, known)

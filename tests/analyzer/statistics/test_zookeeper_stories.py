@@ -268,6 +268,13 @@ def test_patterns_are_held_against_nothing() -> None:
     )
 
 
+def test_owners_that_are_hidden_are_held_against_nothing() -> None:
+    one = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
+    assert owned(dict.fromkeys(range(4), b"*****"), one) == "who owns what is hidden"
+    some = owned(dict.fromkeys(range(3), b"*****"), one)
+    assert some == "t-3 is owned by nobody instead of g_b-0"
+
+
 # --- ensembles
 
 
