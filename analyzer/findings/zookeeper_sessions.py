@@ -149,8 +149,9 @@ class ZooKeeperSessions(Detector):
             )
 
     def _twice(self, stories: list[TreeStory], view: View) -> Iterator[Finding]:
+        at = {server: story for story in stories for server in story.servers}
         for (server, path), refused in self.refused.items():
-            story = next((each for each in stories if server in each.servers), None)
+            story = at.get(str(server))
             if story is None:
                 continue
             first_ns = refused.first[0] if refused.first is not None else 0

@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, Measures
+from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed
 from kafkascope.analyzer.statistics.zookeeper.model import KeptSession, Znode, ZnodeChange
 
 Server: TypeAlias = str
 """Address of a server."""
-M = TypeVar("M", bound=Measures)
+MOST_GROUPS: Final = 64
+"""Of servers, that are held against each other; ensembles have fewer than ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,49 +49,41 @@ def ensembles(
     servers = {key[0] for key in (*nodes, *changes)}
     servers |= {server for session in sessions.values() for server in session.servers}
     groups, apart = _joined(servers, changes, sessions)
-    found: list[Ensemble] = []
-    for group in groups or [()]:
-        ours = frozenset(group)
-        first = not found
-        found.append(
-            Ensemble(
-                group,
-                _of(ours, nodes, with_others=first),
-                _of(ours, changes),
-                _some(sessions, ours, with_others=first),
-                tuple(event for event in events if event.about["server"] in ours),
-                any(
-                    not apart & {(one, two) for one in group for two in other}
-                    for other in groups
-                    if other != group
-                ),
-            )
-        )
-    return found
+    groups = groups or [()]
+    place = {server: number for number, group in enumerate(groups) for server in group}
+    parts = [_Parts(Keyed(Znode), Keyed(ZnodeChange), Keyed(KeptSession), []) for _ in groups]
+    for (server, *rest), node in nodes.items():
+        parts[place[server]].nodes.setdefault(tuple(rest), Znode()).merge(node)
+    for (server, *rest), change in changes.items():
+        parts[place[server]].changes.setdefault(tuple(rest), ZnodeChange()).merge(change)
+    for key, session in sessions.items():
+        parts[place.get(next(iter(session.servers), ""), 0)].sessions[key] = session
+    for event in events:
+        if (number := place.get(event.about["server"])) is not None:
+            parts[number].events.append(event)
+    parts[0].nodes.others = nodes.others
+    return [
+        Ensemble(group, *each[:3], tuple(each.events), _is_doubtful(group, groups, apart))
+        for group, each in zip(groups, parts, strict=True)
+    ]
 
 
-def _of(servers: frozenset[Server], table: Keyed[M], *, with_others: bool = False) -> Keyed[M]:
-    """Return what some servers told, by the keys without them."""
-    found: Keyed[M] = Keyed(table.kind, max(1, len(table)))
-    for key, each in table.items():
-        if key[0] in servers:
-            found[key[1:]].merge(each)
-    found.others = table.others if with_others else None
-    return found
+class _Parts(NamedTuple):
+    nodes: Keyed[Znode]
+    changes: Keyed[ZnodeChange]
+    sessions: Keyed[KeptSession]
+    events: list[Event]
 
 
-def _some(
-    sessions: Keyed[KeptSession], servers: frozenset[Server], *, with_others: bool
-) -> Keyed[KeptSession]:
-    """Return the sessions that were at some servers."""
-    found = Keyed(KeptSession, max(1, len(sessions)))
-    found.update((key, each) for key, each in sessions.items() if servers & set(each.servers))
-    found.others = sessions.others if with_others else None
-    return found
+def _is_doubtful(group: tuple[Server, ...], groups: list[tuple[Server, ...]], apart: Pairs) -> bool:
+    """Return whether nothing tells servers apart from another group."""
+    if len(groups) > MOST_GROUPS:
+        return True
+    return any((group[0], other[0]) not in apart for other in groups if other != group)
 
 
 Pairs: TypeAlias = set[tuple[Server, Server]]
-"""Of servers that are not of one ensemble, both ways round."""
+"""First servers of groups that are not one ensemble, both ways round."""
 
 
 def _joined(
@@ -116,22 +109,38 @@ def _joined(
                 lasting.setdefault(path, set()).add(server)
     for told in births.values():
         groups.join(told)
-    apart = _apart(groups, lasting.values())
-    for pairs in sorted(tuple(combinations(sorted(each), 2)) for each in seen.values()):
-        for one, two in pairs:
-            if not apart & set(product(groups.with_(one), groups.with_(two))):
-                groups.join((one, two))
-    return groups.all(), apart
+    if len(groups) > MOST_GROUPS:
+        return groups.all(), set()
+    apart = _apart(_headed(groups, lasting.values()))
+    ours = _Groups(group[0] for group in groups.all())
+    refused: Pairs = set()
+    for heads in _headed(groups, seen.values()):
+        for one, two in combinations(heads, 2):
+            # Heads change as groups are joined; one of another group stays one.
+            pair = ours.of(one), ours.of(two)
+            if pair[0] == pair[1] or pair in refused:
+                continue
+            if apart.isdisjoint(product(ours.with_(one), ours.with_(two))):
+                ours.join(pair)
+            else:
+                refused |= {pair, pair[::-1]}
+    for group in ours.all():
+        groups.join(group)
+    return groups.all(), {(groups.of(one), groups.of(two)) for one, two in apart}
 
 
-def _apart(groups: _Groups, told: Iterable[set[Server]]) -> Pairs:
-    """Return pairs of servers of which each told of a node, and not of the same creation of it:
+def _headed(groups: _Groups, told: Iterable[set[Server]]) -> list[tuple[Server, ...]]:
+    """Return the groups that servers are of, in an order that does not depend on theirs."""
+    return sorted({tuple(sorted(set(map(groups.of, servers)))) for servers in told})
+
+
+def _apart(told: Iterable[tuple[Server, ...]]) -> Pairs:
+    """Return pairs of groups of which each told of a node, and not of the same creation of it:
     then they were one group."""
     return {
         pair
-        for servers in told
-        for one, two in combinations(sorted(servers), 2)
-        if groups.of(one) != groups.of(two)
+        for heads in told
+        for one, two in combinations(heads, 2)
         for pair in ((one, two), (two, one))
     }
 
@@ -147,8 +156,10 @@ class _Groups:
 
     def of(self, server: Server) -> Server:
         """Return the server that stands for the group of one."""
-        while self._above[server] != server:
-            server = self._above[server]
+        above = self._above
+        while (head := above[server]) != server:
+            above[server] = above[head]  # the way gets shorter each time
+            server = head
         return server
 
     def with_(self, server: Server) -> list[Server]:
