@@ -1,6 +1,7 @@
 """Tiered storage: what a broker leaves of a topic whose segments it moved, what they are where they
 went to, and what it notes of that."""
 
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -226,6 +227,6 @@ def test_a_damaged_segment_is_cut_where_the_broker_cuts_it(tiered: Tiered) -> No
     node.start()
     node.wait(tiered.cluster.listeners)
     until(lambda: path.stat().st_size < len(data))
-    node.stop(seconds=120)
+    node.stop(signal.SIGKILL)  # in order it waits for a minute for its own listeners
 
     assert path.stat().st_size == verdict.valid_bytes == batch.position
