@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.answers import PROTOCOL
 from kafkascope.proxy.cli import OPEN_HOOK, proxy
 from kafkascope.proxy.control.attach import Attached, NoProxy, RequestRefused, find
 from kafkascope.proxy.control.control import Control
@@ -147,7 +148,7 @@ def test_a_watcher_that_does_not_read_stops_nobody(tmp_path: Path) -> None:
             await until(lambda: bool(made.hub.watchers))
             for turn in range(300):
                 made.hub.changed()
-                assert (await ask(path, "status"))["protocol"] == 2
+                assert (await ask(path, "status"))["protocol"] == PROTOCOL
                 if turn % 100 == 0:
                     await asyncio.sleep(0.1)
             deaf.close()
