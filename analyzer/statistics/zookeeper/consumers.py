@@ -8,6 +8,7 @@ again whenever a member comes or goes (`ZookeeperConsumerConnector` of Kafka 0.8
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +32,9 @@ MOST_DIFFERENCES: Final = 3
 
 STATIC: Final = "static"
 """In place of a pattern: topics by their names."""
+WHITELIST: Final = "white_list"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+"""A dot of a pattern may stand for others, too; what those own is not looked at."""
 
 Part: TypeAlias = tuple[str, int]
 """Topic and partition."""
@@ -78,30 +82,15 @@ class KeptGroup:
                     found.append(Came(life.end_ns, member, kind, first[1] if first else None))
         return sorted(found, key=lambda each: (each.time_ns, each.member))
 
-    def subscriptions(self, time_ns: int) -> dict[str, dict[str, int]]:
-        """Return the topics and streams of the members that are there at a time."""
-        found = {}
-        for member, lives in self.members.items():
-            for life in lives:
-                if _is_there(life, time_ns):
-                    told = json_of((life.text or "").encode())
-                    wanted = told.get("subscription") if isinstance(told, dict) else None
-                    found[member] = {
-                        topic: min(streams, MOST_STREAMS)
-                        for topic, streams in (wanted if isinstance(wanted, dict) else {}).items()
-                        if isinstance(streams, int)
-                    }
-        return found
-
-    def has_patterns(self, time_ns: int) -> bool:
-        """Return whether a member that is there at a time subscribes by a pattern."""
-        for lives in self.members.values():
-            for life in lives:
-                if _is_there(life, time_ns):
-                    told = json_of((life.text or "").encode())
-                    if isinstance(told, dict) and told.get("pattern", STATIC) != STATIC:
-                        return True
-        return False
+    def subscriptions(self, time_ns: int) -> dict[str, dict[str, int] | None]:
+        """Return the topics and streams of the members that are there at a time; None for one that
+        subscribes by a pattern."""
+        return {
+            member: _wanted(json_of((life.text or "").encode()))
+            for member, lives in self.members.items()
+            for life in lives
+            if _is_there(life, time_ns)
+        }
 
     def owned(self, time_ns: int) -> dict[Part, str]:
         """Return the threads that own partitions at a time."""
@@ -111,6 +100,27 @@ class KeptGroup:
             for life in lives
             if _is_there(life, time_ns)
         }
+
+
+def _wanted(told: Any) -> dict[str, int] | None:
+    """Return the topics and streams that a registration names; None for those of a pattern.
+    Kafka's console consumer, for one, has a pattern that is the name of its topic."""
+    found = told.get("subscription") if isinstance(told, dict) else None
+    wanted = {
+        topic: min(streams, MOST_STREAMS)
+        for topic, streams in (found if isinstance(found, dict) else {}).items()
+        if isinstance(streams, int)
+    }
+    if not isinstance(told, dict) or told.get("pattern", STATIC) == STATIC:
+        return wanted
+    if told["pattern"] != WHITELIST:
+        return None
+    named = {
+        topic: streams
+        for pattern, streams in wanted.items()
+        for topic in pattern.replace(",", "|").split("|")
+    }
+    return named if all(map(_NAME.fullmatch, named)) else None
 
 
 def _is_partition(text: str) -> bool:
@@ -251,12 +261,13 @@ class OwnerAudit(NamedTuple):
 
 def _audited(kept: KeptGroup, came: Came, until_ns: int) -> OwnerAudit:
     """Hold what was owned before a time against what members should have computed."""
-    members = kept.subscriptions(came.time_ns)
+    there = kept.subscriptions(came.time_ns)
+    members = {member: wanted for member, wanted in there.items() if wanted is not None}
     topics = {topic for wanted in members.values() for topic in wanted}
     known = {topic: kept.partitions[topic] for topic in sorted(topics & kept.partitions.keys())}
     wanted = ranges(members, known)
     owned = kept.owned(until_ns - 1)
-    if kept.has_patterns(came.time_ns):
+    if len(members) < len(there):
         unknown = "its members subscribe by patterns, which are not held against anything"
     else:
         unknown = "" if wanted else "partitions of its topics are not known"
@@ -274,7 +285,7 @@ def _audited(kept: KeptGroup, came: Came, until_ns: int) -> OwnerAudit:
         dealt = round_robin(members, known)
         if dealt and all(owned.get(part) == thread for part, thread in dealt.items()):
             assignor, misplaced = "roundrobin", ()
-    return OwnerAudit(came, until_ns, len(members), assignor, misplaced, unknown)
+    return OwnerAudit(came, until_ns, len(there), assignor, misplaced, unknown)
 
 
 class KeptGroups:

@@ -268,6 +268,21 @@ def test_patterns_are_held_against_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize("pattern", ["t", "s,t", "t|other.topic"])
+def test_patterns_that_are_names_are_held_as_names(pattern: str) -> None:
+    told = b'{"version":1,"subscription":{"%s":1},"pattern":"white_list"}' % pattern.encode()
+    threads = [b"g_a-0", b"g_b-0"]
+    whole = {number: threads[number // 2] for number in range(4)}
+    assert owned(whole, told) == "owned as the range assignor has it"
+    del whole[3]
+    assert owned(whole, told) == "t-3 is owned by nobody instead of g_b-0"
+
+
+def test_what_a_blacklist_leaves_is_held_against_nothing() -> None:
+    told = b'{"version":1,"subscription":{"t":1},"pattern":"black_list"}'
+    assert "patterns" in owned({0: b"g_a-0"}, told)
+
+
 def test_owners_that_are_hidden_are_held_against_nothing() -> None:
     one = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
     assert owned(dict.fromkeys(range(4), b"*****"), one) == "who owns what is hidden"
