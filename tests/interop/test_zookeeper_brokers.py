@@ -2,6 +2,7 @@
 the last byte, and what is told of it is what was done."""
 
 import subprocess
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,6 +84,10 @@ def used(cluster: Watched) -> None:
         run(cluster, "", "kafka.admin.TopicCommand", *made, "--topic", "orders")
     else:
         admin = AdminClient({"bootstrap.servers": broker})
+        # A broker answers before it knows that it is the controller, and librdkafka asks once.
+        end = time.monotonic() + SECONDS
+        while admin.list_topics(timeout=SECONDS).controller_id < 0 and time.monotonic() < end:
+            time.sleep(0.1)
         (done,) = admin.create_topics([NewTopic("orders", 2, 1)]).values()
         done.result(SECONDS)
     if older(cluster.version, "2.0"):
