@@ -15,17 +15,15 @@ if TYPE_CHECKING:
 LARGE: Final = 8 << 20
 """Bytes of input from which on several processes are worth their start."""
 WORTH: Final = 3
-"""Processes that follow one connection sooner than one reads it where each exchange is light: a
-worker spends 24 us on an exchange of others, and 60 on one of its own, where one process spends
-44."""
+"""Processes that follow one connection sooner than one reads it: a worker spends 24 us on an
+exchange of others, and 60 on one of its own, where one process spends 44."""
 MOST_JOBS: Final = 8
 """Processes that are started unasked: each walks all packets."""
 
 
-def jobs_for(source: Source, wanted: int = 0, *, light: bool = False) -> int:
+def jobs_for(source: Source, wanted: int = 0) -> int:
     """Return how many processes may read an input; 0 for one alone. `wanted`: as many as the user
-    says; else as many as are worth it. `light`: what is done with an exchange takes no more than
-    finding it."""
+    says; else as many as are worth it."""
     if not all(map(is_regular, source.names)):
         return 0
     if not wanted and source.size < LARGE:
@@ -37,7 +35,7 @@ def jobs_for(source: Source, wanted: int = 0, *, light: bool = False) -> int:
         return jobs
     from kafkascope.captures.streams.shares import is_busy, is_divisible
 
-    if light and jobs < WORTH and is_busy(source.names):
+    if jobs < WORTH and is_busy(source.names):
         return 0
     return jobs if is_divisible(source.names, source.size) else 0
 

@@ -251,7 +251,7 @@ class Reading:
             return 0
         from kafkascope.analyzer.pool.jobs import jobs_for
 
-        return jobs_for(source, options.jobs, light=self.rows_suffice)
+        return jobs_for(source, options.jobs)
 
     def _opened(self) -> Capture:
         """Open the input once more, as it was opened."""

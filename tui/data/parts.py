@@ -165,7 +165,7 @@ def started(
     """Start workers on an open capture where they may read it, and are worth it. `inherited`: what
     they must not keep open."""
     source = capture.source
-    jobs = jobs_for(source, options.get("jobs", 0), light=True)
+    jobs = jobs_for(source, options.get("jobs", 0))
     if not jobs:
         return None
     from kafkascope.analyzer.exchanges.offline import Capture
