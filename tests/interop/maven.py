@@ -63,6 +63,7 @@ _BINDING = Artifact("javax.xml.bind:jaxb-api:2.3.1")
 
 BROKERS: dict[str, tuple[Artifact, ...]] = {
     "0.8.0": (Artifact("org.apache.kafka:kafka_2.9.2:0.8.0", _UNPUBLISHED),),
+    "0.8.1.1": (Artifact("org.apache.kafka:kafka_2.9.2:0.8.1.1", _UNPUBLISHED),),
     "0.8.2.2": (Artifact("org.apache.kafka:kafka_2.11:0.8.2.2"),),
     "0.9.0.1": (Artifact("org.apache.kafka:kafka_2.11:0.9.0.1"),),
     "0.10.2.2": (Artifact("org.apache.kafka:kafka_2.12:0.10.2.2"), _BINDING),

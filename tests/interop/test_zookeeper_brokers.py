@@ -24,8 +24,8 @@ from tests.interop.zookeeper import ZooKeeperCluster, older
 
 pytestmark = pytest.mark.interop
 
-RELEASES = ("0.8.2.2", "1.1.1", "2.8.2", "3.9.2")
-SOAK = {"1.1.1", "2.8.2"}
+RELEASES = ("0.8.1.1", "0.8.2.2", "1.1.1", "2.8.2", "3.9.2")
+SOAK = {"0.8.1.1", "1.1.1", "2.8.2"}
 SECONDS = 90
 VALUES = 12
 
@@ -93,12 +93,15 @@ def used(cluster: Watched) -> None:
     if older(cluster.version, "2.0"):
         values = "".join(f"value {number}\n" for number in range(VALUES))
         to = ("--broker-list", broker, "--topic", "orders")
-        run(cluster, values, "kafka.tools.ConsoleProducer", *to)
+        early = older(cluster.version, "0.8.2")  # the tools moved then
+        producer, consumer = ("producer", "consumer") if early else ("tools", "tools")
+        run(cluster, values, f"kafka.{producer}.ConsoleProducer", *to)
         props = cluster.home / "consumer.properties"
         props.write_text("group.id=shop\nauto.offset.reset=smallest\nconsumer.id=one\n")
         read = ("--zookeeper", keeper, "--topic", "orders", "--from-beginning")
-        read += ("--max-messages", str(VALUES), "--consumer.config", str(props))
-        told = run(cluster, "", "kafka.tools.ConsoleConsumer", *read)
+        read += ("--max-messages", str(VALUES))
+        read += ("--group", "shop") if early else ("--consumer.config", str(props))
+        told = run(cluster, "", f"kafka.{consumer}.ConsoleConsumer", *read)
         assert told.count("value ") == VALUES
 
 
