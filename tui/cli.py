@@ -187,7 +187,7 @@ class LazyGroup(click.Group):
     ) -> Any:
         """Run a command line and exit with its code."""
         _collect_rarely()
-        # Commands see whether this process is the program's own: see `options.is_program`.
+        # Commands see whether this process is the program's own: see `options.spare_pandas`.
         extra.setdefault("obj", args is None)
         code = _run(self, args, prog_name or "kafkascope", complete_var, extra)
         if code == CLOSED_PIPE:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
-from kafkascope.analyzer.commands.options import is_program, reading_options
+from kafkascope.analyzer.commands.options import reading_options, spare_pandas
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.export import (
     FORMATS,
@@ -52,9 +52,7 @@ def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
       kafkascope export capture.pcapng -o - --format jsonl | jq .
     """
     form = _form(options)
-    if form == "parquet" and is_program():
-        from kafkascope.analyzer.pipeline.tables.arrow import spare_pandas
-
+    if form == "parquet":
         spare_pandas()
     if files := kafka_files(options.inputs, whole=True):
         if full or table == "exchanges":

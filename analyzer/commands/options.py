@@ -155,11 +155,14 @@ def _mark(option: str, text: str | None) -> render_times.Mark | None:
         raise click.BadParameter(f'"{text}": {error}', param_hint=option) from None
 
 
-def is_program() -> bool:
-    """Return whether this process is the program's own, and not that of somebody who calls its
-    commands."""
+def spare_pandas() -> None:
+    """Write tables without pandas, where this process is the program's own, and not that of
+    somebody who calls its commands."""
     context = click.get_current_context(silent=True)
-    return context is not None and context.find_root().obj is True
+    if context is not None and context.find_root().obj is True:
+        from kafkascope.analyzer.pipeline.tables.arrow import spare_pandas
+
+        spare_pandas()
 
 
 def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:

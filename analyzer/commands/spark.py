@@ -13,10 +13,10 @@ import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files
 from kafkascope.analyzer.commands.options import (
-    is_program,
     key_logs,
     ports_of,
     schema_options,
+    spare_pandas,
     spelled,
 )
 from kafkascope.analyzer.terminal import say
@@ -205,10 +205,7 @@ def spark(
     if engine == "auto" and not quiet:
         say(f"engine {chosen}: {why}")
     if chosen == "plain":
-        if is_program():
-            from kafkascope.analyzer.pipeline.tables.arrow import spare_pandas
-
-            spare_pandas()
+        spare_pandas()
         return run(None)
     # A batch of --follow is small.
     return _on_spark(run, () if follow else inputs, quiet=quiet, **spark_options)

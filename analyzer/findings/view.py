@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.sizes import SizesOf
     from kafkascope.analyzer.statistics.throughput import Throughput
     from kafkascope.analyzer.statistics.topics import Topics
+    from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
     from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
     from kafkascope.analyzer.topics import TopicNames
 
@@ -267,10 +268,15 @@ def once(make: Callable[[View], Made]) -> Callable[[View], Made]:
 
 
 @once
+def trees_of(view: View) -> list[TreeStory]:
+    """Return what happened in each ensemble of ZooKeeper."""
+    return view.base.zookeeper.stories()
+
+
+@once
 def ensembles_of(view: View) -> dict[str, str]:
     """Return the name of the ensemble that each server of ZooKeeper belongs to."""
-    stories = view.base.zookeeper.stories()
-    return {server: story.name for story in stories for server in story.servers}
+    return {server: story.name for story in trees_of(view) for server in story.servers}
 
 
 def ensemble_at(server: str, view: View) -> list[tuple[str, str]]:

@@ -3,17 +3,16 @@ another one than their assignor gives them to; claims that fail."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, duration, plural
+from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural, trees_of
 from kafkascope.analyzer.statistics.zookeeper.consumers import (
     KeptGroup,
     KeptGroups,
-    Misplaced,
     OwnerAudit,
 )
 from kafkascope.analyzer.statistics.zookeeper.operations import NODEEXISTS
@@ -60,7 +59,7 @@ class ZooKeeperGroups(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings of each group."""
-        groups = KeptGroups(view.base.zookeeper.stories())
+        groups = KeptGroups(trees_of(view))
         for name in groups.names():
             kept = groups.groups[name]
             yield from self._owners(name, kept, groups.audits(name), view)
@@ -84,9 +83,9 @@ class ZooKeeperGroups(Detector):
             when = f"for {duration(audit.until_ns - audit.came.time_ns)} after {_came(audit)}"
             if rule == "zookeeper-unowned":
                 parts = [f"{topic}-{partition}" for (topic, partition), *_ in odd]
-                told = f"nobody owned {_some(parts)} of group {spelled(name)} {when}"
+                told = f"nobody owned {listed(parts)} of group {spelled(name)} {when}"
             else:
-                told = f"in group {spelled(name)} {_some(_texts(odd))}, {when}"
+                told = f"in group {spelled(name)} {listed(each.text() for each in odd)}, {when}"
             again = f", and {plural(len(more), 'time')} more" if more else ""
             yield view.finding(
                 self.rule(rule),
@@ -112,7 +111,7 @@ class ZooKeeperGroups(Detector):
         parts = [line["path"].removeprefix(below).replace("/", "-") for line in refused]
         yield view.finding(
             self.rule("zookeeper-claims"),
-            f"consumers of group {spelled(name)} claimed {_some(parts)} {count:,} times in vain: "
+            f"consumers of group {spelled(name)} claimed {listed(parts)} {count:,} times in vain: "
             "another one owned it",
             all_of(
                 _where(name, kept),
@@ -137,13 +136,3 @@ def _where(name: str, kept: KeptGroup) -> str:
 def _came(audit: OwnerAudit) -> str:
     did = {"join": "joined", "leave": "left"}.get(audit.came.kind, "expired")
     return f"{spelled(audit.came.member)} {did}"
-
-
-def _texts(odd: Iterable[Misplaced]) -> list[str]:
-    return [spelled(each.text()) for each in odd]
-
-
-def _some(words: Sequence[str]) -> str:
-    more = len(words) - MOST_NAMED
-    shown = ", ".join(spelled(each) for each in words[:MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -16,6 +16,7 @@ from kafkascope.analyzer.findings.view import (
     ensemble_at,
     listed,
     plural,
+    trees_of,
 )
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
@@ -108,7 +109,7 @@ class ZooKeeperSessions(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by session, node and client."""
-        stories = view.base.zookeeper.stories()
+        stories = trees_of(view)
         for story in stories:
             yield from self._expired(story, view)
         yield from self._twice(stories, view)
