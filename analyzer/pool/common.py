@@ -51,6 +51,25 @@ class Numbers:
         raise Alone
 
 
+class _Order:
+    """The order of what common connections bring at one moment, which all workers see alike."""
+
+    def __init__(self) -> None:
+        self.moment = 0
+        """The last one."""
+        self._count = 0
+        """How many came before at that moment."""
+
+    def turn(self, moment: int) -> int:
+        """Return the turn of the next one (see `BlockReport.turns`); 0 for the first that a packet
+        brings. Raises `Alone` where it comes late."""
+        if moment < self.moment:
+            raise Alone
+        self._count = self._count + 1 if moment == self.moment else 0
+        self.moment = moment
+        return 2 * self._count + 1 if self._count or not moment & 1 else 0
+
+
 class _InTurn:
     """Gives numbers to the exchanges of common connections, odd ones to those that others tell."""
 
@@ -58,8 +77,7 @@ class _InTurn:
         self._numbers = numbers
         self._now = now
         self._others = share.is_others
-        self._at: tuple[int, int] = (0, 0)
-        """Moment of the number before, and how many that had."""
+        self._order = _Order()
         self.run = 0
         """First packet of the run that is looked at; 0: there is none."""
 
@@ -67,20 +85,16 @@ class _InTurn:
         """Return the next number."""
         now, numbers = self._now, self._numbers
         moment = now.moment
-        before, count = self._at
         if self.run:
             # What wakes one worker ends its runs, and not those of others.
             moment = 2 * max(packet, self.run) + 1
             if not packet:
-                moment = max(moment, before)
-        if moment < before:
-            raise Alone
-        count = count + 1 if moment == before else 0
-        self._at = moment, count
+                moment = max(moment, self._order.moment)
+        turn = self._order.turn(moment)
         others = self._others(packet)
         told = now.told
-        if not others and (count or not moment & 1):
-            told.ranks[len(told.taken)] = 2 * count + 1
+        if turn and not others:
+            told.ranks[len(told.taken)] = turn
         told.taken.append(0 if others else moment)
         numbers.given += 1
         return EXCHANGE + 2 * numbers.given - 2 + others
@@ -110,8 +124,7 @@ class Followed:
         self._conversations = Conversations(own)
         self.connections: dict[int, Connection | None] = {}
         """By number; None before the first event."""
-        self._at: tuple[int, int] = (0, 0)
-        """Moment of the exchange before, and how many that had."""
+        self._order = _Order()
 
     def feed(self, event: StreamEvent) -> list[Placed]:
         """Return the exchanges that an event completes and that this worker tells."""
@@ -126,8 +139,8 @@ class Followed:
         if not found:
             self.connections[event.connection.number] = event.connection
             return NOTHING
-        if len(found) == 1 and type(found[0]) is Passed and self._at[0] < moment:
-            self._at = moment, 0
+        if len(found) == 1 and type(found[0]) is Passed:
+            self._order.turn(moment)
             return NOTHING
         return self._placed(found, moment, None)
 
@@ -137,21 +150,15 @@ class Followed:
         """Return those that this worker tells. `packets`: the first and the last of the run that
         completed them."""
         told: list[Placed] = []
-        before, count = self._at
         for exchange in found:
             if packets is not None:
                 moment = 2 * _end_of(exchange, *packets) + 1
-            if moment < before:
-                raise Alone
-            count = count + 1 if moment == before else 0
-            before = moment
+            turn = self._order.turn(moment)
             if isinstance(exchange, Passed) or exchange.number & ODD:
                 continue
             if exchange.api_key == FETCH:
                 learn_from_log(exchange, self._context.names)
-            turn = 2 * count + 1 if count or not moment & 1 else 0
             told.append((moment, turn, exchange))
-        self._at = before, count
         return told
 
     def finish(self) -> list[Exchange]:
