@@ -78,7 +78,7 @@ class Sink:
         """Queue packets, or drop them. Returns which."""
         if self.patience_s:
             self._wait_for_room(batch.size)
-        if self.failed or self._put - self._done + batch.size > self.limit:
+        if self.failed or self._queued + batch.size > self.limit:
             self.dropped += batch.packets
             return False
         self._put += batch.size

@@ -70,6 +70,13 @@ def test_large_and_small_batches_make_one_file(
 ) -> None:
     path = tmp_path / "file.pcapng"
     batches = [batch(seed, size) for seed, size in enumerate(sizes)]
+    check_file(path, batches, pause=pause)
+    if hasattr(os, "O_DIRECT") and pause:
+        assert sum(direct) >= sum(size for size in sizes if size >= BULK) - len(sizes) * BLOCK
+
+
+def check_file(path: Path, batches: list[Batch], *, pause: bool) -> None:
+    """Write batches; check that the file holds them, with `pause` after each."""
     sink = FileSink(path)
     sink.start(HEAD)
     for index, each in enumerate(batches):
@@ -81,8 +88,6 @@ def test_large_and_small_batches_make_one_file(
     sink.stop(10)
     assert path.read_bytes() == content(batches)
     assert (sink.dropped, sink.failed) == (0, "")
-    if hasattr(os, "O_DIRECT") and pause:
-        assert sum(direct) >= sum(size for size in sizes if size >= BULK) - len(sizes) * BLOCK
 
 
 def until_idle(sink: FileSink) -> None:
@@ -212,16 +217,7 @@ def test_what_lies_as_in_the_file_is_written_as_it_lies(
     for seed, size in enumerate(sizes):
         batches.append(chunked(seed, size, at % BLOCK))
         at += size
-    sink = FileSink(path)
-    sink.start(HEAD)
-    for index, each in enumerate(batches):
-        sink.put(each)
-        if pause:
-            until_idle(sink)
-            assert path.read_bytes() == content(batches[: index + 1])
-    sink.stop(10)
-    assert path.read_bytes() == content(batches)
-    assert (sink.dropped, sink.failed) == (0, "")
+    check_file(path, batches, pause=pause)
     if way == "straight" and hasattr(os, "O_DIRECT"):
         assert bool(straight) is (skew == 0)
 
