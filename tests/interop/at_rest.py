@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.maven import CLIENTS, Artifact, classpath, jars
-from tests.interop.zookeeper import ZooKeeperCluster, older
+from tests.interop.zookeeper import ZooKeeperCluster, admin_of, older
 
 __all__ = ["RELEASES", "Recovered", "Release", "dumped", "recovered", "written"]
 
@@ -160,10 +160,10 @@ def _make(cluster: Cluster, configs: dict[str, dict[str, str]]) -> None:
             placed = ("--topic", topic, "--partitions", "1", "--replication-factor", "1")
             cluster.tool("kafka.admin.TopicCommand", *command, *placed, *told)
         return
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import NewTopic
 
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap()})
     new = [NewTopic(name, 1, 1, config=config) for name, config in configs.items()]
+    admin = admin_of(cluster.bootstrap())  # kept: what it was asked ends with it
     for done in admin.create_topics(new).values():
         done.result(240)
 

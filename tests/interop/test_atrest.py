@@ -11,7 +11,7 @@ import pytest
 
 from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
 from tests.interop.brokers import Cluster, KRaftCluster
-from tests.interop.zookeeper import ZooKeeperCluster
+from tests.interop.zookeeper import ZooKeeperCluster, admin_of
 
 pytestmark = pytest.mark.interop
 
@@ -69,10 +69,10 @@ def produce(bootstrap: str, topic: str, codec: str, *, headers: bool, times: boo
 
 
 def make(bootstrap: str, configs: dict[str, dict[str, str]]) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import NewTopic
 
-    admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [NewTopic(name, 1, 1, config=config) for name, config in configs.items()]
+    admin = admin_of(bootstrap)  # kept: what it was asked ends with it
     for done in admin.create_topics(topics).values():
         done.result(120)
 

@@ -2,13 +2,12 @@
 the last byte, and what is told of it is what was done."""
 
 import subprocess
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
@@ -20,7 +19,7 @@ from kafkascope.dissectors.zookeeper.paths import place_of
 from kafkascope.dissectors.zookeeper.types import UNKNOWN
 from tests.interop.needs import need
 from tests.interop.sniff import sniff
-from tests.interop.zookeeper import ZooKeeperCluster, older
+from tests.interop.zookeeper import ZooKeeperCluster, admin_of, older
 
 pytestmark = pytest.mark.interop
 
@@ -83,11 +82,7 @@ def used(cluster: Watched) -> None:
         made = ("--create", "--zookeeper", keeper, "--replication-factor", "1", "--partitions", "2")
         run(cluster, "", "kafka.admin.TopicCommand", *made, "--topic", "orders")
     else:
-        admin = AdminClient({"bootstrap.servers": broker})
-        # A broker answers before it knows that it is the controller, and librdkafka asks once.
-        end = time.monotonic() + SECONDS
-        while admin.list_topics(timeout=SECONDS).controller_id < 0 and time.monotonic() < end:
-            time.sleep(0.1)
+        admin = admin_of(broker)  # kept: what it was asked ends with it
         (done,) = admin.create_topics([NewTopic("orders", 2, 1)]).values()
         done.result(SECONDS)
     if older(cluster.version, "2.0"):

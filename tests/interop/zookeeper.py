@@ -1,13 +1,18 @@
 """One broker with ZooKeeper, as all were before KRaft: old releases, and old message formats."""
 
+from __future__ import annotations
+
 import socket
 import subprocess
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tests.interop.brokers import START_SECONDS, Cluster, Node
 
-__all__ = ["ZooKeeperCluster", "older"]
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+__all__ = ["ZooKeeperCluster", "admin_of", "older"]
 
 LOG4J: Final = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -112,3 +117,17 @@ class ZooKeeperCluster(Cluster):
         if keeper is not None:
             keeper.terminate()
             keeper.wait(30)
+
+
+def admin_of(bootstrap: str) -> AdminClient:
+    """Return a client that manages topics, once the broker knows its controller: a broker with
+    ZooKeeper answers before, and librdkafka gives up a minute later without having asked again."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    end = time.monotonic() + START_SECONDS
+    while admin.list_topics(timeout=START_SECONDS).controller_id < 0:
+        if time.monotonic() > end:
+            raise RuntimeError("the broker knows no controller")
+        time.sleep(0.1)
+    return admin
