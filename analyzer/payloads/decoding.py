@@ -300,9 +300,8 @@ def moved(piece: Piece, by: int) -> Piece:
 def _type_of(each: Candidate) -> tuple[Selector, int]:
     """Read which message of a Protobuf file follows, in the form that the format has, else in the
     other one."""
-    first, other = message_index, message_name
-    if each.typed != "index":
-        first, other = other, first
+    ways = (message_index, message_name) if each.typed == "index" else (message_name, message_index)
+    first, other = ways
     try:
         return first(each.data)
     except PayloadError:

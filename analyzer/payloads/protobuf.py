@@ -225,7 +225,8 @@ class MessageCodec:
 
     def read(self, data: bytes) -> Value:
         """Return the value by the fast way, which raises one of `_WALK` for all that is special."""
-        if self._read is None and not self._ready():
+        read = self._read or self._ready()
+        if read is None:
             raise HasUnknown
         try:
             message = self._parse(data)
@@ -236,13 +237,13 @@ class MessageCodec:
         # What protobuf drops of a map's entries shows in the size alone.
         if self._maps and message.ByteSize() != len(data):
             raise HasUnknown
-        return self._read(message)
+        return read(message)
 
-    def _ready(self) -> bool:
+    def _ready(self) -> Read | None:
         self._walked += 1
         if self._walked == WALKED + 1:
             self._prepare()
-        return self._read is not None
+        return self._read
 
     def _prepare(self) -> None:
         """Make protobuf's class of the message, and what reads its objects."""
