@@ -10,7 +10,7 @@ on events the latest ones; whatever a part has dropped, the whole would have dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from heapq import heapify, heapreplace
@@ -269,11 +269,11 @@ class Keyed(dict[Key, M]):
         made = self[key] = self.kind()
         return made
 
-    def keeps(self, key: Key) -> bool:
-        """Return whether what is added to a key is kept, of a sample."""
-        if key in self or not self._dropping:
-            return True
-        return self._place(key) >= self._dropping[0][0]
+    @property
+    def worst(self) -> int | None:
+        """The largest rank of the keys of a sample, where some were left out: what is added to a
+        key with a larger one is not kept."""
+        return -self._dropping[0][0] if self._dropping else None
 
     def _place(self, key: Key) -> int:
         """Return the place of a key in the heap."""
@@ -373,6 +373,18 @@ class Events:
         if events and event[0] < events[-1][0]:
             self._ordered = False
         events.append(event)
+        if len(events) >= self._room:
+            self._drop()
+
+    def add_all(self, new: Sequence[Event | Kept]) -> None:
+        """Take events in."""
+        if not new:
+            return
+        events = self._events
+        if self._ordered:
+            times = list(map(_time, new))
+            self._ordered = (not events or times[0] >= events[-1][0]) and times == sorted(times)
+        events += new
         if len(events) >= self._room:
             self._drop()
 
