@@ -129,17 +129,18 @@ class LookBudget:
     def takes(self, way: str, records: int, place: tuple[str, Any, int, int]) -> bool:
         """Return whether to look at a batch, and take note of its records. `place`: the exchange's
         id, the topic, the partition, the number of the batch there."""
-        about = place[1], way
-        framed = about in self._framed
+        id_, topic, partition, at = place
+        about = topic, way
         seen = self._seen.get(about)
         if seen is None:
             if len(self._seen) >= MOST_TOPICS:
                 return False
             seen = 0
-        if seen >= (MOST_FRAMED if framed else MOST_BARE) or self._together >= MOST_TOGETHER:
-            id_, topic, partition, at = place
-            number = crc32(_behind(topic, partition, at), crc32(id_.encode()))
-            return not number % (SOME_FRAMED if framed else SOME_BARE)
+        if seen >= MOST_BARE or self._together >= MOST_TOGETHER:
+            framed = about in self._framed
+            if not framed or seen >= MOST_FRAMED or self._together >= MOST_TOGETHER:
+                number = crc32(_behind(topic, partition, at), crc32(id_.encode()))
+                return not number % (SOME_FRAMED if framed else SOME_BARE)
         self._seen[about] = seen + records
         self._together += records
         return True

@@ -54,7 +54,6 @@ MAX_PARTITIONS: Final = 300
 """Whose answered offsets are kept."""
 
 
-_ALL: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SPREAD: Final = 0x9E3779B97F4A7C15
 """Odd, with bits all over: multiplied by it, numbers that are near come to lie far apart."""
 
@@ -63,7 +62,7 @@ def by_checksum(key: Key) -> int:
     """Return the rank of a batch in the sample, from its checksum and size."""
     *_, crc, size = key
     mixed: int = ((crc << 24) ^ size) * _SPREAD
-    return mixed & _ALL
+    return mixed & 0xFFFF_FFFF_FFFF_FFFF
 
 
 @measured
@@ -156,7 +155,7 @@ class Retries(Detector):
         """Take note of the batches of usual exchanges for a partition."""
         batches = parts.batches
         ranks = [
-            ((crc << 24) ^ size) * _SPREAD & _ALL
+            ((crc << 24) ^ size) * _SPREAD & 0xFFFF_FFFF_FFFF_FFFF
             for crc, size in zip(batches.crc, batches.size, strict=True)
         ]
         worst = self.batches.worst

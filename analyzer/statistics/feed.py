@@ -193,9 +193,12 @@ class Feed:
             return False
         connection, begin, number, id_ = exchange.connection, row.time_ns, row.number, row.id
         key: Any = row.api_key
-        same = [asked.get(name) for name in SAME[key]]
-        if key == FETCH:
-            same[0] = replica_id(asked)
+        same: tuple[Any, ...]
+        told = asked.get
+        if key == PRODUCE:
+            same = (told("transactional_id"),)
+        else:
+            same = replica_id(asked), told("max_wait_ms"), told("isolation_level"), told("rack_id")
         about = (
             id(connection),
             key,

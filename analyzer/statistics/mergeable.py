@@ -47,8 +47,9 @@ class MergeRule(NamedTuple):
     down."""
 
     combine: Callable[[Any, Any], Any]
-    dump: Callable[[Any], Any] = lambda value: value
-    load: Callable[[Any], Any] = lambda state: state
+    dump: Callable[[Any], Any] | None = None
+    """None: as it is; so `load`."""
+    load: Callable[[Any], Any] | None = None
 
 
 def _merged(a: Any, b: Any) -> Any:
@@ -133,12 +134,15 @@ class Measures:
 
     def dump(self) -> list[Any]:
         """Return the values, in the order of the fields."""
-        return [rule.dump(getattr(self, name)) for name, rule in self.RULES.items()]
+        return [
+            getattr(self, name) if rule.dump is None else rule.dump(getattr(self, name))
+            for name, rule in self.RULES.items()
+        ]
 
     def load(self, state: list[Any]) -> Self:
         """Take over what `dump` gave."""
         for (name, rule), value in zip(self.RULES.items(), state, strict=True):
-            setattr(self, name, rule.load(value))
+            setattr(self, name, value if rule.load is None else rule.load(value))
         return self
 
 
@@ -415,8 +419,7 @@ class Events:
     def merge(self, other: Events) -> None:
         """Take in the events of the other one."""
         other._drop()
-        for event in other._events:
-            self.add(event)
+        self.add_all(other._events)
         self._dropped += other._dropped
 
     def __iter__(self) -> Iterator[Event]:
@@ -429,12 +432,12 @@ class Events:
 
     def dump(self) -> list[Any]:
         """Return the state as JSON."""
-        return [self.dropped, [list(event) for event in self]]
+        return [self.dropped, list(map(list, self))]
 
     def load(self, state: list[Any]) -> Self:
         """Take over what `dump` gave."""
         self._dropped, events = state
-        self._events = [Event(*each) for each in events]
+        self._events = list(map(Event._make, events))
         self._ordered = False
         return self
 
