@@ -58,24 +58,23 @@ def token_request(time_ns: int, *, token: bool = True) -> PendingRequest:
 class Pairing:
     """The pending requests of one connection, oldest first."""
 
-    __slots__ = ("_requests", "own")
+    __slots__ = ("own", "requests")
 
     def __init__(self) -> None:
-        self._requests: deque[PendingRequest] = deque()
+        self.requests: deque[PendingRequest] = deque(maxlen=MAX_PENDING)
+        """The oldest one first."""
         self.own = 0
         """Responses of our own that wait for their turn."""
 
     def __len__(self) -> int:
-        return len(self._requests)
+        return len(self.requests)
 
     def __iter__(self) -> Iterator[PendingRequest]:
-        return iter(self._requests)
+        return iter(self.requests)
 
     def add(self, request: PendingRequest) -> None:
         """Expect a response to this request."""
-        self._requests.append(request)
-        if len(self._requests) > MAX_PENDING:
-            self._requests.popleft()
+        self.requests.append(request)
 
     def respond(self, request: PendingRequest, payload: bytes) -> None:
         """Respond to a request in the broker's place, when its turn comes (`own_response`)."""
@@ -85,12 +84,12 @@ class Pairing:
 
     def front(self) -> PendingRequest | None:
         """The request whose response comes next."""
-        return self._requests[0] if self._requests else None
+        return self.requests[0] if self.requests else None
 
     def pop(self) -> None:
         """Remove the first request: its response was forwarded, or will not come."""
-        if self._requests:
-            self._requests.popleft()
+        if self.requests:
+            self.requests.popleft()
 
     def own_response(self) -> PendingRequest | None:
         """Remove the first request if it has a response of ours."""
@@ -118,12 +117,12 @@ class Pairing:
         """Bytes of requests and responses that are kept."""
         return sum(
             len(each.payload or b"") + len(each.raw or b"") + len(each.response or b"")
-            for each in self._requests
+            for each in self.requests
         )
 
     def knows(self, correlation_id: int) -> bool:
         """Whether a response with that id may come."""
-        requests = self._requests
+        requests = self.requests
         if requests and requests[0].correlation_id == correlation_id and not requests[0].token:
             return True
         return any(e.correlation_id == correlation_id and not e.token for e in requests)

@@ -123,6 +123,7 @@ class Requests(FrameHandler):
         hub = context.hub
         count = hub.metrics.requests
         now_ns = context.now_ns
+        pending = pairing.requests
         keys, chain, quiet = SKIMMED, hub.chain, self.quiet
         edition, name_bytes = 0, b""
         if context.tap is not None:
@@ -152,7 +153,7 @@ class Requests(FrameHandler):
             request = PendingRequest(key, version, correlation_id, now_ns, length + 4)
             if edition:
                 request.quiet = edition
-            pairing.add(request)
+            pending.append(request)
             direction.size = length + 4
             at += length + 4
         return direction.rest(at, size)

@@ -66,14 +66,16 @@ class Responses(FrameHandler):
             self.on_end()
         hub = context.hub
         now_ns = context.now_ns
-        answered = hub.metrics.answered
+        metrics, requests = hub.metrics, pairing.requests
         endpoints = hub.endpoints
         edition = hub.chain.edition if hub.chain is not None else 0
         secret = context.tap is not None and not hub.with_secrets
         while size - at >= 8:
             length, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
-            request = pairing.front()
-            if request is None or request.correlation_id != correlation_id or request.token:
+            if not requests:
+                break
+            request = requests[0]
+            if request.correlation_id != correlation_id or request.token:
                 break
             key = request.key
             if key == API_VERSIONS or length < 4 or (edition and request.quiet != edition):
@@ -88,13 +90,15 @@ class Responses(FrameHandler):
                     at + length + 4 > size or not empty(key, steps, data[at + 4 : at + 4 + length])
                 ):
                     break
-            answered(key, now_ns - request.time_ns)
+            metrics.answers.append((key, now_ns - request.time_ns))
             at += length + 4
             if at > size:
                 direction.request = request
                 direction.size = length + 4
             else:
-                pairing.pop()
+                requests.popleft()
+        if len(metrics.answers) >= metrics.many:
+            metrics.count()
         return direction.rest(at, size)
 
     def decide(self, view: memoryview, at: int, end: int) -> int:

@@ -1,0 +1,35 @@
+"""What is noted is counted, whenever somebody asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkascope.proxy.engine.metrics import Metrics
+from tests.proxy.kit import HEARTBEAT, PRODUCE, Bench, request, response
+
+
+@pytest.mark.parametrize("count", [1, Metrics.many - 1, Metrics.many, 3 * Metrics.many + 1])
+def test_every_answer_is_counted_with_its_latency(count: int) -> None:
+    metrics = Metrics()
+    for number in range(count):
+        metrics.answered(PRODUCE if number % 3 else HEARTBEAT, number * 1_000_000)
+        assert len(metrics.answers) < Metrics.many  # what waits is bounded
+    beats = range(0, count, 3)
+    told = metrics.latencies()
+    assert told["Heartbeat"]["count"] == len(beats)
+    assert told["Heartbeat"]["sum_ns"] == sum(beats) * 1_000_000
+    assert told["Heartbeat"]["buckets"][0] == sum(number <= 1 for number in beats)
+    assert sum(metrics.snapshot()["responses_total"].values()) == count
+    assert f'latency_seconds_count{{api="Heartbeat"}} {len(beats)}' in metrics.text()
+
+
+@pytest.mark.parametrize("together", [1, 1000])
+def test_answers_that_pass_are_counted_and_do_not_pile_up(together: int) -> None:
+    bench = Bench()
+    for _ in range(1000 // together):
+        bench.relay.feed(0, request(HEARTBEAT, 4) * together, 1_000)
+        bench.relay.feed(1, response(HEARTBEAT, 4) * together, 2_001_000)
+        assert len(bench.hub.metrics.answers) < Metrics.many
+        assert not bench.relay.busy
+    told = bench.hub.metrics.latencies()["Heartbeat"]
+    assert (told["count"], told["sum_ns"]) == (1000, 2_000_000_000)
