@@ -76,20 +76,41 @@ _walks: Final = Walks()
 class _Last:
     """The last records field that was looked at, with the one batch that it is."""
 
-    blob = b""
-    batch: Batch | None = None
+    __slots__ = ("batch", "blob", "intact")
+
+    def __init__(self) -> None:
+        self.blob = b""
+        self.batch: Batch | None = None
+        self.intact: bool | None = None
+        """Whether its checksum is right; None: nobody asked."""
+
+
+# An object: to set what a class has makes Python forget how its attributes are found.
+_last: Final = _Last()
 
 
 def lone_batch(blob: bytes) -> Batch | None:
-    """Return what `only_batch` does; the waits of a response ask for it, then its row."""
-    if _Last.blob is not blob:
-        _Last.blob, _Last.batch = blob, only_batch(blob)
-    return _Last.batch
+    """Return what `only_batch` does; the waits of a response ask for it, then its row, then who
+    writes its records."""
+    last = _last
+    if last.blob is not blob:
+        last.blob, last.batch, last.intact = blob, only_batch(blob), None
+    return last.batch
+
+
+def is_intact(blob: bytes, batch: Batch) -> bool:
+    """Return what `crc_ok` does of a batch that `lone_batch` gave."""
+    last = _last
+    if last.blob is not blob:
+        return crc_ok(blob, batch)
+    if (intact := last.intact) is None:
+        intact = last.intact = crc_ok(blob, batch)
+    return intact
 
 
 def walk_of(blob: bytes) -> Walk:
     """Return the batches of a records field; cached for the last ones."""
-    if _Last.blob is blob and (last := _Last.batch) is not None:
+    if _last.blob is blob and (last := _last.batch) is not None:
         return _walk((blob, [last], [max(0, last.record_count or 0)], None))
     known = _walks.get(id(blob))
     if known is not None and known.blob is blob:
@@ -124,7 +145,7 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     if len(blobs) == 1:
         blob = blobs[0]
         batch = lone_batch(blob)
-        if batch is not None and crc_ok(blob, batch):
+        if batch is not None and is_intact(blob, batch):
             # The usual case: a single intact batch.
             count = max(0, batch.record_count or 0)
             codecs = _codecs(batch.attributes & CODEC_MASK)
