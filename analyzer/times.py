@@ -25,6 +25,13 @@ def _second(seconds: int) -> str:
     )
 
 
+@lru_cache(maxsize=4096)
+def clock_of(seconds: int) -> bytes:
+    """Return a second since 1970 as text, up to the point before its fractions; empty beyond the
+    years 1 to 9999."""
+    return _second(seconds).encode() if FIRST_SECOND <= seconds <= LAST_SECOND else b""
+
+
 def iso_ns(time_ns: int) -> str:
     """Nanoseconds since 1970 with six digits of a second, or nine where they say more."""
     seconds, rest = divmod(time_ns, 1_000_000_000)

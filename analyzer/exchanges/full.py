@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from kafkascope.analyzer.bodies.contents import is_intact, lone_batch
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.exchanges.batch_json import BATCH, lone_record, told_of
 from kafkascope.analyzer.exchanges.embedded import embedded_of
 from kafkascope.analyzer.exchanges.records import (
     FETCH,
@@ -22,7 +25,6 @@ from kafkascope.analyzer.exchanges.records import (
     batch_objects,
     field_objects,
     fields_of,
-    lone_object,
     opened_records,
     shareable,
     topic_text,
@@ -34,9 +36,7 @@ from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.embedded.table import has_embedded
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.batches import only_batch
-from kafkascope.dissectors.records.compression import name_of
-from kafkascope.dissectors.records.records import CODEC_MASK, Batch, Partial, crc_ok
+from kafkascope.dissectors.records.records import Batch, Partial, crc_ok
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.codec.reader import Body
+    from kafkascope.dissectors.layout import Layout
 
 RECORDS_LIMIT: Final = 100 << 20
 """Bytes of JSON for the records of one exchange: a line is built in one piece. Clients fetch up to
@@ -108,13 +109,20 @@ def _bodies(exchange: Exchange, names: TopicNames) -> dict[str, Any]:
         if side is None or layout is None or (body := side.body) is None:
             out[name] = None
             continue
-        out[name] = masked(layout, body) if has_secrets(layout) else body
-        inside |= has_embedded(layout.message.name)
+        secret, embedding = _marked(layout)
+        out[name] = masked(layout, body) if secret else body
+        inside |= embedding
     if inside and (found := _embedded(exchange)):
         out["embedded"] = found
     if exchange.fetch_session is not None:
         out["fetch_session"] = _session(exchange.fetch_session, names)
     return out
+
+
+@cache
+def _marked(layout: Layout) -> tuple[bool, bool]:
+    """Return whether bodies have secrets, and whether other formats may be inside them."""
+    return has_secrets(layout), has_embedded(layout.message.name)
 
 
 def bodies_without_secrets(
@@ -192,7 +200,7 @@ def _spelled(
     """Return the JSON form of a records field that is not empty. `room`: what is left of the
     exchange's limit."""
     data = field.data
-    only = only_batch(data) if field.aligned and room.left > 0 else None
+    only = lone_batch(data) if field.aligned and room.left > 0 else None
     if only is not None:
         return _spelled_only(number, field, only, problems, room, payloads)
     batches: list[orjson.Fragment] = []
@@ -225,36 +233,20 @@ def _spelled_only(
 ) -> dict[str, Any] | orjson.Fragment:
     """Return the JSON form of a records field that is one batch of magic 2: what `_spelled` makes
     of it, without looking for others."""
-    right = crc_ok(field.data, batch)
-    records = opened_records(number, field, batch, problems, right=right)
-    if len(records) == 1 and room.left > LONGEST:
-        one = lone_object(number, field, batch, records[0], payloads)
+    right = is_intact(field.data, batch)
+    if right and room.left > LONGEST:
+        one = lone_record(number, field, batch, payloads)
         if one is not None:
-            room.left -= len(one) + 1
-            octets = b2a_base64(field.data, newline=False)
-            return orjson.Fragment(_LONE % (octets, *_told(batch, right), one))
+            text, size = one
+            room.left -= size + 1
+            return orjson.Fragment(text)
+    records = opened_records(number, field, batch, problems, right=right)
     pieces = batch_objects(number, field, batch, records, field.base_offset, b",", payloads)
     told = _object(batch, right, pieces, room)
     if told is None:
         problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
         return {"base64": _octets(field), "batches": [], "left_out": room.sentence}
     return {"base64": _octets(field), "batches": [told]}
-
-
-_BATCH: Final = b"""{"at":%d,"size":%d,"magic":%d,"codec":"%b","base_offset":%d,
-"last_offset":%d,"leader_epoch":%d,"crc":%d,"crc_ok":%b,"attributes":%d,"base_timestamp":%d,
-"max_timestamp":%d,"producer_id":%d,"producer_epoch":%d,"base_sequence":%d,"record_count":%b,
-"records":[""".replace(b"\n", b"")
-"""A batch, up to its records."""
-_LONE: Final = b'{"base64":"%b","batches":[' + _BATCH + b"%b]}]}"
-
-
-def _told(batch: Batch, right: bool) -> tuple[Any, ...]:
-    """Return what stands in the places of a batch object, but for its records."""
-    codec = name_of(batch.attributes & CODEC_MASK).encode()
-    sure = b"true" if right else b"false"
-    count = b"null" if batch.record_count is None else b"%d" % batch.record_count
-    return (*batch[:3], codec, *batch[3:7], sure, *batch[7:13], count)
 
 
 def _octets(field: RecordField) -> orjson.Fragment | None:
@@ -268,7 +260,7 @@ def _object(
 ) -> orjson.Fragment | None:
     """Return a batch with its records, each followed by a comma; None when there is too little
     room, which is then used up. `right`: its checksum is."""
-    parts = [_BATCH % _told(batch, right)]
+    parts = [BATCH % told_of(batch, right)]
     for piece in pieces:
         room.left -= len(piece)
         if room.left < 0:
@@ -313,13 +305,11 @@ def full_line(
     names: TopicNames,
     problems: list[Problem] | None = None,
     payloads: Payloads | None = None,
-    limit: int = RECORDS_LIMIT,
 ) -> bytes:
-    """Return an exchange/1 line with `request` and `response`, line feed included. `limit`: bytes
-    of JSON for records; the others are left out, and `problems` says so."""
+    """Return an exchange/1 line with `request` and `response`, line feed included."""
     problems = [] if problems is None else problems
     said = len(problems)
-    bodies, room = _bodies(exchange, names), Room(limit)
+    bodies, room = _bodies(exchange, names), Room(RECORDS_LIMIT)
     # Encoders ask for what stands for bytes, so that nothing around records is made anew.
     texts: dict[int, Any] = {}
     short = False

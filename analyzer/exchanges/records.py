@@ -141,22 +141,22 @@ def fields_in(
 ) -> Iterator[RecordField]:
     """Yield the same of the bodies of request and response."""
     if api_key == PRODUCE and asked is not None:
-        given = _given(answer)
+        given = None
         for topic in asked["topic_data"]:
             name, topic_id = _topic(topic, "name", names)
             for partition in topic["partition_data"]:
-                if partition["records"]:
+                if data := partition["records"]:
                     index = partition["index"]
+                    if given is None:
+                        given = _given(answer)
                     base = given.get((topic.get("name"), topic_id, index))
-                    data = partition["records"]
                     yield _field(("produce", name, topic_id, index, data, base, True))
     elif api_key in (FETCH, SHARE_FETCH) and answer is not None:
         for topic in answer["responses"]:
             name, topic_id = _topic(topic, "topic", names)
             for partition in topic["partitions"]:
-                if partition["records"]:
+                if data := partition["records"]:
                     index = partition["partition_index"]
-                    data = partition["records"]
                     yield _field(("fetch", name, topic_id, index, data, None, True))
     elif api_key == FETCH_SNAPSHOT and answer is not None:
         for topic in answer["topics"]:
@@ -275,7 +275,7 @@ def batch_objects(
     `only`: those with a byte 1, see `Chosen`."""
     known = batch.producer_id >= 0
     topic = topic_text(field)
-    frame = _frame if len(topic) <= LONGEST_TOPIC else _frame.__wrapped__
+    frame = frame_of if len(topic) <= LONGEST_TOPIC else frame_of.__wrapped__
     head, tail, last, closing = frame(
         *(field.source, topic, field.topic_id, field.partition, batch.magic),
         *(batch.attributes, batch.producer_id, batch.producer_epoch, separator),
@@ -362,53 +362,8 @@ def batch_objects(
         yield b"".join(parts)
 
 
-def lone_object(
-    number: int, field: RecordField, batch: Batch, record: Record, payloads: Payloads | None = None
-) -> bytes | None:
-    """Return the only record of a batch as a JSON object: what `batch_objects` yields, without a
-    separator. None where anything is odd about it."""
-    own, stamp, key, value, headers = record
-    if (
-        headers
-        or key is None
-        or value is None
-        or len(key) > KEPT
-        or len(value) > KEPT
-        or key[:1] == b"\0"
-        or value[:1] == b"\0"
-        or batch.attributes & CONTROL
-        or (topic := field.topic) is None
-        or len(topic) > LONGEST_TOPIC
-        or is_internal(topic, field.topic_id)
-        or (payloads is not None and payloads.members(topic, key, value, headers))
-    ):
-        return None
-    time = iso_ms(stamp)
-    try:
-        shown_key, shown = key.decode(), value.decode()
-    except UnicodeDecodeError:
-        return None
-    producer_id = batch.producer_id
-    head, tail, last, closing = _frame(
-        *(field.source, topic, field.topic_id, field.partition, batch.magic),
-        *(batch.attributes, producer_id, batch.producer_epoch, b""),
-    )
-    if producer_id >= 0 and batch.base_sequence >= 0:
-        sequence = (batch.base_sequence + own - batch.base_offset) & 0x7FFFFFFF
-        closing = b',"headers":[]%b%d%b' % (tail, sequence, last)
-    at = own if field.source != "produce" else field.base_offset
-    return b'%b%b,"time":%b,"key":%b,"value":%b%b' % (
-        head % (b"%d" % number),
-        b"null" if at is None else b"%d" % at,
-        b"null" if time is None else b'"%b"' % time.encode(),
-        orjson.dumps(shown_key),
-        orjson.dumps(shown),
-        closing,
-    )
-
-
 @lru_cache(256)
-def _frame(
+def frame_of(
     source: str,
     topic: str,
     topic_id: bytes | None,

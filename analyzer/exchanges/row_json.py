@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from kafkascope.analyzer.exchanges.column import TEXT, TIME, columns_of
+from kafkascope.analyzer.exchanges.column import INTS, TEXT, TIME, columns_of
 from kafkascope.analyzer.exchanges.rows import JSON_NAMES, Row, to_json
 from kafkascope.dissectors.codec.jsonform import dumps, plain
 from kafkascope.dissectors.codec.source import compile_function
@@ -92,6 +92,9 @@ def _own(each: Named) -> list[str]:
         else:
             if each.column.kind is TEXT:
                 text = f"{{text_of({text})}}"
+            elif each.column.kind is INTS:
+                pair = 'f"[{v[0]},{v[1]}]"'  # The frames of most exchanges.
+                text = f"{{{pair} if len(v := {text}) == 2 else written(v)}}"
             else:
                 # What `written` gives for most numbers, without a call.
                 plain = f"(t := type(v := ({text}))) is int or (t is float and {_SHORT})"
@@ -102,8 +105,6 @@ def _own(each: Named) -> list[str]:
 
 def _written(value: Any) -> str:
     """Return the JSON of a value."""
-    if type(value) is tuple and len(value) == 2 and type(value[0]) is type(value[1]) is int:
-        return f"[{value[0]},{value[1]}]"  # The frames of most exchanges.
     if value is None:
         return "null"
     return orjson.dumps(value, default=plain).decode()

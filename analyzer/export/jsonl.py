@@ -42,6 +42,9 @@ class JsonLinesExport:
         """Write the exchange, or its chosen records, as lines."""
         if row.topics or row.implied_topics:
             self._late.saw(nameless_topics(row), self._at)
+        if self._full and not self._records:
+            self._at += self._out.write(self._line(row, exchange, self._names, self.problems))
+            return
         for lines in self.shaped(row, exchange, self._names, self.problems, chosen):
             self._at += self._out.write(lines)
 
@@ -68,9 +71,14 @@ class JsonLinesExport:
             for lines in record_lines(exchange, names, problems, self._payloads, chosen):
                 yield json_safe(self._narrowed(lines))
         elif self._full:
-            yield json_safe(full_line(row, exchange, names, problems, self._payloads))
+            yield self._line(row, exchange, names, problems)
         else:
             yield _line(row)
+
+    def _line(
+        self, row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]
+    ) -> bytes:
+        return json_safe(full_line(row, exchange, names, problems, self._payloads))
 
     def _narrowed(self, lines: bytes) -> bytes:
         """Return records with the chosen columns only."""

@@ -68,10 +68,12 @@ class SizesOf(Breakdown[SizeCounts]):
         for what, sizes in sides:
             self._count_all((what, api, client_id, host, None), sizes, alike.numbers)
         for (topic, _), parts in alike.parts.items():
-            if parts.counts:
+            sizes = [batch.size for part in parts for batch in part.moved.batches]
+            if sizes:
                 key = "batch", api, client_id, host, topic
-                counted = self._count_all(key, parts.batches.size, parts.by_batch(parts.numbers))
-                counted.records.add_all(parts.counts)
+                numbers = (part.number for part in parts for _ in part.moved.batches)
+                counted = self._count_all(key, sizes, numbers)
+                counted.records.add_all(each for part in parts for each in part.moved.counts)
 
     def _count_all(
         self, key: tuple[str | None, ...], sizes: Sequence[int], numbers: Iterable[int]

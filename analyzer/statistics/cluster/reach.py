@@ -5,7 +5,6 @@ what only one node can have answered. `reach_judged` tells who reached what.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress
 from typing import Final, TypeAlias
 
 from kafkascope.analyzer.identity import ClientKey, host_of
@@ -21,7 +20,7 @@ from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, stretch, table
 from kafkascope.analyzer.statistics.model import Exchange, Row
-from kafkascope.analyzer.statistics.moved import PRODUCE, moved
+from kafkascope.analyzer.statistics.moved import PRODUCE, Moved, moved
 from kafkascope.captures.model import Closed, Endpoint, Opened, Resolved
 
 LOOKS: Final = frozenset(
@@ -138,12 +137,12 @@ class Reach(Compound):
         if asked is None or asked.get("rack_id"):
             return
         for each in moved(exchange)[:MOST_WITNESSES]:
-            if each.answered and not each.error:
-                self._witness(exchange.broker, each.way, each.topic, each.partition)
+            self._witness(exchange.broker, each)
 
-    def _witness(self, broker: Endpoint, way: str, topic: str | None, number: int) -> None:
+    def _witness(self, broker: Endpoint, moved: Moved) -> None:
         """Take note of who served records."""
-        if topic is None or way == "replica":
+        way, topic, number, error, answered = moved[:5]
+        if error or not answered or topic is None or way == "replica":
             return
         served = self._served[(broker.host, broker.port)]
         place = topic, number
@@ -168,9 +167,10 @@ class Reach(Compound):
         elif alike.from_a:
             contact.opens(connection.first_ns)
         if not alike.kept.get("rack_id"):
-            for place, parts in alike.parts.items():
-                if any(compress(parts.answered, [at < MOST_WITNESSES for at in parts.at])):
-                    self._witness(broker, alike.way, *place)
+            for parts in alike.parts.values():
+                witness = next((each for each in parts if each.at < MOST_WITNESSES), None)
+                if witness is not None:
+                    self._witness(broker, witness.moved)
 
     # --- telling
 

@@ -45,7 +45,7 @@ def assert_same(exchange: Exchange, names: TopicNames, payloads: Payloads | None
     line = full_line(row, exchange, names, problems, payloads)
     said: list[Problem] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(full, "only_batch", lambda data: None)
+        patch.setattr(full, "lone_batch", lambda data: None)
         general = line_of(to_json(row) | full_bodies(exchange, names, said, payloads=payloads))
     assert line == general
     assert problems == said
@@ -103,7 +103,7 @@ GIVEN |= {"aborted_transactions": None}
 def test_of_records(data: st.DataObject, key: int, fields: list[bytes | None]) -> None:
     """Of any number of partitions, with batches that are damaged and topics that are Kafka's."""
     context = Context()
-    name = data.draw(st.sampled_from(["orders", "__consumer_offsets", "o" * 300]))
+    name = data.draw(st.sampled_from(["orders", "__consumer_offsets", "%d\0%", "o" * 300]))
     fields = [
         each[:-1] + b"\7" if each and data.draw(st.integers(0, 9)) == 0 else each for each in fields
     ]
