@@ -226,6 +226,7 @@ class Session:
         end = time.monotonic() + FLUSH_S
         # What connections have been told of is queued by now; the recorder's thread does the rest.
         while recorder is not None and not recorder.idle:
+            recorder.hurry()
             if time.monotonic() > end:
                 raise ValueError("the recording does not keep up")
             await asyncio.sleep(0.005)

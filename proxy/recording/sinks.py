@@ -39,8 +39,9 @@ RELEASE: Final = 8 * 1024 * 1024
 """Written between two releases of pages."""
 BULK: Final = 256 * 1024
 """Batches from this size on go past the page cache, while the disk keeps up."""
-SETTLE_S: Final = 0.02
-"""Until the last bytes of such batches, which fill no block, are written, too."""
+SETTLE_S: Final = 0.06
+"""Until the last bytes of such batches, which fill no block, are written, too; longer than what
+comes steadily takes to be a batch (`recorder.REST_S`)."""
 
 
 class Sink:

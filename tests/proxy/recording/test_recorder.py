@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures.model import Endpoint
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.control.attach import Attached
 from kafkascope.proxy.recording.packing import LARGE
@@ -515,3 +516,26 @@ def test_recording_loads_no_scapy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkascope.proxy.recording.recorder.REST_S", PATIENCE_S)
+
+    async def main() -> None:
+        recorder = Recorder(tmp_path / "s.pcapng")
+        recorder.start()
+        client, server = Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2)
+        tap = recorder.tap(1, client, server, 1)
+        assert tap is not None
+        await until(lambda: recorder.idle)
+        tap.client(0, request(HEARTBEAT, 4), 2)
+        await asyncio.sleep(0.1)
+        assert not recorder.idle  # it gathers
+        recorder.hurry()
+        await until(lambda: recorder.idle)
+        recorder.stop()
+
+    asyncio.run(main())
+    assert len(exchanges(tmp_path / "s.pcapng")) == 1
