@@ -175,8 +175,10 @@ class Recorder:
         self.sinks = [each for each in self.sinks if each is not sink]
 
     def hurry(self) -> None:
-        """Let the thread write what it has, without waiting for more."""
+        """Let the threads write what they have, without waiting for more."""
         self._hurry.set()
+        for sink in self.sinks:
+            sink.hurry()
 
     @property
     def idle(self) -> bool:

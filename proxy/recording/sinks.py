@@ -43,6 +43,9 @@ SETTLE_S: Final = 0.06
 """Until the last bytes of such batches, which fill no block, are written, too; longer than what
 comes steadily takes to be a batch (`recorder.REST_S`)."""
 
+SETTLE: Final = Batch((), 0, 0)
+"""In a queue: nothing is kept back any longer."""
+
 
 class Sink:
     """Writes blocks of packets in a thread."""
@@ -114,6 +117,11 @@ class Sink:
         """Whether nothing is left to write."""
         return self._put == self._done and (not self._unsettled or bool(self.failed))
 
+    def hurry(self) -> None:
+        """Let the thread write what it keeps back for the next batch."""
+        if self._unsettled:
+            self._queue.put(SETTLE)
+
     def stop(self, timeout_s: float) -> None:
         """Write what is queued, then close; wait no longer than that."""
         thread, self._thread = self._thread, None
@@ -135,6 +143,9 @@ class Sink:
                     continue
                 if batch is None:
                     return
+                if batch is SETTLE:
+                    self._settle()
+                    continue
                 if not self._take(batch):
                     self.dropped += batch.packets
                 self._done += batch.size

@@ -522,6 +522,7 @@ def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafkascope.proxy.recording.recorder.REST_S", PATIENCE_S)
+    monkeypatch.setattr("kafkascope.proxy.recording.sinks.SETTLE_S", PATIENCE_S)
 
     async def main() -> None:
         recorder = Recorder(tmp_path / "s.pcapng")
@@ -530,12 +531,15 @@ def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(
         tap = recorder.tap(1, client, server, 1)
         assert tap is not None
         await until(lambda: recorder.idle)
-        tap.client(0, request(HEARTBEAT, 4), 2)
-        await asyncio.sleep(0.1)
-        assert not recorder.idle  # it gathers
-        recorder.hurry()
-        await until(lambda: recorder.idle)
+        for data in (request(HEARTBEAT, 4), produce(size=1_000_000)):
+            tap.client(0, data, 2)
+            await asyncio.sleep(0.1)
+            assert not recorder.idle  # it gathers
+            async with asyncio.timeout(PATIENCE_S / 2):
+                while not recorder.idle:
+                    recorder.hurry()
+                    await asyncio.sleep(0.005)
         recorder.stop()
 
     asyncio.run(main())
-    assert len(exchanges(tmp_path / "s.pcapng")) == 1
+    assert len(exchanges(tmp_path / "s.pcapng")) == 2
