@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.statistics import feed as feeding
 from kafkascope.analyzer.statistics.feed import Feed, is_odd, wants
-from tests.analyzer.statistics.laws import SAMPLES, traffic
+from kafkascope.analyzer.statistics.moved import BatchColumns
+from kafkascope.dissectors.records.batches import Batch
+from tests.analyzer.batches import batch
+from tests.analyzer.statistics.laws import SAMPLES, Pair, traffic
+from tests.analyzer.wire import Wire, request, response, told
 
 FILES = sorted(path.name for path in SAMPLES.iterdir() if ".pcap" in path.name)
 MANY = ("rebalance.pcap", "transactions.pcap", "java-old.pcap")
@@ -68,3 +74,113 @@ def test_it_does_not_matter_when_they_are_given(
         patch.setattr(feeding, "MOST_WAITING", most)
         patch.setattr(feeding, "MOST_BYTES", size)
         assert fed(some)[0] == one_by_one(some)
+
+
+def test_columns_of_batches_are_the_fields_of_a_batch() -> None:
+    assert BatchColumns._fields == Batch._fields
+
+
+TOPICS = ("a", "b", "_own")
+OFFSETS = st.integers(-1, 40)
+BATCHES = st.builds(
+    batch,
+    st.integers(1, 3).map(lambda count: [(None, b"v")] * count),
+    base_offset=st.integers(0, 40),
+    time_ms=st.integers(1_700_000_000_000, 1_700_000_000_003),
+    producer=st.sampled_from([(-1, -1, -1), (-1, -1, -1), (7, 0, 1), (7, 1, 0), (8, 0, 3)]),
+    attributes=st.sampled_from([0, 8, 16]),
+)
+BLOBS = st.lists(BATCHES, max_size=3).map(b"".join)
+
+
+@st.composite
+def produced(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
+    """A Produce and its answer, which need not be about every partition."""
+    names = draw(st.lists(st.sampled_from(TOPICS), min_size=1, max_size=2, unique=True))
+    topics, answers = [], []
+    for name in names:
+        indexes = draw(st.lists(st.integers(0, 2), min_size=1, max_size=2))
+        parts = [{"index": index, "records": draw(BLOBS)} for index in indexes]
+        results = [
+            {
+                "index": draw(st.sampled_from((*indexes, 9))),
+                "error_code": 0,
+                "base_offset": draw(OFFSETS),
+                "log_append_time_ms": -1,
+                "log_start_offset": 0,
+            }
+            for _ in draw(st.sampled_from((indexes, indexes[:1], [])))
+        ]
+        topics.append({"name": name, "partition_data": parts})
+        answers.append({"name": name, "partition_responses": results})
+    return (
+        request("Produce", 7, number, acks=-1, topic_data=topics),
+        response("Produce", 7, number, responses=answers),
+    )
+
+
+@st.composite
+def fetched(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
+    """A Fetch and its answer, which need not be about what was asked for."""
+    part = {"current_leader_epoch": -1, "log_start_offset": -1, "partition_max_bytes": 1}
+    names = st.lists(st.sampled_from(TOPICS), max_size=2, unique=True)
+    indexes = st.lists(st.integers(0, 2), min_size=1, max_size=2)
+    topics = [
+        {
+            "topic": name,
+            "partitions": [
+                part | {"partition": index, "fetch_offset": draw(st.integers(0, 40))}
+                for index in draw(indexes)
+            ],
+        }
+        for name in draw(names)
+    ]
+    answers = [
+        {
+            "topic": name,
+            "partitions": [
+                {
+                    "partition_index": index,
+                    "error_code": 0,
+                    "high_watermark": draw(OFFSETS),
+                    "last_stable_offset": draw(OFFSETS),
+                    "log_start_offset": draw(OFFSETS),
+                    "aborted_transactions": None,
+                    "preferred_read_replica": draw(st.sampled_from((-1, -1, 2))),
+                    "records": draw(BLOBS),
+                }
+                for index in draw(indexes)
+            ],
+        }
+        for name in draw(names)
+    ]
+    asked = {
+        "replica_id": draw(st.sampled_from((-1, -1, 3))),
+        "isolation_level": draw(st.integers(0, 1)),
+        "session_id": draw(st.sampled_from((0, 7))),
+        "max_wait_ms": 1,
+        "min_bytes": 0,
+    }
+    return (
+        request("Fetch", 11, number, topics=topics, forgotten_topics_data=[], **asked),
+        response("Fetch", 11, number, error_code=0, session_id=0, responses=answers),
+    )
+
+
+@st.composite
+def exchanged(draw: st.DrawFn) -> list[Pair]:
+    """Usual exchanges of one connection, about any number of partitions and batches."""
+    wire, context = Wire(), Context()
+    for number in range(draw(st.integers(1, 6))):
+        asked, answer = draw(st.one_of(produced(number), fetched(number)))
+        wire.client(asked)
+        wire.broker(answer)
+    return [(row_of(each, context.names), each) for each in told(wire.events, context)]
+
+
+@settings(max_examples=60)
+@given(exchanged())
+def test_any_usual_exchanges_are_counted_alike(pairs: list[Pair]) -> None:
+    states, waited = fed(pairs)
+    assert states == one_by_one(pairs)
+    assert waited == len(pairs)
