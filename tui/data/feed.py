@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.payloads.told import ToldSchemas
 from kafkascope.analyzer.spans import spans
 from kafkascope.tui.data.indexer import STOP, messages
-from kafkascope.tui.process.tuning import grow_in_place
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.tui.data.store import Store
 
+APART: Final = 1 << 17
+"""Bytes from which a column is not on the heap."""
 MARGIN: Final = 64 << 20
 """Bytes of a live capture that may arrive between two batches."""
 LIVE_ROWS: Final = 1_000_000
@@ -197,7 +199,7 @@ class Feed:
         progress = self.store.progress
         match message["kind"]:
             case "opened":
-                grow_in_place()
+                large_apart(APART)
                 spool = Spool(descriptor=os.dup(self._spool_file.fileno()))
                 self._source = Source(message["names"], spool, order=message["order"])
                 descriptor = os.dup(self._plaintext_file.fileno())

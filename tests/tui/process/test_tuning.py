@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 
-import pytest
-
-from kafkascope.tui.process.tuning import GC_THRESHOLD, grow_in_place, rare_collections
+from kafkascope.tui.process.tuning import GC_THRESHOLD, rare_collections
 
 
 def test_few_looks_for_cycles_while_the_screen_is_there() -> None:
@@ -16,9 +14,3 @@ def test_few_looks_for_cycles_while_the_screen_is_there() -> None:
         assert gc.get_freeze_count() > frozen
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
-
-
-def test_a_c_library_without_the_setting_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    grow_in_place()
-    monkeypatch.setattr("ctypes.CDLL", lambda name: object())
-    grow_in_place()
