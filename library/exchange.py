@@ -182,18 +182,20 @@ class Exchange:
         found = getattr(self._model, side)
         return None if found is None or found.frame.cut else bytes(found.frame.payload)
 
-    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, full: bool = False, records_limit: int | None = None) -> dict[str, Any]:
         """Return exchange/1, see docs/json.md; `full`: with the bodies, and their records, as JSON
-        has them. Secrets are masked there, always."""
+        has them. Secrets are masked there, always. `records_limit`: bytes of JSON for all records,
+        100 MiB unless said; those beyond are left out."""
         from kafkascope.analyzer.exchanges.rows import to_json
 
         if not full:
             return to_json(self.row)
-        from kafkascope.analyzer.exchanges.full import full_line
+        from kafkascope.analyzer.exchanges.full import RECORDS_LIMIT, full_line
         from kafkascope.dissectors.codec.jsonform import loads
 
         origin = self._origin
-        line = full_line(self.row, self._model, origin.names, payloads=origin.payloads)
+        limit = RECORDS_LIMIT if records_limit is None else records_limit
+        line = full_line(self.row, self._model, origin.names, payloads=origin.payloads, limit=limit)
         found: dict[str, Any] = loads(line)
         return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import compress, repeat
 from typing import Any, ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, ShortLog
@@ -67,12 +68,12 @@ class Batching(Detector):
         row = alike.row
         if 1 not in alike.records:
             return
-        add = self.singles[client_of(row)].events.add
-        ends = row.client_address, row.broker_address
-        columns = alike.begins, alike.ends, alike.ids, alike.numbers, alike.records
-        for begin, end, id_, number, records in zip(*columns, strict=True):
-            if records == 1:
-                add((begin, id_, 0, number, _single, end, *ends))
+        ends = repeat(row.client_address), repeat(row.broker_address)
+        events = zip(
+            alike.begins, alike.ids, repeat(0), alike.numbers, repeat(_single), alike.ends, *ends
+        )
+        single = [records == 1 for records in alike.records]
+        self.singles[client_of(row)].events.add_all(list(compress(events, single)))
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client."""

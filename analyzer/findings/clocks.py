@@ -95,16 +95,19 @@ class Clocks(Detector):
         """Take note of usual exchanges."""
         found: dict[tuple[int, int], int] = {}
         for parts in alike.parts.values():
-            for each in parts:
-                newest, about = newest_of(each.moved), (each.begin, each.number)
-                if newest > found.get(about, 0):
+            abouts = zip(parts.by_batch(parts.begins), parts.by_batch(parts.numbers), strict=True)
+            batches = parts.batches
+            columns = abouts, batches.max_timestamp, batches.attributes
+            for about, newest, attributes in zip(*columns, strict=True):
+                if newest > found.get(about, 0) and not attributes & LOG_APPEND_TIME:
                     found[about] = newest
         if not found:
             return
         stamps = self.clients[client_of(alike.row)]
-        for (time_ns, number), newest in found.items():
-            stamps.see_at(time_ns, number)
-            stamps.stamp(newest * MS - time_ns)
+        ahead = [newest * MS - time_ns for (time_ns, _), newest in found.items()]
+        stamps.see_all(found)
+        stamps.stamp(min(ahead))
+        stamps.stamp(max(ahead))
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client: refused ones, and those that are ahead where others are not."""

@@ -110,10 +110,9 @@ class Deleted(Detector):
     def add_all(self, alike: Alike) -> None:
         """Take note of usual exchanges."""
         for (topic, _), parts in alike.parts.items():
-            ends = [each.end or each.begin for each in parts]
             life = self.lives[(topic,)]
-            life.works(min(ends))
-            life.works(max(ends))
+            life.works(min(parts.ends))
+            life.works(max(parts.ends))
             life.users.add(alike.who)
 
     def _told(self, row: Row, exchange: Exchange, end_ns: int) -> None:

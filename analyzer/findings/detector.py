@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -61,6 +61,10 @@ class Seen(Measures):
             self.first = time_ns, number
         if self.last_ns is None or time_ns > self.last_ns:
             self.last_ns = time_ns
+
+    def see_all(self, seen: Collection[tuple[int, int]]) -> None:
+        """Count exchanges: (time, number) of each."""
+        self.take(count=len(seen), first=min(seen), last_ns=max(seen)[0])
 
 
 @measured

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
@@ -112,6 +112,12 @@ class Look(NamedTuple):
     """The name of what the schema describes."""
 
 
+@lru_cache(4096)
+def _behind(topic: Any, partition: int, at: int) -> bytes:
+    """Return what stands behind an exchange's id in the name of a batch."""
+    return f" {topic} {partition} {at}".encode("utf-8", "surrogatepass")
+
+
 class LookBudget:
     """Decides which batches are looked at. It is of one process, and no part of a state."""
 
@@ -123,18 +129,18 @@ class LookBudget:
     def takes(self, way: str, records: int, place: tuple[str, Any, int, int]) -> bool:
         """Return whether to look at a batch, and take note of its records. `place`: the exchange's
         id, the topic, the partition, the number of the batch there."""
-        about = place[1], way
-        framed = about in self._framed
+        id_, topic, partition, at = place
+        about = topic, way
         seen = self._seen.get(about)
         if seen is None:
             if len(self._seen) >= MOST_TOPICS:
                 return False
             seen = 0
-        if seen >= (MOST_FRAMED if framed else MOST_BARE) or self._together >= MOST_TOGETHER:
-            id_, topic, partition, at = place
-            text = f"{id_} {topic} {partition} {at}"
-            number = crc32(text.encode("utf-8", "surrogatepass"))
-            return not number % (SOME_FRAMED if framed else SOME_BARE)
+        if seen >= MOST_BARE or self._together >= MOST_TOGETHER:
+            framed = about in self._framed
+            if not framed or seen >= MOST_FRAMED or self._together >= MOST_TOGETHER:
+                number = crc32(_behind(topic, partition, at), crc32(id_.encode()))
+                return not number % (SOME_FRAMED if framed else SOME_BARE)
         self._seen[about] = seen + records
         self._together += records
         return True

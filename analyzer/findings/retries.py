@@ -11,7 +11,8 @@ batch that was answered after it, there is none.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import (
@@ -40,7 +41,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.moved import Movement, parts_of
+from kafkascope.analyzer.statistics.moved import Parts, parts_of
 from kafkascope.dissectors.reference.codes import error_name
 
 PRODUCE: Final = 0
@@ -78,6 +79,12 @@ class Tries(Seen):
     second: int | None = most()
     """Number of the last exchange with it."""
 
+    def land(self, time_ns: int, offset: int) -> None:
+        """Take note of a try that was appended; -1 where nobody knows the offset."""
+        self.appended += 1
+        if self.landed is None or (time_ns, offset) > self.landed:
+            self.landed = time_ns, offset
+
 
 class Retries(Detector):
     """Batches of producers without idempotence."""
@@ -102,47 +109,86 @@ class Retries(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take note of tries, and the offsets of those that were appended."""
-        if row.acks != 0:
-            self._produced(row, parts_of(row, exchange)[0])
-
-    def add_all(self, alike: Alike) -> None:
-        """Take note of usual exchanges."""
-        for parts in alike.parts.values():
-            self._produced(alike.row, parts)
-
-    def _produced(self, row: Row, parts: Iterable[Movement]) -> None:
-        """Take in what was produced; of the row only who did it how, and why there is no answer."""
+        if row.acks == 0:
+            return
         who = row.client_id or "", host_of(row.client_address)
-        plain, kept = not row.producer_ids, self.batches
-        for begin_ns, end_ns, exchange, id_, part, *_, each in parts:
+        for begin_ns, end_ns, exchange_, id_, part, *_, each in parts_of(row, exchange)[0]:
             _, named, number, error, answered, _, base, batches, counts = each
             topic, count = named or "", 0
             for batch, records in zip(batches, counts, strict=True):
                 # Codec, size and checksum: a retry sends the same bytes.
                 key = *who, topic, number, batch.crc, batch.size
-                if plain and kept.keeps(key):
-                    tries = kept[key]
-                    tries.see_at(begin_ns, exchange)
-                    held = batch.record_count or 0
-                    if tries.records is None or held > tries.records:
-                        tries.records = held
-                    if tries.second is None or exchange > tries.second:
-                        tries.second = exchange
+                worst = self.batches.worst
+                if not row.producer_ids and (worst is None or by_checksum(key) <= worst):
+                    tries = self._try(key, begin_ns, exchange_, batch.record_count or 0)
                     if not answered or error in DOUBTFUL:
                         closed = row.reason.endswith("by the broker")
                         place = f"{row.client_address} {row.broker_address}" if closed else ""
                         tries.unsure.add((begin_ns, row.api_version or 0, place, error))
                     elif not error:
-                        tries.appended += 1
-                        landed = (begin_ns, -1 if base is None else base + count)
-                        if tries.landed is None or landed > tries.landed:
-                            tries.landed = landed
+                        tries.land(begin_ns, -1 if base is None else base + count)
                 count += records
             if base is not None and not error and count:
-                head = begin_ns, id_, part, exchange, _appended
+                head = begin_ns, id_, part, exchange_, _appended
                 self.logs[(topic, number)].events.add(
                     (*head, base, base + count, end_ns or begin_ns)
                 )
+
+    def add_all(self, alike: Alike) -> None:
+        """Take note of usual exchanges."""
+        for (topic, number), parts in alike.parts.items():
+            if not alike.row.producer_ids:
+                self._add_all(alike, (*alike.who, topic or "", number), parts)
+            counts, given = parts.sums(parts.counts), parts.given
+            events = [
+                (begin, id_, at, exchange, _appended, base, base + count, end)
+                for begin, id_, at, exchange, base, count, end in zip(
+                    *(parts.begins, parts.ids, parts.at, parts.numbers, given, counts, parts.ends),
+                    strict=True,
+                )
+                if base is not None and count
+            ]
+            if events:
+                self.logs[(topic or "", number)].events.add_all(events)
+
+    def _add_all(self, alike: Alike, about: Key, parts: Parts) -> None:
+        """Take note of the batches of usual exchanges for a partition."""
+        batches = parts.batches
+        ranks = [
+            ((crc << 24) ^ size) * _SPREAD & 0xFFFF_FFFF_FFFF_FFFF
+            for crc, size in zip(batches.crc, batches.size, strict=True)
+        ]
+        worst = self.batches.worst
+        if worst is not None and min(ranks, default=worst + 1) > worst:
+            return
+        begins, numbers = parts.by_batch(parts.begins), parts.by_batch(parts.numbers)
+        answered, given = parts.by_batch(parts.answered), parts.by_batch(parts.given)
+        before: Sequence[int] = [0] * len(ranks)
+        if not parts.lone:
+            found = parts.by_exchange(parts.counts)
+            before = [at for each in found if each for at in accumulate(each[:-1], initial=0)]
+        for place, rank in enumerate(ranks):
+            if worst is not None and rank > worst:
+                continue
+            batch, begin_ns = parts.found[place], begins[place]
+            key = *about, batch.crc, batch.size
+            tries = self._try(key, begin_ns, numbers[place], batch.record_count or 0)
+            if answered[place]:
+                base = given[place]
+                tries.land(begin_ns, -1 if base is None else base + before[place])
+            else:
+                tries.unsure.add((begin_ns, alike.row.api_version or 0, "", 0))
+            worst = self.batches.worst
+
+    def _try(self, key: Key, time_ns: int, number: int, records: int) -> Tries:
+        """Take note of a try; return what is known of the batch."""
+        tries = self.batches[key]
+        tries.see_at(time_ns, number)
+        if tries.records is None or records > tries.records:
+            tries.records = records
+        if tries.second is None or number > tries.second:
+            tries.second = number
+        return tries
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by batch."""

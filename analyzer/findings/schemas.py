@@ -24,14 +24,18 @@ from kafkascope.analyzer.findings.payloads import (
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
 from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, Names, measured, table, whole
 from kafkascope.analyzer.statistics.model import ID_MARK
-from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.statistics.moved import Moved, Place, moved
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.records.batches import CONTROL
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.model import Schema
+    from kafkascope.dissectors.records.records import Batch
 
 MOST_KEPT: Final = 5_000
+NO_NAMES: Final = ID_MARK + "_"
+"""What topics begin with that have an id for a name, or are perhaps Kafka's own."""
 MOST_SAID: Final = 8
 """Sentences about one change."""
 
@@ -125,12 +129,15 @@ class Schemas(Detector):
         payloads = self.payloads
         if payloads is None or payloads.known.empty:
             return  # without any schema nothing is told
-        found: dict[tuple[Any, ...], tuple[Look, int]] = {}
+        self._look(row, payloads, self._chosen(row, exchange))
+
+    def _chosen(self, row: Row, exchange: Exchange) -> Iterator[tuple[Moved, int, str | None]]:
+        """Yield the batches that are to be looked at: see `_look`."""
         for each in moved(exchange):
             if not each.counts or each.way == "replica" or each.topic is None:
                 continue
             name: str | None = each.topic
-            if each.topic[0] in ID_MARK + "_":  # an id, or perhaps a topic of Kafka's own
+            if each.topic[0] in NO_NAMES:
                 name = name_in(row, each.topic)
                 if internal(name):
                     continue
@@ -138,21 +145,45 @@ class Schemas(Detector):
                 if batch.attributes & CONTROL and batch.control:
                     continue
                 place = row.id, each.topic, each.partition, at
-                if not self._budget.takes(each.way, each.counts[at], place):
+                if self._budget.takes(each.way, each.counts[at], place):
+                    yield each, at, name
+                else:
                     self.left[(each.topic,)].count += each.counts[at]
-                    continue
-                for look, count in looks(payloads, each, at, name):
-                    if look.verdict.kind != "plain":
-                        self._budget.framed(each.topic, each.way)
-                    key = (each.topic, look.side, *look.verdict, each.way)
-                    known = found.get(key)
-                    if known is None:
-                        found[key] = look, count
-                        self._describe(each.topic, look)
-                    else:
-                        first = min(known[0], look, key=lambda one: one.record)
-                        certain = known[0].certain or look.certain
-                        found[key] = first._replace(certain=certain), known[1] + count
+
+    def add_lone(self, row: Row, exchange: Exchange, way: str, place: Place, batch: Batch) -> None:
+        """Look at the keys and values of a batch that is all that a usual exchange is about."""
+        payloads = self.payloads
+        if payloads is None or payloads.known.empty:
+            return
+        topic, partition = place
+        if way == "replica" or topic is None or topic[0] in NO_NAMES or batch.attributes & CONTROL:
+            self.add(row, exchange)
+            return
+        records = max(0, batch.record_count or 0)
+        if self._budget.takes(way, records, (row.id, topic, partition, 0)):
+            self._look(row, payloads, [(moved(exchange)[0], 0, topic)])
+        else:
+            self.left[(topic,)].count += records
+
+    def _look(
+        self, row: Row, payloads: Payloads, chosen: Iterable[tuple[Moved, int, str | None]]
+    ) -> None:
+        """Look at batches: what was moved of their partition, their place there, and the topic's
+        name."""
+        found: dict[tuple[Any, ...], tuple[Look, int]] = {}
+        for each, at, name in chosen:
+            for look, count in looks(payloads, each, at, name):
+                if look.verdict.kind != "plain":
+                    self._budget.framed(each.topic, each.way)
+                key = (each.topic, look.side, *look.verdict, each.way)
+                known = found.get(key)
+                if known is None:
+                    found[key] = look, count
+                    self._describe(each.topic, look)
+                else:
+                    first = min(known[0], look, key=lambda one: one.record)
+                    certain = known[0].certain or look.certain
+                    found[key] = first._replace(certain=certain), known[1] + count
         for key, (look, count) in found.items():
             take(self.judged[(*key, *writer(row, key[-1]))], row, look, count)
 

@@ -157,7 +157,7 @@ class Payloads:
                 try:
                     each = self._unpacked(each)
                 except PayloadError as error:
-                    failed = failed or Decoded(None, each.key, None, error)
+                    failed = failed or Decoded(None, each.key, None, error.alone())
                     continue
             for schema in schemas:
                 decoded = self._with(topic, side, each, schema)
@@ -213,7 +213,7 @@ class Payloads:
         try:
             found = self._found(topic, side, each, schema)
         except PayloadError as error:
-            return Decoded(None, each.key, None, error)
+            return Decoded(None, each.key, None, error.alone())
         try:
             _refuse_too_much(schema.format, found.data)
             return Decoded(found, each.key, found.codec.decode(found.data))
@@ -301,12 +301,11 @@ def _type_of(each: Candidate) -> tuple[Selector, int]:
     """Read which message of a Protobuf file follows, in the form that the format has, else in the
     other one."""
     ways = (message_index, message_name) if each.typed == "index" else (message_name, message_index)
-    for way in ways:
-        try:
-            return way(each.data)
-        except PayloadError as error:
-            first = error
-    raise first
+    first, other = ways
+    try:
+        return first(each.data)
+    except PayloadError:
+        return other(each.data)
 
 
 def has_unknown(value: Any) -> bool:

@@ -6,16 +6,21 @@ and the bytes are in `proto`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.model import Lookup, PayloadError, Piece, Selector, Value
 from kafkascope.analyzer.payloads.proto import changes, walk, writer
 from kafkascope.analyzer.payloads.proto.files import WELL_KNOWN, Loaded, load, proto_of, types_of
 from kafkascope.analyzer.payloads.proto.forms import of_bytes
-from kafkascope.analyzer.payloads.proto.reader import HasUnknown, MessageReaders
+from kafkascope.analyzer.payloads.proto.reader import HasUnknown, MessageReaders, Read
 from kafkascope.analyzer.payloads.proto.types import MessageType, Types
 
+WALKED: Final = 16
+"""Messages of a type that are walked before what reads them fast is made: that takes as long as to
+walk some twenty, and the memory of ten thousand times their schema."""
 MAX_ANY: Final = 16
 """Messages of google.protobuf.Any inside of each other."""
 
@@ -66,7 +71,6 @@ class CompiledProtobuf:
         self._loaded = loaded
         self._lookup = lookup
         self._types = Types(loaded)
-        self._readers = MessageReaders(self._any_fast)
         self._codecs: dict[str, MessageCodec] = {}
         self._others: dict[str, MessageCodec] = {}
         """Codecs of other schemas' types, which came in a google.protobuf.Any."""
@@ -85,9 +89,16 @@ class CompiledProtobuf:
         codec = self._codecs.get(descriptor.full_name)
         if codec is None:
             message = self._types.of(descriptor)
-            codec = MessageCodec(message, self._readers, self._any_form, self._any_bytes)
+            codec = MessageCodec(message, self._reader, self._any_form, self._any_bytes)
             self._codecs[descriptor.full_name] = codec
         return codec
+
+    def _reader(self, message: MessageType) -> Read | None:
+        return self._readers.of(message)
+
+    @cached_property
+    def _readers(self) -> MessageReaders:
+        return MessageReaders(self._any_fast)
 
     def _indexed(self, indexes: tuple[int, ...]) -> Any:
         proto = self._loaded.protos[self._loaded.file.name]
@@ -183,26 +194,17 @@ class MessageCodec:
     def __init__(
         self,
         message: MessageType,
-        readers: MessageReaders,
+        reader: Callable[[MessageType], Read | None],
         any_form: walk.AnyForm,
         any_bytes: writer.AnyBytes,
     ) -> None:
-        from google.protobuf.message import DecodeError
-        from google.protobuf.message_factory import GetMessageClass
-
+        """`reader`: makes the function that reads protobuf's object of a type."""
         self._message = message
+        self._reader = reader
         self._any_form = any_form
         self._any_bytes = any_bytes
-        self._error = DecodeError
-        self._read = readers.of(message)
-        try:
-            self._parse = GetMessageClass(message.descriptor).FromString
-        except RecursionError:
-            # protobuf makes the classes of all types inside by recursion: a chain of some hundred.
-            self._read = None
-        reached = message.reached()
-        self._required = any(each.required for one in reached for each in one.fields.values())
-        self._maps = any(each.map for one in reached for each in one.fields.values())
+        self._walked = 0
+        self._read: Read | None = None
 
     @property
     def type_name(self) -> str:
@@ -223,7 +225,8 @@ class MessageCodec:
 
     def read(self, data: bytes) -> Value:
         """Return the value by the fast way, which raises one of `_WALK` for all that is special."""
-        if self._read is None:
+        read = self._read or self._ready()
+        if read is None:
             raise HasUnknown
         try:
             message = self._parse(data)
@@ -234,7 +237,29 @@ class MessageCodec:
         # What protobuf drops of a map's entries shows in the size alone.
         if self._maps and message.ByteSize() != len(data):
             raise HasUnknown
-        return self._read(message)
+        return read(message)
+
+    def _ready(self) -> Read | None:
+        self._walked += 1
+        if self._walked == WALKED + 1:
+            self._prepare()
+        return self._read
+
+    def _prepare(self) -> None:
+        """Make protobuf's class of the message, and what reads its objects."""
+        from google.protobuf.message import DecodeError
+        from google.protobuf.message_factory import GetMessageClass
+
+        message = self._message
+        self._error = DecodeError
+        reached = message.reached()
+        self._required = any(each.required for one in reached for each in one.fields.values())
+        self._maps = any(each.map for one in reached for each in one.fields.values())
+        # protobuf makes the classes of all types inside by recursion, where a chain of some
+        # hundred ends: those are walked.
+        with suppress(RecursionError):
+            self._parse = GetMessageClass(message.descriptor).FromString
+            self._read = self._reader(message)
 
     def walk(self, data: bytes) -> Value:
         """Return the value, read step by step."""

@@ -16,11 +16,13 @@ from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.analyzer.statistics.moved import (
     FETCH,
     PRODUCE,
-    Movement,
+    Parts,
     Place,
+    lone_part,
     parts_of,
     replica_id,
 )
+from kafkascope.dissectors.records.batches import Batch
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ FEW: Final = 2
 
 Add: TypeAlias = Callable[["Row", "Exchange"], None]
 AddAll: TypeAlias = Callable[["Alike"], None]
+AddLone: TypeAlias = Callable[["Row", "Exchange", str, Place, Batch], None]
+"""Row and exchange, way, place, batch."""
 
 
 def is_odd(row: Row) -> bool:
@@ -81,7 +85,7 @@ class Alike:
         self.way = "produce" if row.api_key == PRODUCE else "fetch"
         if kept.get("replica_id", -1) >= 0:
             self.way = "replica"
-        self.parts: dict[Place, list[Movement]] = {}
+        self.parts: dict[Place, Parts] = {}
         """By topic and partition."""
         self.unmoved: dict[Place, list[tuple[int, int, int]]] = {}
         """What a Fetch asked for and no answer was about: time, time of the answer, offset."""
@@ -102,6 +106,8 @@ class Alike:
             self.batches,
             self.codecs,
         ) = zip(*rows, strict=True)
+        for parts in self.parts.values():
+            parts.settle()
 
 
 SAME: Final = {
@@ -117,7 +123,8 @@ class Feed:
     An accumulator says what it wants: `KEYS`, the APIs of which it wants all exchanges (None: of
     all, also those without an API); `ODD_KEYS`, the APIs of which it wants those that are odd; or
     `ODD`, all that are; and, by `KAFKA_ONLY`, none of ZooKeeper's but those of `KEYS`. Where it has
-    `add_all`, it gets usual exchanges by that.
+    `add_all`, it gets usual exchanges by that. One without may have `add_lone`, which is told of
+    usual exchanges about one batch what they are about.
     """
 
     def __init__(self, accumulators: Iterable[Any]) -> None:
@@ -138,11 +145,15 @@ class Feed:
         self._adds: dict[tuple[int | None, bool], list[Add]] = {}
         self._beside: dict[int, list[Add]] = {}
         """By API: what usual exchanges are given to one by one."""
+        self._lone: dict[int, list[AddLone]] = {}
+        """The same of exchanges about one batch."""
         self._alls: dict[int, list[AddAll]] = {}
         bodies = any(getattr(each, "NEEDS", "bodies") == "bodies" for each in takers)
         for key in (PRODUCE, FETCH) if len(takers) > FEW and bodies else ():
             wanting = [each for each in takers if wants(each, key, odd=False)]
-            self._beside[key] = [each.add for each in wanting if not hasattr(each, "add_all")]
+            beside = [each for each in wanting if not hasattr(each, "add_all")]
+            self._beside[key] = [each.add for each in beside]
+            self._lone[key] = [getattr(each, "add_lone", _whatever(each.add)) for each in beside]
             self._alls[key] = [each.add_all for each in wanting if hasattr(each, "add_all")]
         self._waiting: dict[tuple[Any, ...], tuple[Alike, list[tuple[Any, ...]]]] = {}
         self._count = self._bytes = 0
@@ -150,7 +161,6 @@ class Feed:
     def add(self, row: Row, exchange: Exchange) -> None:
         """Give an exchange to those who want it, by now or later."""
         key = row.api_key
-        adds: list[Add] | None = None
         if key in self._alls:
             latency = row.latency_ns
             if (
@@ -161,14 +171,13 @@ class Feed:
                 and row.acks != 0
                 and self._waits(row, exchange, latency)
             ):
-                adds = self._beside[key]
+                return
+        named = key in self._named or is_zookeeper(key)
+        about = key if named else None, is_odd(row)
+        adds = self._adds.get(about)
         if adds is None:
-            named = key in self._named or is_zookeeper(key)
-            about = key if named else None, is_odd(row)
-            adds = self._adds.get(about)
-            if adds is None:
-                adds = [each.add for each in self._takers if wants(each, about[0], odd=about[1])]
-                self._adds[about] = adds
+            adds = [each.add for each in self._takers if wants(each, about[0], odd=about[1])]
+            self._adds[about] = adds
         for add in adds:
             add(row, exchange)
 
@@ -184,10 +193,13 @@ class Feed:
             return False
         connection, begin, number, id_ = exchange.connection, row.time_ns, row.number, row.id
         key: Any = row.api_key
-        same = [asked.get(name) for name in SAME[key]]
-        if key == FETCH:
-            same[0] = replica_id(asked)
-        place = (
+        same: tuple[Any, ...]
+        told = asked.get
+        if key == PRODUCE:
+            same = (told("transactional_id"),)
+        else:
+            same = replica_id(asked), told("max_wait_ms"), told("isolation_level"), told("rack_id")
+        about = (
             id(connection),
             key,
             row.client_address,
@@ -198,10 +210,10 @@ class Feed:
             row.producer_ids != (),
             *same,
         )
-        known = self._waiting.get(place)
+        known = self._waiting.get(about)
         if known is None:
             alike = Alike(row, exchange, dict(zip(SAME[key], same, strict=True)))
-            known = self._waiting[place] = alike, []
+            known = self._waiting[about] = alike, []
         alike, rows = known
         end = begin + latency
         asked_bytes, answered_bytes = row.request_bytes or 0, row.response_bytes or 0
@@ -221,20 +233,39 @@ class Feed:
                 row.codecs,
             )
         )
-        parts, (found, unmoved) = alike.parts, parts_of(row, exchange)
-        for part in found:
-            about = part.moved[1:3]
-            if about in parts:
-                parts[about].append(part)
-            else:
-                parts[about] = [part]
-        for about, offset in unmoved.items():
-            alike.unmoved.setdefault(about, []).append((begin, end, offset))
+        lone = lone_part(key, asked, response)
+        if lone is not None:
+            place, rest, batch = lone
+            parts = alike.parts.get(place)
+            if parts is None:
+                parts = alike.parts[place] = Parts()
+            parts.rows.append((begin, end, number, id_, 0, *rest))
+            parts.found.append(batch)
+            # Of magic 2, which says how many there are.
+            parts.counts.append(max(0, batch.record_count or 0))
+            for add_lone in self._lone[key]:
+                add_lone(row, exchange, alike.way, place, batch)
+        else:
+            self._take(alike, row, exchange)
         self._count += 1
         self._bytes += asked_bytes + answered_bytes
         if self._count >= MOST_WAITING or self._bytes >= MOST_BYTES:
             self.settle()
         return True
+
+    def _take(self, alike: Alike, row: Row, exchange: Exchange) -> None:
+        """Take in what a usual exchange moved of any number of partitions."""
+        found, unmoved = parts_of(row, exchange)
+        for part in found:
+            place = part.moved[1:3]
+            if place not in alike.parts:
+                alike.parts[place] = Parts()
+            alike.parts[place].take(part)
+        for place, offset in unmoved.items():
+            asked = row.time_ns, row.time_ns + (row.latency_ns or 0), offset
+            alike.unmoved.setdefault(place, []).append(asked)
+        for add in self._beside[row.api_key or PRODUCE]:
+            add(row, exchange)
 
     def settle(self) -> None:
         """Give what waits to those who want it."""
@@ -247,6 +278,11 @@ class Feed:
             key: Any = alike.row.api_key
             for add_all in self._alls[key]:
                 add_all(alike)
+
+
+def _whatever(add: Add) -> AddLone:
+    """Return what adds an exchange, whatever it is about."""
+    return lambda row, exchange, *_: add(row, exchange)
 
 
 def wants(taker: Any, key: int | None, *, odd: bool) -> bool:

@@ -10,7 +10,7 @@ on events the latest ones; whatever a part has dropped, the whole would have dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from heapq import heapify, heapreplace
@@ -47,8 +47,9 @@ class MergeRule(NamedTuple):
     down."""
 
     combine: Callable[[Any, Any], Any]
-    dump: Callable[[Any], Any] = lambda value: value
-    load: Callable[[Any], Any] = lambda state: state
+    dump: Callable[[Any], Any] | None = None
+    """None: as it is; so `load`."""
+    load: Callable[[Any], Any] | None = None
 
 
 def _merged(a: Any, b: Any) -> Any:
@@ -133,12 +134,15 @@ class Measures:
 
     def dump(self) -> list[Any]:
         """Return the values, in the order of the fields."""
-        return [rule.dump(getattr(self, name)) for name, rule in self.RULES.items()]
+        return [
+            getattr(self, name) if rule.dump is None else rule.dump(getattr(self, name))
+            for name, rule in self.RULES.items()
+        ]
 
     def load(self, state: list[Any]) -> Self:
         """Take over what `dump` gave."""
         for (name, rule), value in zip(self.RULES.items(), state, strict=True):
-            setattr(self, name, rule.load(value))
+            setattr(self, name, value if rule.load is None else rule.load(value))
         return self
 
 
@@ -269,11 +273,11 @@ class Keyed(dict[Key, M]):
         made = self[key] = self.kind()
         return made
 
-    def keeps(self, key: Key) -> bool:
-        """Return whether what is added to a key is kept, of a sample."""
-        if key in self or not self._dropping:
-            return True
-        return self._place(key) >= self._dropping[0][0]
+    @property
+    def worst(self) -> int | None:
+        """The largest rank of the keys of a sample, where some were left out: what is added to a
+        key with a larger one is not kept."""
+        return -self._dropping[0][0] if self._dropping else None
 
     def _place(self, key: Key) -> int:
         """Return the place of a key in the heap."""
@@ -376,6 +380,18 @@ class Events:
         if len(events) >= self._room:
             self._drop()
 
+    def add_all(self, new: Sequence[Event | Kept]) -> None:
+        """Take events in."""
+        if not new:
+            return
+        events = self._events
+        if self._ordered:
+            times = list(map(_time, new))
+            self._ordered = (not events or times[0] >= events[-1][0]) and times == sorted(times)
+        events += new
+        if len(events) >= self._room:
+            self._drop()
+
     def note(self, row: Row, kind: str, about: dict[str, Any], part: int = 0) -> None:
         """Take in something that an exchange showed."""
         self.add(Event(row.time_ns, row.id, part, row.number, kind, about))
@@ -403,8 +419,7 @@ class Events:
     def merge(self, other: Events) -> None:
         """Take in the events of the other one."""
         other._drop()
-        for event in other._events:
-            self.add(event)
+        self.add_all(other._events)
         self._dropped += other._dropped
 
     def __iter__(self) -> Iterator[Event]:
@@ -417,12 +432,12 @@ class Events:
 
     def dump(self) -> list[Any]:
         """Return the state as JSON."""
-        return [self.dropped, [list(event) for event in self]]
+        return [self.dropped, list(map(list, self))]
 
     def load(self, state: list[Any]) -> Self:
         """Take over what `dump` gave."""
         self._dropped, events = state
-        self._events = [Event(*each) for each in events]
+        self._events = list(map(Event._make, events))
         self._ordered = False
         return self
 

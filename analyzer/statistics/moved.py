@@ -3,11 +3,12 @@ moved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from itertools import accumulate
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from kafkascope.analyzer.bodies.contents import Walk, walk_of
+from kafkascope.analyzer.bodies.contents import Walk, lone_batch, walk_of
 from kafkascope.analyzer.statistics.model import Exchange, Row, topic_key
 from kafkascope.dissectors.records.records import Batch
 
@@ -60,6 +61,122 @@ class Movement(NamedTuple):
 
 Place: TypeAlias = tuple[str | None, int]
 """A topic, as a key, and a partition."""
+
+T = TypeVar("T")
+
+
+class BatchColumns(NamedTuple):
+    """The values of many batches: those of a `Batch`, and how many records each holds."""
+
+    at: Sequence[int] = ()
+    size: Sequence[int] = ()
+    magic: Sequence[int] = ()
+    base_offset: Sequence[int] = ()
+    last_offset: Sequence[int] = ()
+    leader_epoch: Sequence[int] = ()
+    crc: Sequence[int] = ()
+    attributes: Sequence[int] = ()
+    base_timestamp: Sequence[int] = ()
+    max_timestamp: Sequence[int] = ()
+    producer_id: Sequence[int] = ()
+    producer_epoch: Sequence[int] = ()
+    base_sequence: Sequence[int] = ()
+    record_count: Sequence[int | None] = ()
+
+
+class Parts:
+    """What usual exchanges moved of one partition: columns of what differs, one value for each
+    exchange, and those of all batches. None of them is an error."""
+
+    __slots__ = (
+        *("answered", "asked", "at", "batches", "begins", "blobs", "counts", "elsewhere", "ends"),
+        *("found", "given", "held", "highs", "ids", "lone", "numbers", "rows", "stables"),
+        "starts",
+    )
+    # As the fields of `Movement`, and those of `Moved` that it holds.
+    begins: Sequence[int]
+    ends: Sequence[int]
+    numbers: Sequence[int]
+    ids: Sequence[str]
+    at: Sequence[int]
+    asked: Sequence[int | None]
+    highs: Sequence[int]
+    stables: Sequence[int]
+    starts: Sequence[int]
+    elsewhere: Sequence[bool]
+    answered: Sequence[bool]
+    given: Sequence[int | None]
+    """`base_offset`."""
+    blobs: Sequence[bytes]
+    held: Sequence[int]
+    """How many batches there are in each."""
+    batches: BatchColumns
+    lone: bool
+    """Whether there is one batch in each, so that columns of both kinds are beside each other."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        """Until `settle`."""
+        self.found: list[Batch] = []
+        self.counts: list[int] = []
+        """Records of each batch."""
+
+    @classmethod
+    def of(cls, part: Movement) -> Parts:
+        """Return what one exchange moved."""
+        made = cls()
+        made.take(part)
+        made.settle()
+        return made
+
+    def take(self, part: Movement) -> None:
+        """Take in what an exchange moved."""
+        moved = part.moved
+        batches = moved.batches
+        rest = moved.answered, moved.base_offset, moved.records, len(batches)
+        self.rows.append((*part[:10], *rest))
+        self.found += batches
+        self.counts += moved.counts
+
+    def settle(self) -> None:
+        """Make the columns."""
+        (
+            self.begins,
+            self.ends,
+            self.numbers,
+            self.ids,
+            self.at,
+            self.asked,
+            self.highs,
+            self.stables,
+            self.starts,
+            self.elsewhere,
+            self.answered,
+            self.given,
+            self.blobs,
+            self.held,
+        ) = zip(*self.rows, strict=True)
+        self.batches = BatchColumns(*zip(*self.found, strict=True))
+        self.lone = self.held == (1,) * len(self.found)
+
+    def by_batch(self, column: Sequence[T]) -> Sequence[T]:
+        """Return a column of exchanges with one value for each of their batches."""
+        if self.lone:
+            return column
+        pairs = zip(column, self.held, strict=True)
+        return [value for value, held in pairs for _ in range(held)]
+
+    def by_exchange(self, column: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Return the values of a column of batches exchange by exchange."""
+        if self.lone:
+            return zip(column, strict=True)
+        ends = list(accumulate(self.held))
+        return (column[end - held : end] for end, held in zip(ends, self.held, strict=True))
+
+    def sums(self, column: Sequence[int]) -> Sequence[int]:
+        """Return the sum of a column of batches for each exchange."""
+        return column if self.lone else [sum(each) for each in self.by_exchange(column)]
+
 
 _one = partial(tuple.__new__, Moved)
 """`Moved` from a tuple without a Python frame; `_movement` does the same for `Movement`."""
@@ -128,6 +245,60 @@ def parts_of(row: Row, exchange: Exchange) -> tuple[list[Movement], dict[Place, 
             parts.append(_movement((*head, high, stable, start, elsewhere, each)))
             index += 1
     return parts, wanted
+
+
+def lone_part(
+    key: int, asked: dict[str, Any], told: dict[str, Any]
+) -> tuple[Place, tuple[Any, ...], Batch] | None:
+    """Return what a usual Produce or Fetch moved when that is one batch of one partition, as it is
+    of most with small messages: the place, what stands behind `at` in a row of `Parts`, and the
+    batch. None for all others."""
+    topics, answers = asked["topics" if key == FETCH else "topic_data"], told["responses"]
+    if len(answers) != 1:
+        return None
+    answer = answers[0]
+    offset = None
+    if key == FETCH:
+        results = answer["partitions"]
+        if len(results) != 1:
+            return None
+        result = results[0]
+        named, number, blob = _named(answer, "topic"), result["partition_index"], result["records"]
+        if topics:
+            # Within a session, a request may name none.
+            parts = topics[0]["partitions"]
+            if len(topics) != 1 or len(parts) != 1 or parts[0]["partition"] != number:
+                return None
+            if _named(topics[0], "topic") != named:
+                return None
+            offset = parts[0]["fetch_offset"]
+        batch = lone_batch(blob) if blob else None
+        if batch is None:
+            return None
+        more = result.get
+        stable, start = more("last_stable_offset", -1), more("log_start_offset", -1)
+        elsewhere = more("preferred_read_replica", -1) >= 0
+        high = result["high_watermark"]
+        return (
+            (named, number),
+            (offset, high, stable, start, elsewhere, True, None, blob, 1),
+            batch,
+        )
+    results = answer["partition_responses"]
+    if len(topics) != 1 or len(results) != 1:
+        return None
+    parts, result = topics[0]["partition_data"], results[0]
+    if len(parts) != 1:
+        return None
+    named, number, blob = _named(topics[0], "name"), parts[0]["index"], parts[0]["records"]
+    if result["index"] != number or _named(answer, "name") != named:
+        return None
+    batch = lone_batch(blob) if blob else None
+    if batch is None:
+        return None
+    base = result["base_offset"]
+    given = base if base >= 0 else None
+    return (named, number), (None, -1, -1, -1, False, True, given, blob, 1), batch
 
 
 def _named(topic: dict[str, Any], name: str) -> str | None:

@@ -68,12 +68,10 @@ class SizesOf(Breakdown[SizeCounts]):
         for what, sizes in sides:
             self._count_all((what, api, client_id, host, None), sizes, alike.numbers)
         for (topic, _), parts in alike.parts.items():
-            sizes = [batch.size for part in parts for batch in part.moved.batches]
-            if sizes:
+            if parts.counts:
                 key = "batch", api, client_id, host, topic
-                numbers = (part.number for part in parts for _ in part.moved.batches)
-                counted = self._count_all(key, sizes, numbers)
-                counted.records.add_all(each for part in parts for each in part.moved.counts)
+                counted = self._count_all(key, parts.batches.size, parts.by_batch(parts.numbers))
+                counted.records.add_all(parts.counts)
 
     def _count_all(
         self, key: tuple[str | None, ...], sizes: Sequence[int], numbers: Iterable[int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import ClientKey, host_of, labels
@@ -29,7 +29,7 @@ from kafkascope.analyzer.statistics.model import (
     share,
     topic_key,
 )
-from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
+from kafkascope.analyzer.statistics.moved import Moved, Parts, moved, replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.records.batches import CODEC_MASK
 from kafkascope.dissectors.records.compression import name_of
@@ -116,60 +116,86 @@ class Topics(ByKey[Flow]):
         if exchange.api_key in FETCHING:
             self._asked(client, exchange, row)
         for each in moved(exchange):
-            self._take(client, time_ns, time_ns, (each,))
+            flow = self._flow(client, each.way, each.topic, each.partition)
+            stretch(flow, time_ns)
+            self._take(flow, each)
 
     def add_all(self, alike: Alike) -> None:
         """Count usual exchanges."""
-        for parts in alike.parts.values():
-            begins = [each.begin for each in parts]
-            found = [each.moved for each in parts]
-            self._take(alike.who, min(begins), max(begins), found)
+        for (topic, number), parts in alike.parts.items():
+            flow = self._flow(alike.who, alike.way, topic, number)
+            stretch(flow, min(parts.begins))
+            stretch(flow, max(parts.begins))
+            self._add_all(flow, alike.way, topic, parts)
         for place, asked in alike.unmoved.items() if alike.way == "fetch" else ():
             flow = self.values[place]
             flow.readers.add(alike.who)
             stretch(flow, min(asked)[0])
             stretch(flow, max(asked)[0])
 
-    def _take(self, client: ClientKey, first_ns: int, last_ns: int, found: Sequence[Moved]) -> None:
-        """Take in what was moved of one partition in one way."""
-        way, topic, partition, *_ = found[0]
-        flow = self.values[(topic, partition)]
-        stretch(flow, first_ns)
-        stretch(flow, last_ns)
+    def _flow(self, client: ClientKey, way: str, topic: str | None, number: int) -> Flow:
+        """Return what went through a partition, after somebody moved something there."""
+        flow = self.values[(topic, number)]
         if way == "produce":
             flow.writers.add(client)
         elif way == "fetch":
             flow.readers.add(client)
-        codec = -1
-        for each in found:
-            _, _, _, error, _, blob, base, batches, counts = each
-            if error:
-                flow.errors += 1
-            if not blob:
-                continue
-            count = counts[0] if len(counts) == 1 else sum(counts)
-            for batch in batches:
-                its_codec = batch.attributes & CODEC_MASK
-                if its_codec != codec:
-                    codec = its_codec
-                    flow.codecs.add(name_of(codec))
-                if self.payloads is not None and not batch.control:
-                    _name_schemas(flow, self.payloads, each, batch)
-            if way == "replica":
-                flow.replicated_bytes += len(blob)
-            elif way == "fetch":
-                flow.fetched_records += count
-                flow.fetched_bytes += len(blob)
-                for batch in batches:
-                    _offsets(flow, batch.base_offset, batch.last_offset)
-            elif error:
-                flow.refused_records += count
-            else:
-                flow.produced_records += count
-                flow.produced_bytes += len(blob)
-                flow.produced_batches += len(batches)
+        return flow
+
+    def _add_all(self, flow: Flow, way: str, topic: str | None, parts: Parts) -> None:
+        """Take in what usual exchanges moved of one partition."""
+        counts, batches = parts.counts, parts.batches
+        if not counts:
+            return
+        for codec in {attributes & CODEC_MASK for attributes in batches.attributes}:
+            flow.codecs.add(name_of(codec))
+        if self.payloads is not None:
+            blobs = parts.by_batch(parts.blobs)
+            for blob, batch in zip(blobs, parts.found, strict=True):
+                if not batch.control:
+                    _name_schemas(flow, self.payloads, topic, blob, batch)
+        size = sum(map(len, parts.blobs))
+        if way == "replica":
+            flow.replicated_bytes += size
+        elif way == "fetch":
+            flow.fetched_records += sum(counts)
+            flow.fetched_bytes += size
+            _offsets(flow, min(batches.base_offset), max(batches.last_offset))
+        else:
+            flow.produced_records += sum(counts)
+            flow.produced_bytes += size
+            flow.produced_batches += len(counts)
+            for base, count in zip(parts.given, parts.sums(counts), strict=True):
                 if base is not None and count:
                     _offsets(flow, base, base + count - 1)
+
+    def _take(self, flow: Flow, each: Moved) -> None:
+        """Take in what was moved of one partition."""
+        way, topic, _, error, _, blob, base, batches, counts = each
+        if error:
+            flow.errors += 1
+        if not blob:
+            return
+        count = sum(counts)
+        for batch in batches:
+            flow.codecs.add(name_of(batch.attributes & CODEC_MASK))
+            if self.payloads is not None and not batch.control:
+                _name_schemas(flow, self.payloads, topic, blob, batch)
+        if way == "replica":
+            flow.replicated_bytes += len(blob)
+        elif way == "fetch":
+            flow.fetched_records += count
+            flow.fetched_bytes += len(blob)
+            for batch in batches:
+                _offsets(flow, batch.base_offset, batch.last_offset)
+        elif error:
+            flow.refused_records += count
+        else:
+            flow.produced_records += count
+            flow.produced_bytes += len(blob)
+            flow.produced_batches += len(batches)
+            if base is not None and count:
+                _offsets(flow, base, base + count - 1)
 
     def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
         """Take note of readers: those who ask, even if nothing comes."""
@@ -230,15 +256,17 @@ class Topics(ByKey[Flow]):
         return {**_line(flow, titles), "schemas": schemas}
 
 
-def _name_schemas(flow: Flow, payloads: Payloads, part: Moved, batch: Batch) -> None:
+def _name_schemas(
+    flow: Flow, payloads: Payloads, topic: str | None, blob: bytes, batch: Batch
+) -> None:
     """Take note of the schemas that the records of a batch name."""
     from kafkascope.dissectors.embedded.internal import is_internal
     from kafkascope.dissectors.records.records import open_batch
 
-    if is_internal(part.topic):
+    if is_internal(topic):
         return
     sides: tuple[Side, ...] = ("key", "value")
-    for record in open_batch(part.records, batch).records:
+    for record in open_batch(blob, batch).records:
         for side, data in zip(sides, (record.key, record.value), strict=True):
             named = payloads.named(side, data, record.headers)
             if named is not None:

@@ -20,6 +20,8 @@ PAGE: Final = 25
 """Rows of a page."""
 ROW: Final = 1800
 """Characters of a row."""
+RECORDS: Final = 16 << 20
+"""Bytes of JSON for the records of an exchange, of which an answer has some thousands."""
 BRIEF: Final = (
     *("number", "time", "client_id", "api", "api_version", "latency_ms", "wait_ms", "state"),
     *("reason", "errors", "topics", "groups", "request_bytes", "response_bytes", "connection"),
@@ -84,7 +86,7 @@ class Toolbox:
         """Show one exchange in full: request and response decoded, records spelled out, secrets
         masked. `number` is the one that other tools tell."""
         for each in self._capture.exchanges(f"number == {int(number)}"):
-            return answer(each.to_dict(full=True))
+            return answer(each.to_dict(full=True, records_limit=RECORDS))
         raise UsageError(f"there is no exchange {number}")
 
     def records(self, filter: str = "", page: int = 1) -> str:

@@ -51,10 +51,12 @@ os.write(int(os.environ["TOLD"]), json.dumps(took).encode())
 that of a process with many tests is large."""
 
 
-def measured(arguments: Sequence[str | Path], timeout: int = 120) -> Taken:
-    """Run `kafkascope` with these arguments; its output goes nowhere. The limit is CPU time, which
-    a busy machine does not take away; the clock ends what only waits."""
-    command = [sys.executable, "-m", "kafkascope.tui.cli", *map(str, arguments)]
+def measured(
+    arguments: Sequence[str | Path], timeout: int = 120, *, program: str = "kafkascope.tui.cli"
+) -> Taken:
+    """Run `kafkascope` with these arguments, or another module; its output goes nowhere. The
+    limit is CPU time, which a busy machine does not take away; the clock ends what only waits."""
+    command = [sys.executable, "-m", program, *map(str, arguments)]
     told, tell = os.pipe()
     child = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER, str(ADDRESS_BYTES), str(timeout), *command],

@@ -67,11 +67,18 @@ def places_in(value: Any) -> Iterator[int]:
 
 def ranked(value: Any, rank: Callable[[int], int]) -> Any:
     """Return the state with places replaced by ranks."""
-    if isinstance(value, list):
-        return [ranked(each, rank) for each in value]
-    if isinstance(value, dict):
+    kind = type(value)
+    if kind is list:
+        # Most of a state is numbers and texts in lists: of these only places need a call.
+        return [
+            each
+            if (of := type(each)) is str or (of is int and -EXCHANGE < each < EXCHANGE)
+            else ranked(each, rank)
+            for each in value
+        ]
+    if kind is dict:
         return {key: ranked(each, rank) for key, each in value.items()}
-    if isinstance(value, int) and is_place(abs(value)):
+    if kind is int and is_place(abs(value)):
         return rank(value) if value > 0 else -rank(-value)
     return value
 

@@ -5,6 +5,7 @@ what only one node can have answered. `reach_judged` tells who reached what.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress
 from typing import Final, TypeAlias
 
 from kafkascope.analyzer.identity import ClientKey, host_of
@@ -20,7 +21,7 @@ from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, stretch, table
 from kafkascope.analyzer.statistics.model import Exchange, Row
-from kafkascope.analyzer.statistics.moved import PRODUCE, Moved, moved
+from kafkascope.analyzer.statistics.moved import PRODUCE, moved
 from kafkascope.captures.model import Closed, Endpoint, Opened, Resolved
 
 LOOKS: Final = frozenset(
@@ -137,12 +138,12 @@ class Reach(Compound):
         if asked is None or asked.get("rack_id"):
             return
         for each in moved(exchange)[:MOST_WITNESSES]:
-            self._witness(exchange.broker, each)
+            if each.answered and not each.error:
+                self._witness(exchange.broker, each.way, each.topic, each.partition)
 
-    def _witness(self, broker: Endpoint, moved: Moved) -> None:
+    def _witness(self, broker: Endpoint, way: str, topic: str | None, number: int) -> None:
         """Take note of who served records."""
-        way, topic, number, error, answered = moved[:5]
-        if error or not answered or topic is None or way == "replica":
+        if topic is None or way == "replica":
             return
         served = self._served[(broker.host, broker.port)]
         place = topic, number
@@ -167,10 +168,9 @@ class Reach(Compound):
         elif alike.from_a:
             contact.opens(connection.first_ns)
         if not alike.kept.get("rack_id"):
-            for parts in alike.parts.values():
-                witness = next((each for each in parts if each.at < MOST_WITNESSES), None)
-                if witness is not None:
-                    self._witness(broker, witness.moved)
+            for place, parts in alike.parts.items():
+                if any(compress(parts.answered, [at < MOST_WITNESSES for at in parts.at])):
+                    self._witness(broker, alike.way, *place)
 
     # --- telling
 

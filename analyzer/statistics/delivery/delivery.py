@@ -6,12 +6,12 @@ and what leaders assigned. `delivery_audit` reads it together with groups and cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterator
+from itertools import compress
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
+from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written, written_all
 from kafkascope.analyzer.statistics.delivery.parts import (
     Periods,
     Positions,
@@ -46,7 +46,7 @@ from kafkascope.analyzer.statistics.model import (
     Row,
     TopicNames,
 )
-from kafkascope.analyzer.statistics.moved import Moved, Movement, moved, parts_of, replica_id
+from kafkascope.analyzer.statistics.moved import Moved, Parts, moved, parts_of, replica_id
 from kafkascope.dissectors.zookeeper.paths import KEPT_OFFSET, place_of
 from kafkascope.dissectors.zookeeper.types import BASE
 
@@ -184,14 +184,21 @@ class Planned(Measures):
     """(time, number) of the leader's SyncGroup."""
 
 
-_TIMES: Final = attrgetter("begin", "end")
-_END: Final = attrgetter("end", "high", "stable", "start")
-
-
 def _fetch_event(kept: Kept) -> Event:
     time_ns, id_, part, number, _, first, last, high, end_ns, how = kept
     about = {"from": first, "to": last, "high": high, "end_ns": end_ns, **how}
     return Event(time_ns, id_, part, number, "fetch", about)
+
+
+def _is_stuck(reads: Reads, parts: Parts) -> None:
+    """Take note of answers to a reader of read_committed that stands at the last stable offset."""
+    columns = parts.ends, parts.highs, parts.stables, parts.asked, parts.by_exchange(parts.found)
+    for end, high, stable, asked, found in zip(*columns, strict=True):
+        position = found[-1].last_offset + 1 if found else asked
+        if 0 <= stable < high and position == stable:
+            # Within a session nothing more is told of the partition until something changes.
+            reads.at_stable += not found
+            reads.take(stuck=(stable, -end))
 
 
 class Delivery(Accumulator):
@@ -292,9 +299,10 @@ class Delivery(Accumulator):
     def add_all(self, alike: Alike) -> None:
         """Take in usual exchanges."""
         if alike.way == "produce":
-            for parts in alike.parts.values():
-                for each in parts:
-                    self._written(each.moved, each.end or each.begin)
+            for place, parts in alike.parts.items():
+                ends = written_all(parts)
+                if max(ends) >= 0:
+                    self.bounds[place].ends.add_all(parts.ends, ends)
         elif alike.way == "fetch":
             self.polls[alike.who].periods.add_all(alike.begins, alike.ends)
             committed = alike.kept["isolation_level"] == READ_COMMITTED
@@ -354,7 +362,13 @@ class Delivery(Accumulator):
         parts, unmoved = parts_of(row, exchange)
         for each in parts:
             key = each.moved.topic, each.moved.partition, *who
-            self._fetched(key, (each,), committed=committed)
+            if each.moved.error:
+                reads = self.reads[key]
+                if each.asked is not None:
+                    reads.ask(each.asked)
+                reads.leave(times[1])
+            else:
+                self._fetched(key, Parts.of(each), committed=committed)
         response = exchange.response_body
         for place, offset in unmoved.items():
             reads = self.reads[(*place, *who)]
@@ -363,45 +377,40 @@ class Delivery(Accumulator):
                 # Within a session, partitions without news are left out of the answer.
                 reads.stand(offset, *times)
 
-    def _fetched(self, key: Key, parts: Sequence[Movement], *, committed: bool) -> None:
-        """Take note of what Fetch responses say of a partition. `committed`: the reader asked for
-        read_committed."""
-        reads = self.reads[key]
-        asked_for = [each.asked for each in parts if each.asked is not None]
+    def _fetched(self, key: Key, parts: Parts, *, committed: bool) -> None:
+        """Take note of what Fetch responses say of a partition, none of them an error. `committed`:
+        the reader asked for read_committed."""
+        reads, ends, highs = self.reads[key], parts.ends, parts.highs
+        asked_for = [asked for asked in parts.asked if asked is not None]
         if asked_for:
             reads.ask(max(asked_for))
-        for each in parts:
-            if each.elsewhere or each.moved.error:
-                reads.leave(each.begin if each.end is None else each.end)
-        told = [each for each in parts if not each.moved.error]
-        if not told:
-            return
-        begins, ends = zip(*map(_TIMES, told), strict=True)
-        reads.answers += len(told)
-        reads.see(min(begins), max(ends))
-        here = max(map(_END, told))
+        for end in compress(ends, parts.elsewhere):
+            reads.leave(end)
+        reads.answers += len(ends)
+        reads.see(min(parts.begins), max(ends))
+        here = max(zip(ends, highs, parts.stables, parts.starts, strict=True))
         if reads.end is None or here > reads.end:
             reads.end = here
         bounds = self.bounds[key[:2]]
-        bounds.begins.add_all(ends, [each.start for each in told])
-        bounds.ends.add_all(ends, [each.high for each in told])
-        add = reads.events.add
-        for each, end in zip(told, ends, strict=True):
-            begin, _, number, id_, at, asked, high, stable, _, elsewhere, carried = each
-            found = carried.batches
-            position = found[-1].last_offset + 1 if found else asked
-            if committed and 0 <= stable < high and position == stable:
-                # Within a session nothing more is told of the partition until something changes.
-                reads.at_stable += not found
-                reads.take(stuck=(stable, -end))
+        bounds.begins.add_all(ends, parts.starts)
+        bounds.ends.add_all(ends, highs)
+        if committed:
+            _is_stuck(reads, parts)
+        events: list[Kept] = []
+        columns = parts.begins, ends, parts.numbers, parts.ids, parts.at, parts.asked, highs
+        told = parts.elsewhere, parts.blobs, parts.by_exchange(parts.found)
+        for begin, end, number, id_, at, asked, high, elsewhere, blob, found in zip(
+            *columns, *told, strict=True
+        ):
             if found:
                 first = found[0].base_offset if asked is None else asked
                 last = max(first, found[-1].last_offset + 1)
                 reads.records += last - first
-                how = encoding(carried.records, found)
-                add((begin, id_, at, number, _fetch_event, first, last, high, end, how))
+                how = encoding(blob, found)
+                events.append((begin, id_, at, number, _fetch_event, first, last, high, end, how))
             elif asked is not None and not elsewhere:
                 reads.stand(asked, begin, end)
+        reads.events.add_all(events)
 
     # --- telling
 

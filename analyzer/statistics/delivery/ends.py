@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from kafkascope.analyzer.statistics.mergeable import Measures, measured, whole
 from kafkascope.analyzer.statistics.model import topic_key
-from kafkascope.analyzer.statistics.moved import Moved
+from kafkascope.analyzer.statistics.moved import Moved, Parts
 
 FINEST: Final = 28
 """The narrowest slot of time is 2^28 ns, about a quarter of a second."""
@@ -102,6 +102,16 @@ def written(each: Moved) -> int | None:
         return None
     count = sum(batch.last_offset - batch.base_offset + 1 for batch in each.batches)
     return each.base_offset + count if count > 0 else None
+
+
+def written_all(parts: Parts) -> list[int]:
+    """Return the same for each of many usual exchanges; -1 where there is none."""
+    first, last = parts.batches.base_offset, parts.batches.last_offset
+    counts = parts.sums([b - a + 1 for a, b in zip(first, last, strict=True)])
+    return [
+        base + count if base is not None and count > 0 else -1
+        for base, count in zip(parts.given, counts, strict=True)
+    ]
 
 
 def listed(

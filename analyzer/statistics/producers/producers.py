@@ -7,7 +7,7 @@ Batches are kept as events, the latest ones of each producer; totals count all o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import compress, repeat
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
@@ -16,6 +16,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     OTHERS,
     Event,
     Events,
+    Kept,
     Keyed,
     Measures,
     Names,
@@ -37,7 +38,7 @@ from kafkascope.analyzer.statistics.model import (
     topic_key,
     topic_label,
 )
-from kafkascope.analyzer.statistics.moved import PRODUCE, Movement, parts_of
+from kafkascope.analyzer.statistics.moved import PRODUCE, Movement, Parts, parts_of
 from kafkascope.analyzer.statistics.producers.story import (
     SequenceLane,
     Transaction,
@@ -158,8 +159,39 @@ class Producers(Accumulator):
     def add_all(self, alike: Alike) -> None:
         """Count usual exchanges."""
         if alike.row.producer_ids:
-            parts = chain.from_iterable(alike.parts.values())
-            self._produced(alike.row, parts, alike.kept["transactional_id"])
+            for (topic, number), parts in alike.parts.items():
+                self._add_all(alike, topic, number, parts)
+
+    def _add_all(self, alike: Alike, topic: str | None, number: int, parts: Parts) -> None:
+        """Take in what usual exchanges produced to a partition."""
+        named, batches, counts = alike.kept["transactional_id"], parts.batches, parts.counts
+        begins, numbers = parts.by_batch(parts.begins), parts.by_batch(parts.numbers)
+        ids, at = parts.by_batch(parts.ids), parts.by_batch(parts.at)
+        answered, ends = parts.by_batch(parts.answered), parts.by_batch(parts.ends)
+        within = [place for held in parts.held for place in range(held)]
+        index = [(part << BATCH_BITS) + place for part, place in zip(at, within, strict=True)]
+        producers = list(zip(batches.producer_id, batches.producer_epoch, strict=True))
+        place, kind, error = repeat((topic, number)), repeat(_batch), repeat(0)
+        heads = zip(begins, ids, index, numbers, kind, producers, place, strict=False)
+        rests = zip(batches.base_sequence, counts, error, answered, ends, strict=False)
+        events: list[Kept] = [(*head, *rest) for head, rest in zip(heads, rests, strict=True)]
+        for producer_id, epoch in dict.fromkeys(producers):
+            if producer_id < 0:
+                continue
+            its = [each == (producer_id, epoch) for each in producers]
+            times = list(compress(begins, its))
+            producer = self._seen(producer_id, epoch, alike.row, min(times))
+            stretch(producer, max(times))
+            producer.batches += len(times)
+            producer.records += sum(compress(counts, its))
+            producer.bytes += sum(compress(batches.size, its))
+            if named:
+                producer.transactional_id = max(producer.transactional_id or "", named)
+            producer.events.add_all(list(compress(events, its)))
+        if named:
+            inside = [batch.producer_id >= 0 and batch.transactional for batch in parts.found]
+            if any(inside):
+                self._transactional[(named,)].events.add_all(list(compress(events, inside)))
 
     def _seen(
         self, producer_id: int, epoch: int, row: Row, time_ns: int, *, itself: bool = True
@@ -189,19 +221,11 @@ class Producers(Accumulator):
                 if each.error:
                     producer.failed += 1
                     producer.errors.add(each.error)
-                about = {
-                    "producer": batch.producer_id,
-                    "epoch": batch.producer_epoch,
-                    "topic": each.topic,
-                    "partition": each.partition,
-                    "sequence": batch.base_sequence,
-                    "records": count,
-                    "error": each.error,
-                    "answered": each.answered,
-                    "end_ns": end,
-                }
                 part = (index << BATCH_BITS) + at
-                event = Event(begin, id_, part, number, "batch", about)
+                its, place = (batch.producer_id, batch.producer_epoch), (each.topic, each.partition)
+                told = each.error, each.answered, end
+                head = begin, id_, part, number, _batch, its, place
+                event: Kept = (*head, batch.base_sequence, count, *told)
                 producer.events.add(event)
                 if named and batch.transactional:
                     self._transactional[(named,)].events.add(event)
@@ -308,6 +332,23 @@ class Producers(Accumulator):
     def _all_transactions(self) -> Iterator[Transaction]:
         for key, found in self._transactional.items():
             yield from transactions_of(str(key[0]), list(found.events))
+
+
+def _batch(kept: Kept) -> Event:
+    """Return the event of a produced batch."""
+    time_ns, id_, part, number, _, its, place, sequence, records, error, answered, end_ns = kept
+    about = {
+        "producer": its[0],
+        "epoch": its[1],
+        "topic": place[0],
+        "partition": place[1],
+        "sequence": sequence,
+        "records": records,
+        "error": error,
+        "answered": answered,
+        "end_ns": end_ns,
+    }
+    return Event(time_ns, id_, part, number, "batch", about)
 
 
 def _end(row: Row) -> int | None:

@@ -38,7 +38,7 @@ def collections_of(kind: Format, monkeypatch: pytest.MonkeyPatch) -> int:
     gc.collect()
     gc.freeze()  # What other tests left in this process is not looked at a hundred times.
     for number in range(MANY):
-        schemas.compiled(schema(kind, number))
+        schemas.compiled(schema(kind, number)).codec()
     assert schemas.forgotten >= MANY - 5
     return len(found)
 

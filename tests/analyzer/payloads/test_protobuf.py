@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +65,18 @@ def nothing(_: str) -> None:
     return None
 
 
+@pytest.fixture(autouse=True, scope="module")
+def fast() -> Iterator[None]:
+    """The first messages of a type are read the fast way, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protobuf, "WALKED", 0)
+        yield
+
+
+def parsed(codec: protobuf.MessageCodec, data: bytes) -> Any:
+    return GetMessageClass(codec._message.descriptor).FromString(data)
+
+
 def codec_of(text: str) -> protobuf.MessageCodec:
     return protobuf.compile(text, {}, nothing).codec()
 
@@ -113,7 +127,7 @@ def agree(codec: protobuf.MessageCodec, value: Any) -> None:
     data = codec.encode(value)
     assert codec.decode(data) == value
     assert codec.walk(data) == value
-    theirs = codec._parse(data)
+    theirs = parsed(codec, data)
     said = MessageToDict(theirs, preserving_proto_field_name=True)
     if "_unknown_fields" not in repr(value) and not closed_unknown(codec, value):
         assert said == mapped(codec._message, value)
@@ -253,9 +267,9 @@ def test_the_fast_way_the_walk_and_protobuf_agree_on_any_bytes(
             known = "expected" in error.text or "UTF-8" in error.text or "required" in error.text
             if not known:
                 with pytest.raises(DecodeError):
-                    codec._parse(data)
+                    parsed(codec, data)
             continue
-        codec._parse(data)
+        parsed(codec, data)
         assert repr(codec.walk(data)) == repr(value)
         assert codec.decode(codec.encode(value)) == value
 
@@ -393,6 +407,16 @@ def test_any_inside_of_any_costs_no_more_than_its_bytes() -> None:
     assert "more than 16 of Any" in refusal(codec, data).text
 
 
+def test_what_reads_fast_is_made_for_types_that_come_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(protobuf, "WALKED", 3)
+    codec = codec_of('syntax = "proto3"; message A { int32 a = 1; }')
+    for count in range(6):
+        assert codec.decode(b"\x08\5") == {"a": 5}
+        assert (codec._read is not None) == (count >= 3)
+
+
 def nested(depth: int) -> bytes:
     data = b"\x10\x01"
     for _ in range(depth):
@@ -404,7 +428,7 @@ def test_depth_is_bounded_where_protobuf_bounds_it() -> None:
     assert CODEC3.decode(nested(MAX_DEPTH)) == CODEC3.walk(nested(MAX_DEPTH))
     assert "nested deeper" in refusal(CODEC3, nested(MAX_DEPTH + 1)).text
     with pytest.raises(DecodeError):
-        CODEC3._parse(nested(MAX_DEPTH + 1))
+        parsed(CODEC3, nested(MAX_DEPTH + 1))
     assert "nested deeper" in refusal(CODEC3, b"\x93\x03" * 100000).text
     value: dict[str, Any] = {}
     for _ in range(MAX_DEPTH + 1):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def clear_options(options: Any) -> None:
         if field.name not in KEPT:
             options.ClearField(field.name)
     options.DiscardUnknownFields()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fast() -> Iterator[None]:
+    """The first messages of a type are read the fast way, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protobuf, "WALKED", 0)
+        yield
 
 
 @pytest.mark.parametrize("name", ["odd2", "odd3", "ed"])
