@@ -190,7 +190,7 @@ class Exchange:
 
         if not full:
             return to_json(self.row)
-        from kafkascope.analyzer.exchanges.full import RECORDS_LIMIT, full_line
+        from kafkascope.analyzer.exchanges.full import full_line
         from kafkascope.dissectors.codec.jsonform import loads
 
         origin = self._origin

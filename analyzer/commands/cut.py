@@ -130,16 +130,18 @@ def cut(
             reading.code = INTERRUPTED
         choice = Choice(reading.wanted, cutting.clients, *reading.span())
         others = cutting.add_others(capture.context.expects, choice)
+        rewrite = Anonymous() if anonymize else Masked()
         with PrivateFile(path) as file:
             if secrets:
                 originals.write(file, capture.source, capture.context.keys.log)
             else:
-                rewrite = Anonymous() if anonymize else Masked()
                 read = capture.source.read
                 composed.write(file, read, rewrite=rewrite, comments=comments, mss=mss or MSS)
         if not options.quiet:
             said = _original(originals, path) if secrets else _composed(composed, others, path)
-            for line in (*said, *_left_out(cutting.others), *_in_wireshark(cutting.ports, secrets)):
+            left_out = _left_out(cutting.others)
+            remarks = rewrite.redaction.names.remarks if isinstance(rewrite, Anonymous) else ()
+            for line in (*said, *left_out, *remarks, *_in_wireshark(cutting.ports, secrets)):
                 say(line)
         return reading.finish(tls=False)
 

@@ -9,12 +9,15 @@ import click
 
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.fixtures import Fixture
+from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
 
 WRONG: Final = 1
 SHOWN: Final = 20
 FROM: Final = "from"
+APART: Final = 1 << 20
+"""Bytes from which a message, or its JSON, is not on the heap."""
 """The command that a capture is given to; users leave it out."""
 
 
@@ -64,6 +67,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     from kafkascope.analyzer.transform.redaction import Redaction
 
     target = _target(options.output)
+    large_apart(APART)
     redaction = Redaction(redact, Pseudonyms(same_length=True))
     with Reading(options) as reading:
         making = Making(
@@ -84,6 +88,8 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
             say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
             for reason, count in sorted(making.left_out.items()):
                 say(f"{count} messages left out: {reason}")
+            for remark in redaction.names.remarks:
+                say(remark)
         return reading.finish()
 
 

@@ -305,13 +305,15 @@ def full_line(
     names: TopicNames,
     problems: list[Problem] | None = None,
     payloads: Payloads | None = None,
-    limit: int = RECORDS_LIMIT,
+    limit: int | None = None,
 ) -> bytes:
     """Return an exchange/1 line with `request` and `response`, line feed included. `limit`: bytes
-    of JSON for records; the others are left out, and `problems` says so."""
+    of JSON for records, `RECORDS_LIMIT` unless given; the others are left out, and `problems` says
+    so."""
     problems = [] if problems is None else problems
     said = len(problems)
-    bodies, room = _bodies(exchange, names), Room(limit)
+    bodies = _bodies(exchange, names)
+    room = Room(RECORDS_LIMIT if limit is None else limit)
     # Encoders ask for what stands for bytes, so that nothing around records is made anew.
     texts: dict[int, Any] = {}
     short = False

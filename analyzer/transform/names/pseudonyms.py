@@ -4,6 +4,7 @@ an anonymised capture still tells its story."""
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
@@ -48,6 +49,9 @@ PUBLIC: Final = frozenset(
 )
 """Names that everybody has."""
 
+MOST_NAMES: Final = 200_000
+"""Names, and ids, that are remembered: 300 bytes each. Later ones become asterisks, and one id."""
+
 _SHARE_KEY: Final = re.compile(r"(.+):([A-Za-z0-9_-]{21}[AQgw]):([0-9]{1,10})", re.DOTALL)
 _UUID_REST: Final = bytes.fromhex("40008000000000000000")
 _COORDINATORS: Final = {0: "groupId", 1: "transactionalId"}
@@ -81,6 +85,8 @@ class Pseudonyms:
         self._uuids: dict[Uuid, Uuid] = {}
         self._counts: dict[str, int] = {}
         self._taken: set[str] = set()
+        self.forgotten = 0
+        """How often a name or an id came that is not remembered."""
 
     def name(self, text: str, kind: str) -> str:
         """The other name of a topic, group, ...; `kind` is a key of `NOUNS`.
@@ -101,6 +107,9 @@ class Pseudonyms:
                 if text.startswith(prefix):
                     rest = text[len(prefix) :]
                     return text if rest in PUBLIC else prefix + self._named(rest, noun)
+            if len(self._names) >= MOST_NAMES:
+                self.forgotten += 1
+                return _stars(len(text.encode("utf-8", "surrogateescape")))
             found = self._names[text] = self._new(noun, text)
         return found
 
@@ -130,9 +139,24 @@ class Pseudonyms:
         found = self._uuids.get(value)
         if found is None:
             # The number comes first: the first characters of a topic's id stand for its name.
-            made = (len(self._uuids) + 1).to_bytes(6) + _UUID_REST
-            found = self._uuids[value] = Uuid(made)
+            made = Uuid((len(self._uuids) + 1).to_bytes(6) + _UUID_REST)
+            if len(self._uuids) >= MOST_NAMES:
+                self.forgotten += 1
+                return made
+            found = self._uuids[value] = made
         return found
+
+    @property
+    def originals(self) -> list[str]:
+        """All names and hosts that got another one."""
+        return [old for old, new in {**self._names, **self._hosts}.items() if old != new]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is said about names that got no other one."""
+        if not self.forgotten:
+            return []
+        return [f"names beyond {MOST_NAMES:,} are asterisks: {self.forgotten:,} times"]
 
     def host(self, text: str) -> str:
         """The other address or host name; loopback and wildcards stay, for they name nobody."""
@@ -156,10 +180,11 @@ class Pseudonyms:
         kind = "private" if address.is_private else "global" if address.is_global else "shared"
         return str((_V4_STARTS if address.version == 4 else _V6_STARTS)[kind] + count)
 
-    @property
-    def originals(self) -> list[str]:
-        """All names and hosts that got another one."""
-        return [old for old, new in {**self._names, **self._hosts}.items() if old != new]
+
+@lru_cache(256)
+def _stars(size: int) -> str:
+    """As many asterisks; one object for the millions that may come."""
+    return "*" * size
 
 
 def _fitted(word: str, count: int, size: int) -> str:

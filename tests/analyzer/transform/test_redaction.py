@@ -8,6 +8,7 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.transform.names import pseudonyms
 from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.analyzer.transform.redaction import LEVELS, Redaction
 from kafkascope.dissectors.embedded.groups import subscription
@@ -219,3 +220,19 @@ def test_surplus_goes_also_where_nothing_else_does() -> None:
         changed = Redaction(level, Pseudonyms()).request(payload + b"secret")
         assert changed == payload + b"******"
     assert Redaction("none", Pseudonyms()).request(payload + b"secret") == payload + b"secret"
+
+
+def test_names_beyond_what_is_remembered_are_asterisks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pseudonyms, "MOST_NAMES", 2)
+    names = Pseudonyms(same_length=True)
+    assert names.remarks == []
+    assert [names.name(each, "topicName") for each in ("orders", "p\u00e4y", "logs", "orders")] == [
+        "topic1",
+        "top2",
+        "****",
+        "topic1",
+    ]
+    ids = [names.uuid(Uuid(bytes([each]) * 16)) for each in (1, 2, 3, 4, 1)]
+    assert len(set(ids[:3])) == 3
+    assert ids[3:] == [ids[2], ids[0]]
+    assert names.remarks == ["names beyond 2 are asterisks: 3 times"]
