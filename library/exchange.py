@@ -193,9 +193,8 @@ class Exchange:
         from kafkascope.analyzer.exchanges.full import full_line
         from kafkascope.dissectors.codec.jsonform import loads
 
-        origin = self._origin
-        limit = RECORDS_LIMIT if records_limit is None else records_limit
-        line = full_line(self.row, self._model, origin.names, payloads=origin.payloads, limit=limit)
+        names, payloads = self._origin.names, self._origin.payloads
+        line = full_line(self.row, self._model, names, payloads=payloads, limit=records_limit)
         found: dict[str, Any] = loads(line)
         return found
 
