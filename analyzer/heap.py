@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 M_MMAP_THRESHOLD: Final = -3
+LARGE: Final = 1 << 20
+"""Bytes of a message, its JSON, a column, or what a batch unfolds to."""
 
 
-def large_apart(least: int) -> None:
+def large_apart(least: int = LARGE) -> None:
     """Take pieces from so many bytes on outside of the heap: they grow in place, and leave no hole
     when they go. The C library of most Linux systems moves that limit up with each large piece that
     is freed, up to 32 MB."""

@@ -16,8 +16,6 @@ from kafkascope.analyzer.terminal import out, say, stdout_bytes
 WRONG: Final = 1
 SHOWN: Final = 20
 FROM: Final = "from"
-APART: Final = 1 << 20
-"""Bytes from which a message, or its JSON, is not on the heap."""
 """The command that a capture is given to; users leave it out."""
 
 
@@ -67,7 +65,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     from kafkascope.analyzer.transform.redaction import Redaction
 
     target = _target(options.output)
-    large_apart(APART)
+    large_apart()
     redaction = Redaction(redact, Pseudonyms(same_length=True))
     with Reading(options) as reading:
         making = Making(

@@ -42,8 +42,6 @@ SHUFFLED: Final = 1.2
 
 LEAN_POOL: Final = "jemalloc" if sys.platform == "linux" else "system"
 """The allocator of Arrow that returns most memory: a tenth to a fifth less at the most."""
-APART: Final = 1 << 20
-"""Bytes from which a column, or what a batch unfolds to, is not on the heap."""
 
 
 @click.command()
@@ -141,7 +139,7 @@ def spark(
     """
     # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", LEAN_POOL)
-    large_apart(APART)
+    large_apart()
     from kafkascope.analyzer.pipeline.places import absolute
     from kafkascope.analyzer.pipeline.runner import check_use
     from kafkascope.analyzer.pipeline.store import Store

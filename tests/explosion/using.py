@@ -7,7 +7,6 @@ import asyncio
 import shutil
 import subprocess
 import sys
-from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,8 +29,9 @@ def screens(name: str) -> None:
 
     async def use() -> None:
         feed = Feed([name])
-        counted = partial(ProcessNumbers, [name])
-        app = ScopeApp(feed, "capture", counted=lambda text: counted(filter_text=text))
+        app = ScopeApp(
+            feed, "capture", counted=lambda text: ProcessNumbers([name], filter_text=text)
+        )
         async with app.run_test(size=SIZE) as pilot:
             while not feed.store.progress.done:
                 await pilot.pause(STEP_S)

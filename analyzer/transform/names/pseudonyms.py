@@ -4,10 +4,11 @@ an anonymised capture still tells its story."""
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from sys import intern
 from typing import Final
 
+from kafkascope.dissectors.embedded.masking import asterisks
 from kafkascope.dissectors.values import Uuid
 
 NOUNS: Final = {
@@ -109,7 +110,7 @@ class Pseudonyms:
                     return text if rest in PUBLIC else prefix + self._named(rest, noun)
             if len(self._names) >= MOST_NAMES:
                 self.forgotten += 1
-                return _stars(len(text.encode("utf-8", "surrogateescape")))
+                return intern(str(asterisks(text)))  # one object for the millions that may come
             found = self._names[text] = self._new(noun, text)
         return found
 
@@ -179,12 +180,6 @@ class Pseudonyms:
         count = self._counts["address"] = self._counts.get("address", 0) + 1
         kind = "private" if address.is_private else "global" if address.is_global else "shared"
         return str((_V4_STARTS if address.version == 4 else _V6_STARTS)[kind] + count)
-
-
-@lru_cache(256)
-def _stars(size: int) -> str:
-    """As many asterisks; one object for the millions that may come."""
-    return "*" * size
 
 
 def _fitted(word: str, count: int, size: int) -> str:
