@@ -101,7 +101,10 @@ class Cutting:
 
     def event(self, event: StreamEvent) -> None:
         """Take note of how connections begin and end; for `Capture.listener`."""
-        if isinstance(event, Closed):
+        # Of connections that are never written, a scan has millions.
+        if isinstance(event, Closed) and (
+            event.connection.used or self.others.knows(event.connection)
+        ):
             self.ended(event.connection.number, event.direction, event.how, event.time_ns)
         self.others.event(event)
 

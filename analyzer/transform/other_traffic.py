@@ -93,6 +93,10 @@ class OtherTraffic:
         self.closed = 0
         """The same, with TLS that cannot be read."""
 
+    def knows(self, connection: Connection) -> bool:
+        """Whether a connection was seen to open, had no answer of Kafka's yet, and is kept."""
+        return connection.number in self._seen
+
     def event(self, event: StreamEvent) -> None:
         """Take in what happened on a connection."""
         number = event.connection.number

@@ -94,6 +94,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "descending": Attack(packets.descending, 20_000, write_packets),
     "hellos": Attack(packets.hellos, 6_000, write_packets),
     "fragments": Attack(packets.fragments, 20_000, write_packets),
+    "scan": Attack(packets.scan, 100_000, write_packets),
     "unreachable": Attack(packets.unreachable, 50_000, write_packets),
     "tunnels": Attack(packets.tunnels, 50_000, write_packets),
     "DNS answers": Attack(packets.dns_answers, 10_000, write_packets),

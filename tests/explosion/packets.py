@@ -27,6 +27,7 @@ __all__ = [
     "options",
     "overlaps",
     "resolved_names",
+    "scan",
     "tunnels",
     "unreachable",
     "write_blocks",
@@ -176,6 +177,15 @@ def unreachable(n: int) -> Iterator[bytes]:
         told = _composer(number).packet(0, 0x02)[14:42]
         body = b"\x03\x03\0\0\0\0\0\0" + told
         yield _ip(ICMP, body[:2] + struct.pack(">H", checksum(body)) + body[4:], number)
+
+
+def scan(n: int) -> Iterator[bytes]:
+    """SYNs that are refused, each of another host."""
+    yield from _exchange()
+    for number in range(n):
+        composer = _composer(number)
+        yield composer.packet(0, 0x02)
+        yield composer.packet(1, 0x14)
 
 
 def tunnels(n: int) -> Iterator[bytes]:

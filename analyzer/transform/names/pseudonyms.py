@@ -4,7 +4,9 @@ an anonymised capture still tells its story."""
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from secrets import token_bytes
 from sys import intern
 from typing import Final
 
@@ -51,7 +53,9 @@ PUBLIC: Final = frozenset(
 """Names that everybody has."""
 
 MOST_NAMES: Final = 200_000
-"""Names, and ids, that are remembered: 300 bytes each. Later ones become asterisks, and one id."""
+"""How many names, ids and hosts each are remembered: 300 bytes for one. Later names become
+asterisks, later ids one id; for a later address a hash chooses another one, which is always the
+same and which few others share."""
 
 _SHARE_KEY: Final = re.compile(r"(.+):([A-Za-z0-9_-]{21}[AQgw]):([0-9]{1,10})", re.DOTALL)
 _UUID_REST: Final = bytes.fromhex("40008000000000000000")
@@ -67,6 +71,9 @@ _V6_STARTS: Final = {
     "shared": IPv6Address("fec0::"),
 }
 """Private addresses stay private and global ones global: findings tell them apart."""
+_HASHED_BITS: Final = {4: 21, 6: 48}
+"""IP version -> from which bit of the start on addresses are chosen by their hash: numbers of
+those that are remembered are below, and 100.64.0.0/10 has no more."""
 _RESERVED_IDS: Final = 100
 """Uuids below are Kafka's own: none, the metadata topic, directories that are lost or unassigned
 (`Uuid.RESERVED`, `DirectoryId`)."""
@@ -86,8 +93,11 @@ class Pseudonyms:
         self._uuids: dict[Uuid, Uuid] = {}
         self._counts: dict[str, int] = {}
         self._taken: set[str] = set()
+        self._key = token_bytes(16)
         self.forgotten = 0
         """How often a name or an id came that is not remembered."""
+        self.hashed = 0
+        """How often an address came that is not remembered."""
 
     def name(self, text: str, kind: str) -> str:
         """The other name of a topic, group, ...; `kind` is a key of `NOUNS`.
@@ -154,10 +164,15 @@ class Pseudonyms:
 
     @property
     def remarks(self) -> list[str]:
-        """What is said about names that got no other one."""
-        if not self.forgotten:
-            return []
-        return [f"names beyond {MOST_NAMES:,} are asterisks: {self.forgotten:,} times"]
+        """What is said about names that got no other one of their own."""
+        said = []
+        if self.forgotten:
+            said.append(f"names beyond {MOST_NAMES:,} are asterisks: {self.forgotten:,} times")
+        if self.hashed:
+            said.append(
+                f"addresses beyond {MOST_NAMES:,} hosts may share one: {self.hashed:,} times"
+            )
+        return said
 
     def host(self, text: str) -> str:
         """The other address or host name; loopback and wildcards stay, for they name nobody."""
@@ -166,20 +181,35 @@ class Pseudonyms:
         slash = "/" if text.startswith("/") else ""
         bare = text[len(slash) :]
         found = self._hosts.get(bare)
-        if found is None:
-            found = self._hosts[bare] = self._new_host(bare)
+        if found is not None:
+            return slash + found
+        found = self._new_host(bare)
+        if len(self._hosts) < MOST_NAMES:
+            self._hosts[bare] = found
         return slash + found
 
     def _new_host(self, text: str) -> str:
+        remembered = len(self._hosts) < MOST_NAMES
         try:
             address = ip_address(text.partition("%")[0])
         except ValueError:
-            return text if text.lower() == "localhost" else self._new("host", text)
+            if text.lower() == "localhost":
+                return text
+            if remembered:
+                return self._new("host", text)
+            self.forgotten += 1
+            return str(asterisks(text))
         if address.is_loopback or address.is_unspecified:
             return str(address)
-        count = self._counts["address"] = self._counts.get("address", 0) + 1
         kind = "private" if address.is_private else "global" if address.is_global else "shared"
-        return str((_V4_STARTS if address.version == 4 else _V6_STARTS)[kind] + count)
+        start = (_V4_STARTS if address.version == 4 else _V6_STARTS)[kind]
+        if remembered:
+            count = self._counts["address"] = self._counts.get("address", 0) + 1
+            return str(start + count)
+        self.hashed += 1
+        room = 1 << _HASHED_BITS[address.version]
+        hashed = int.from_bytes(blake2b(address.packed, digest_size=8, key=self._key).digest())
+        return str(start + room + hashed % room)
 
 
 def _fitted(word: str, count: int, size: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -236,3 +237,47 @@ def test_names_beyond_what_is_remembered_are_asterisks(monkeypatch: pytest.Monke
     assert len(set(ids[:3])) == 3
     assert ids[3:] == [ids[2], ids[0]]
     assert names.remarks == ["names beyond 2 are asterisks: 3 times"]
+
+
+def test_addresses_beyond_what_is_remembered_are_chosen_by_hash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pseudonyms, "MOST_NAMES", 2)
+    names = Pseudonyms()
+    assert [names.host(each) for each in ("192.168.0.7", "one.example")] == ["10.0.0.1", "host-1"]
+    asked = [
+        *("192.168.0.8", "192.168.0.9", "8.8.8.8", "100.65.0.1"),
+        *("fd12::1", "2001:4860::1", "/192.168.0.8"),
+    ]
+    given = [names.host(each) for each in asked]
+    assert given == [names.host(each) for each in asked]
+    assert len(set(given)) == len(asked)
+    assert given[6] == "/" + given[0]
+    for old, new in zip(asked[:6], given[:6], strict=True):
+        was, became = ip_address(old), ip_address(new)
+        assert became != was
+        assert became.version == was.version
+        assert (became.is_private, became.is_global) == (was.is_private, was.is_global)
+    assert names.host("two.example") == "***********"
+    assert [names.host(each) for each in ("192.168.0.7", "127.0.0.1", "localhost", "")] == [
+        *("10.0.0.1", "127.0.0.1", "localhost", "")
+    ]
+    assert len(names.originals) == 2
+    assert names.remarks == [
+        "names beyond 2 are asterisks: 1 times",
+        "addresses beyond 2 hosts may share one: 14 times",
+    ]
+
+
+@pytest.mark.parametrize("first", ["192.168.0.1", "8.8.0.1", "100.64.0.1", "fd00::1", "2600::1"])
+def test_remembered_hosts_share_their_addresses_with_nobody(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pseudonyms, "MOST_NAMES", 300)
+    names = Pseudonyms()
+    hosts = [str(ip_address(first) + i) for i in range(900)]
+    given = [names.host(each) for each in hosts]
+    assert len(set(given[:300])) == 300
+    assert not set(given[:300]) & set(given[300:])
+    assert len(set(given)) > 890
+    assert [names.host(each) for each in hosts] == given
