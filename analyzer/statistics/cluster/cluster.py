@@ -262,7 +262,7 @@ class Cluster(Accumulator):
                     "told": node.count,
                     "sources": list(node.sources),
                     "clients": sorted({titles[client] for client in node.clients}),
-                    "told_to": judged.advertised[key],
+                    "told_to": judged.told(key),
                     "contacted": contact.word,
                     "attempts": contact.attempts,
                     "exchanges": contact.exchanges,

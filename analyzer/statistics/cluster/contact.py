@@ -56,8 +56,6 @@ def _remarks(key: NodeKey, node: Node, judged: JudgedReach) -> list[str]:
     if is_address(host) and ip_address(host).is_unspecified:
         return ["no address that can be reached"]
     if is_private(host):
-        outside = sorted(
-            {each[1] for each in judged.advertised[key] if judged.is_outside(key, each)}
-        )
+        outside = sorted({each[1] for each in judged.told(key) if judged.is_outside(key, each)})
         return [f"private, told to {outside[0]}"] if outside else []
     return []

@@ -117,7 +117,12 @@ class JudgedReach:
 
     def best(self, node: NodeKey) -> ReachWord:
         """Return the best result that any of those who were told it had."""
-        return min((self.word(node, each) for each in self.advertised[node]), key=ORDER.index)
+        words = (self.word(node, each) for each in self.told(node))
+        return min(words, key=ORDER.index, default="unknown")
+
+    def told(self, node: NodeKey) -> list[ClientKey]:
+        """Return those who were told a node's address; nobody where that was too much to keep."""
+        return self.advertised.get(node, [])
 
     def _judge(self, node: NodeKey, client: ClientKey) -> ReachWord:
         _, _, host, port = node
@@ -182,7 +187,7 @@ class JudgedReach:
         hosts = self.hosts_of(node)
         if hosts is not None:
             return {(each, port) for each in hosts}
-        clients = self.advertised[node]
+        clients = self.told(node)
         found = {(each, port) for client in clients for each in self._at(client, port)}
         if host == "localhost":
             return {place for place in found if is_loopback(place[0])}
@@ -194,7 +199,7 @@ class JudgedReach:
         """Sum up how those who were told an address called it."""
         sum_ = Attempts()
         hosts = {host for host, _ in self.places(node)}
-        for client_host in {client[1] for client in self.advertised[node]}:
+        for client_host in {client[1] for client in self.told(node)}:
             for host, each in self._attempted.get(client_host, {}).get(node[3], {}).items():
                 if host in hosts:
                     sum_.merge(each)
