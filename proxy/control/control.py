@@ -136,7 +136,7 @@ class Control:
         try:
             await Session(self, reader, writer).run()
         except asyncio.CancelledError:
-            pass  # the proxy ends
+            writer.transport.abort()  # the proxy ends; whoever does not read is not waited for
         finally:
             self._sessions.discard(task)
             self.streaming.discard(task)

@@ -47,12 +47,13 @@ class Exposition:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            writer.transport.set_write_buffer_limits(0)  # `drain` waits for all of it
             async with asyncio.timeout(SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self.respond(head, writer.get_extra_info("sockname")[0]))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # no client of ours
+            writer.transport.abort()  # no client of ours, or one that does not read
         finally:
             writer.close()
 

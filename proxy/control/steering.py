@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HOLD: Final = "hold"
 SIDES: Final = ("request", "response")
+MOST_HELD: Final = 1_000
+"""Held frames in a state, which is told each time that one comes or goes."""
 
 
 class Steering:
@@ -118,7 +120,7 @@ class Steering:
 
     def state(self) -> dict[str, Any]:
         """The status, metrics, rules and held frames."""
-        held = self.proxy.held.list()
+        held = self.proxy.held.list(MOST_HELD)
         return {
             "event": "state",
             "status": self.status(),

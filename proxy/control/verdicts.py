@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 32 << 20
 """Of what matches, in an answer."""
+MOST_NAMES: Final = 1_000
+"""Of what there was, in an answer; a topic's name may be another one in each record."""
+OTHERS: Final = "others"
 MOST_SHOWN: Final = 20
 """Findings in a sentence."""
 NOUNS: Final = {"exchanges": "request", "records": "record", "findings": "finding"}
@@ -48,6 +51,12 @@ class Seen:
     remark: str = ""
     """A line behind the sentence: what came nearest, or what is in the way."""
     size: int = 0
+
+    def count(self, name: str) -> None:
+        """Count one that is there."""
+        if name not in self.there and len(self.there) >= MOST_NAMES:
+            name = OTHERS
+        self.there[name] += 1
 
     def add(self, line: bytes) -> None:
         """Count one that matches, as JSON."""
@@ -108,7 +117,7 @@ def _exchanges(options: ReadOptions, expected: Expected) -> Seen:
 
     def every(row: Row, exchange: Exchange) -> None:
         if row.time_ns >= expected.since_ns:
-            seen.there[f"{row.api} v{row.api_version}"] += 1
+            seen.count(f"{row.api} v{row.api_version}")
             nearest.see(row, exchange)
 
     with Reading(options) as reading:
@@ -136,7 +145,7 @@ def _records(options: ReadOptions, expected: Expected) -> Seen:
         if row.time_ns >= expected.since_ns:
             for record in map(json.loads, lines(exchange)):
                 topic = record["topic"] or record["topic_id"]
-                seen.there[f"{topic} ({record['source']})"] += 1
+                seen.count(f"{topic} ({record['source']})")
                 seen.remark = seen.remark or _undecoded(record)
 
     with Reading(options, records=True) as reading:
@@ -181,7 +190,7 @@ def _findings(options: ReadOptions, expected: Expected) -> Seen:
         bad: list[Checked] = []
         for each in judged(causes, (), expected.level):
             finding = each.finding
-            seen.there[f"{finding.severity} {finding.name}"] += 1
+            seen.count(f"{finding.severity} {finding.name}")
             if each.fails and finding.name not in expected.allow:
                 seen.add(dumps(json_line(Findings.COLUMNS, finding.line(), "finding/1")))
                 bad.append(each)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 2_000
 """Listeners that a cluster may make us open; large clusters have some hundreds of brokers."""
 BACKLOG: Final = 512
+LONGEST_HOST: Final = 255
+"""Letters of a name that can be looked up (RFC 1035); a response may tell a longer one."""
 GONE_NS: Final = 5 * 60 * 1_000_000_000
 """A node that the cluster no longer lists keeps its listener for so long: clients refresh their
 metadata every five minutes (metadata.max.age.ms), and a broker that restarts is back by then."""
@@ -152,6 +154,8 @@ class Nodes:
 
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
         """See `endpoints.Directory`."""
+        if len(host) > LONGEST_HOST:
+            raise OSError(f"node {node_id} is said to be at a name of {len(host)} letters")
         listener = self.listeners.get(node_id)
         if listener is None:
             listener = self._open(node_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafkascope.analyzer.conversation.tampering import BY_HAND
@@ -10,6 +11,7 @@ from kafkascope.proxy.rules.actions import CLIENT
 from kafkascope.proxy.rules.verdicts import Drop, Forward, Replace, Verdict
 
 if TYPE_CHECKING:
+    from kafkascope.proxy.engine.handler import Handler
     from kafkascope.proxy.engine.server import KafkaProxy
     from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.direction import Stop
@@ -49,7 +51,7 @@ class HeldFrames:
         return len(self._waiting)
 
     def __iter__(self) -> Any:
-        return iter(sorted(self._waiting))
+        return iter(list(self._waiting))
 
     def frame(self, number: int) -> InterceptedFrame:
         """The frame of that number; `NotHeld`."""
@@ -58,10 +60,10 @@ class HeldFrames:
         except KeyError:
             raise NotHeld(number) from None
 
-    def list(self) -> list[dict[str, Any]]:
-        """The held frames, for people and programs."""
+    def list(self, most: int | None = None) -> list[dict[str, Any]]:
+        """The held frames, the oldest first, for people and programs; `most` of them."""
         out = []
-        for number in self:
+        for number in itertools.islice(self, most):
             context, side, _, frame = self._waiting[number]
             out.append(
                 {
@@ -112,11 +114,21 @@ class HeldFrames:
     def release_all(self) -> int:
         """Forward all; returns how many there were."""
         numbers = list(self)
+        handlers = dict(self._handlers())
         for number in numbers:
-            self.release(number)
+            if number in self._waiting:
+                self._decide(number, Forward(), handlers)
         return len(numbers)
 
-    def _decide(self, number: int, verdict: Verdict) -> None:
+    def _handlers(self) -> Iterator[tuple[Context, Handler]]:
+        for handler in self._proxy.handlers:
+            relay = handler.kafka.relay if handler.kafka is not None else None
+            if relay is not None:
+                yield relay.context, handler
+
+    def _decide(
+        self, number: int, verdict: Verdict, handlers: dict[Context, Handler] | None = None
+    ) -> None:
         from kafkascope.proxy.engine.commands import Steer
 
         frame = self.frame(number)
@@ -126,11 +138,12 @@ class HeldFrames:
         if isinstance(verdict, Replace | Drop):
             how = "edited" if isinstance(verdict, Replace) else "dropped"
             frame.comment = f"{how}{BY_HAND}"
-        for handler in self._proxy.handlers:
-            relay = handler.kafka.relay if handler.kafka is not None else None
-            if relay is not None and relay.context is context:
-                handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
-                return
+        if handlers is None:
+            handler = next((each for theirs, each in self._handlers() if theirs is context), None)
+        else:
+            handler = handlers.get(context)
+        if handler is not None:
+            handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
 
 
 def _topic(frame: InterceptedFrame) -> str:

@@ -32,6 +32,8 @@ _log = logging.getLogger("kafkascope.proxy")
 MAX_NOTICES: Final = 10_000
 """That are not said again; the oldest ones may be."""
 KEPT_NOTICES: Final = 100
+LONGEST_NOTICE: Final = 2_000
+"""Letters; names that peers say may be of any length."""
 
 
 class Tap(Protocol):
@@ -94,10 +96,13 @@ class Hub:
 
     def once(self, key: str, sentence: str) -> None:
         """Log a sentence the first time that it is true."""
+        key = key[:LONGEST_NOTICE]
         if key not in self._said:
             if len(self._said) >= MAX_NOTICES:
                 self._said.pop(next(iter(self._said)))
             self._said[key] = None
+            if len(sentence) > LONGEST_NOTICE:
+                sentence = f"{sentence[:LONGEST_NOTICE]}..."
             if not sentence.isprintable():  # names that brokers and clients say
                 sentence = "".join(c if c.isprintable() else "·" for c in sentence)
             self.notices.append((time.time_ns(), sentence))

@@ -11,6 +11,12 @@ from kafkascope.dissectors.registry import APIS
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _BUCKETS_NS: Final = tuple(int(bound * 1e9) for bound in BUCKETS_S)
 
+MOST_LABELS: Final = 1_000
+"""Of a counter: upstreams and rules may be any number in time. Those of all others count as one."""
+OTHERS: Final = "others"
+UNKNOWN: Final = -1
+"""Stands for the key of every API that is none of Kafka's: a client may send any."""
+
 HELP: Final[dict[str, tuple[str, str]]] = {
     "connections_total": ("counter", "Client connections accepted."),
     "connections_closed_total": ("counter", "Connections that ended, by cause."),
@@ -54,7 +60,14 @@ class Metrics:
 
     def add(self, name: str, label: str = "", count: int = 1) -> None:
         """Count something."""
-        self.counters[name][label] += count
+        counter = self.counters[name]
+        if label not in counter and len(counter) >= MOST_LABELS:
+            label = OTHERS
+        counter[label] += count
+
+    def requested(self, key: int) -> None:
+        """Count a request."""
+        self.requests[key if key in APIS else UNKNOWN] += 1
 
     def get(self, name: str, label: str = "") -> int:
         """A counter's value."""
@@ -71,6 +84,7 @@ class Metrics:
         # Many at once: in cold caches one takes a third of what its response does.
         answers, self.answers = self.answers, []
         for key, latency_ns in answers:
+            key = key if key in APIS else UNKNOWN
             self.responses[key] += 1
             buckets = self._latency.get(key)
             if buckets is None:
@@ -139,8 +153,7 @@ LABELS: Final = {
 
 
 def _api(key: int) -> str:
-    api = APIS.get(key)
-    return api.name if api is not None else f"Api {key}"
+    return "unknown" if key == UNKNOWN else APIS[key].name
 
 
 def _escaped(text: str) -> str:

@@ -12,6 +12,7 @@ from mitmproxy.proxy import commands, layer, layers, tunnel
 from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_specs import ProxyMode
 
+from kafkascope.proxy.engine.hello import ClientHelloLayer
 from kafkascope.proxy.engine.layer import KafkaLayer
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Route:
         if self.tls.upstream:
             stack /= layers.ServerTLSLayer(context)
         if self.tls.client:
-            stack /= layers.ClientTLSLayer(context)
+            stack /= ClientHelloLayer(context)
         kafka = KafkaLayer(context, self.hub, tls=not self.plain)
         stack /= kafka
         handler.kafka = kafka

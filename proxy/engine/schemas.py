@@ -38,7 +38,8 @@ class LateSchemas:
         self._told = ToldSchemas()
         self._lock = threading.Lock()
         self._wanted: set[SchemaKey] = set()
-        self._queue: queue.SimpleQueue[SchemaKey] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[SchemaKey | None] = queue.SimpleQueue()
+        """None: the proxy has ended."""
 
     @property
     def changes(self) -> int:
@@ -66,8 +67,16 @@ class LateSchemas:
 
     def _run(self) -> None:
         assert self._ask is not None
-        while True:
-            self.add(self._ask(self._queue.get()))
+        while (key := self._queue.get()) is not None:
+            self.add(self._ask(key))
+
+    def close(self) -> None:
+        """Ask no more; a proxy that starts again asks for what it wants then."""
+        with self._lock:
+            begun = bool(self._wanted)
+            self._wanted.clear()
+        if begun:
+            self._queue.put(None)
 
 
 class ProxySchemas:
@@ -84,6 +93,11 @@ class ProxySchemas:
         self.late = LateSchemas(ask)
         self._held = self._payloads(quiet=False) if wanted.words() else None
         self.records = DecodedRecords(self._decoding, self._look, self._lacking, self._cut)
+
+    def close(self) -> None:
+        """End the threads."""
+        self.late.close()
+        self.records.close()
 
     @property
     def held(self) -> Payloads | None:

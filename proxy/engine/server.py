@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.1
 """Between two looks at memory while much of it is in use."""
+MOST_FILES: Final = 1_000
+"""Recorded files that a state names, the newest; a proxy may run for weeks."""
 STOP_SECONDS: Final = 5.0
 """For answers that are still to come when the proxy stops."""
 
@@ -189,7 +191,11 @@ class KafkaProxy:
         self.memory.look()  # at nothing: it remembers nobody
         self._listeners.clear()
         self.nodes.close()
-        self.schemas.records.close()
+        self.schemas.close()
+        for rule in self.rules:
+            close = getattr(rule, "close", None)
+            if close is not None:
+                close()
         if self.recorder is not None:
             await asyncio.to_thread(self.recorder.stop)
 
@@ -226,7 +232,7 @@ class KafkaProxy:
             },
             "connections": len(self.handlers),
             "held": len(self.held),
-            "files": [str(path) for path in recorder.files] if recorder is not None else [],
+            "files": list(map(str, recorder.files[-MOST_FILES:])) if recorder is not None else [],
         }
 
     def count_sinks(self) -> None:

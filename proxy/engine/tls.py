@@ -102,6 +102,8 @@ class Tls:
         """Answer a question of a TLS layer, or note a failure."""
         from mitmproxy.proxy.layers import tls
 
+        from kafkascope.proxy.engine.hello import TOO_LONG
+
         if isinstance(hook, tls.TlsStartClientHook):
             hook.data.ssl_conn = self._towards_client(hook.data)
         elif isinstance(hook, tls.TlsStartServerHook):
@@ -111,6 +113,8 @@ class Tls:
             if isinstance(hook, tls.TlsFailedClientHook):
                 if error.startswith("Cannot parse ClientHello"):
                     error = "the client does not speak TLS; this listener does"
+                elif TOO_LONG in error:
+                    error = TOO_LONG
                 name = handler.client.peername
                 key = f"client {name[0] if name else ''} {error}"  # its port is another each time
                 text = f"client {handler.peer}: TLS: {error}"

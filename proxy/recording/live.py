@@ -54,7 +54,10 @@ class Live:
         if recorder is None:
             return
         recorder.remove(sink)
-        self._proxy.hub.metrics.counters["recorder_dropped_total"][sink.name] = sink.dropped
+        metrics = self._proxy.hub.metrics
+        metrics.counters["recorder_dropped_total"].pop(sink.name, None)
+        if sink.dropped:
+            metrics.add("recorder_dropped_total", sink.name, sink.dropped)
         if recorder is self._own and not self._streams:
             self._untap()
             self._own = self._proxy.recorder = self._proxy.hub.recording = None

@@ -26,6 +26,9 @@ _log = logging.getLogger("kafkascope.proxy")
 MAX_QUEUED: Final = 16 * 1024 * 1024
 """Copied bytes between the event loop and the thread; more is dropped. What waits where it was read
 is bounded by the arena."""
+MAX_EVENTS: Final = 400_000
+"""Events between the two, at 200 bytes each beside what they carry. From half of them on the thread
+takes its part of the interpreter; what is more is dropped."""
 HURRY: Final = 2 * 1024 * 1024
 """With so much in the queue the thread does not wait for more."""
 BATCH: Final = 1024 * 1024
@@ -40,10 +43,12 @@ BREATH_S: Final = 5e-5
 class ConnectionTap:
     """Records one connection; called in the event loop."""
 
-    __slots__ = ("_recorder", "number")
+    __slots__ = ("_lost", "_recorder", "number")
 
     def __init__(self, recorder: Recorder, number: int) -> None:
         self._recorder = recorder
+        self._lost: dict[tuple[int, int], int] = {}
+        """Leg and side -> bytes that were dropped, and of which the queue was not told yet."""
         self.number = number
 
     def client(self, side: int, data: Part, now_ns: int, comment: str = "") -> None:
@@ -56,23 +61,39 @@ class ConnectionTap:
             # Large reads are not copied, but kept where they are.
             lease = arena.keep(data)
         if lease is None:
-            if recorder.copies > MAX_QUEUED:
-                recorder.drop(TapEvent(self.number, 0, side, size, now_ns))
+            if recorder.full:
+                self._drop(0, side, size)
                 return
             data = bytes(data)  # a frame that was kept is: it stays as it is
+        if self._lost:
+            self._tell_lost(now_ns)
         recorder.put(TapEvent(self.number, 0, side, data, now_ns, comment, lease), size)
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
         """See `hub.Tap`."""
         size = len(data)
-        if self._recorder.copies > MAX_QUEUED:
-            self._recorder.drop(TapEvent(self.number, 1, side, size, now_ns))
-        else:
-            self._recorder.put(TapEvent(self.number, 1, side, data, now_ns, comment), size)
+        if self._recorder.full:
+            self._drop(1, side, size)
+            return
+        if self._lost:
+            self._tell_lost(now_ns)
+        self._recorder.put(TapEvent(self.number, 1, side, data, now_ns, comment), size)
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
         """See `hub.Tap`."""
+        if self._lost:
+            self._tell_lost(now_ns)
         self._recorder.put(TapEvent(self.number, CLOSE, side, how, now_ns), 0)
+
+    def _drop(self, leg: int, side: int, size: int) -> None:
+        self._recorder.unqueued += 1
+        self._lost[leg, side] = self._lost.get((leg, side), 0) + size
+
+    def _tell_lost(self, now_ns: int) -> None:
+        """Queue the numbers of bytes in place of the bytes."""
+        lost, self._lost = self._lost, {}
+        for (leg, side), size in lost.items():
+            self._recorder.put(TapEvent(self.number, leg, side, size, now_ns), 0)
 
 
 class Recorder:
@@ -113,8 +134,8 @@ class Recorder:
         """Bytes that went into the queue and out of it: one is the loop's, one the thread's."""
         self._copies_put = self._copies_taken = 0
         """Of these, copies."""
-        self._unqueued = 0
-        """Reads that did not get into the queue."""
+        self.unqueued = 0
+        """Reads, and whole connections, that did not get into the queue."""
         self._wanted = threading.Event()
         self._hurry = threading.Event()
         self._over = False
@@ -130,6 +151,9 @@ class Recorder:
         self, number: int, client: Endpoint, broker: Endpoint, now_ns: int
     ) -> ConnectionTap | None:
         """See `hub.Recording`."""
+        if self.full:
+            self.unqueued += 1
+            return None
         self.put(TapEvent(number, OPEN, client, broker, now_ns), 0)
         return ConnectionTap(self, number)
 
@@ -153,14 +177,14 @@ class Recorder:
         return self._copies_put - self._copies_taken
 
     @property
+    def full(self) -> bool:
+        """Whether nothing more is queued until the thread has taken something out."""
+        return self.copies > MAX_QUEUED or len(self._queue) >= MAX_EVENTS
+
+    @property
     def dropped(self) -> int:
         """Reads that were left out, for what was read before still waits to be written."""
-        return self._unqueued + self._packing.lost
-
-    def drop(self, event: TapEvent) -> None:
-        """Queue the number of bytes in place of the bytes."""
-        self._unqueued += 1
-        self.put(event, 0)
+        return self.unqueued + self._packing.lost
 
     def add_pipe(self, fd: int, name: str = "pipe") -> PipeSink:
         """Also write everything into a pipe, however slow its reader is."""
@@ -255,7 +279,7 @@ class Recorder:
                 del event  # its memory is wanted
                 if size < LARGE:
                     small += 1
-                    if small % BREATH == 0:
+                    if small % BREATH == 0 and len(queue) < MAX_EVENTS // 2:
                         time.sleep(BREATH_S)
             batch = packing.take()
             if batch.packets:

@@ -66,6 +66,8 @@ def _restored(new: Any, shown: Any, real: Any) -> Any:
         if len(new) == len(shown):
             return [_restored(*each) for each in zip(new, shown, real, strict=True)]
         # Some were taken away or added: those that are left are known by how they look.
-        known = list(zip(shown, real, strict=True))
-        return [next((r for s, r in known if s == each), each) for each in new]
+        known: dict[bytes, Any] = {}
+        for looks, is_ in zip(shown, real, strict=True):
+            known.setdefault(dumps(looks), is_)
+        return [known.get(dumps(each), each) for each in new]
     return new

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -58,13 +59,18 @@ def token_request(time_ns: int, *, token: bool = True) -> PendingRequest:
 class Pairing:
     """The pending requests of one connection, oldest first."""
 
-    __slots__ = ("own", "requests")
+    __slots__ = ("_last", "_numbered", "_places", "own", "requests")
 
     def __init__(self) -> None:
         self.requests: deque[PendingRequest] = deque(maxlen=MAX_PENDING)
         """The oldest one first."""
         self.own = 0
         """Responses of our own that wait for their turn."""
+        self._places: dict[int, int] = {}
+        """Correlation id -> number of the last request that has it, of those numbered so far."""
+        self._numbered = 0
+        self._last: PendingRequest | None = None
+        """The last one that was numbered."""
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -125,4 +131,19 @@ class Pairing:
         requests = self.requests
         if requests and requests[0].correlation_id == correlation_id and not requests[0].token:
             return True
-        return any(e.correlation_id == correlation_id and not e.token for e in requests)
+        self._number()
+        return self._places.get(correlation_id, -1) >= self._numbered - len(requests)
+
+    def _number(self) -> None:
+        """Number the requests that came since, each once: a broker may send any number of responses
+        to nothing. Whoever has left, left from the front, so the last numbers are pending."""
+        requests, last = self.requests, self._last
+        new = list(takewhile(lambda each: each is not last, reversed(requests)))
+        if len(self._places) + len(new) > 2 * MAX_PENDING:
+            self._places.clear()
+            self._numbered, new = 0, list(reversed(requests))
+        for number, each in enumerate(reversed(new), self._numbered):
+            if not each.token:
+                self._places[each.correlation_id] = number
+        self._numbered += len(new)
+        self._last = requests[-1] if requests else None

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 SASL_HANDSHAKE: Final = 17
 LOOKED_AT: Final = 1024
 """Bytes of a frame that tell whether it has the form of a token."""
+MOST_HEADS: Final = 1_000
+"""Kinds of requests that are known to be nothing for the rules; a client that has more may send
+anything."""
 SKIMMED_BYTES: Final = 18
 """Bytes of a request that `skim` wants to see."""
 SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
@@ -79,6 +82,8 @@ class QuietHeads:
             self.heads.clear()
         if chain.quiet(frame):
             frame.pending.quiet = chain.edition
+            if len(self.heads) >= MOST_HEADS:
+                self.heads.clear()
             self.heads.add((frame.key, frame.version))
 
 
@@ -187,9 +192,11 @@ class Requests(FrameHandler):
         direction = self.direction
         context, hub = self.context, self.context.hub
         key, version = head.key, head.version
-        hub.metrics.requests[key] += 1
+        hub.metrics.requested(key)
         request = PendingRequest(key, version, head.correlation_id, context.now_ns, head.size + 4)
-        request.client_id = context.client_id = head.client_id
+        if head.client_id != context.client_id:
+            context.client_id = head.client_id  # the same text for all requests that wait
+        request.client_id = context.client_id
         direction.request = request if head.answered else None
         direction.begin(head.size)
         if key == SASL_HANDSHAKE:
@@ -293,6 +300,8 @@ class Requests(FrameHandler):
 
     def _respond(self, request: PendingRequest, payload: bytes) -> None:
         self.pairing.respond(request, payload)
+        if self.context.hub.memory is not None:
+            self.context.hub.memory.grew(len(payload))
         self.flush()
 
     # --- SASL tokens

@@ -80,3 +80,4 @@ class DecodedRecords:
         """Decode no more."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None  # the proxy may start again

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 MAX_KNOWN: Final = 10_000
+LONGEST_KNOWN: Final = 1_000
+"""Letters of a client id; frames with a longer one are looked at each time."""
 
 
 class Matcher:
@@ -52,9 +54,10 @@ class Matcher:
         if key in self._known:
             return self._known[key]
         settled = _settle(self.bound, frame)
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
-        self._known[key] = settled
+        if len(frame.client_id or "") <= LONGEST_KNOWN:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = settled
         return settled
 
     def __call__(self, frame: InterceptedFrame) -> bool:

@@ -113,6 +113,9 @@ class LiveBoard(Board):
         kept = f"{len(self.host.store):,} exchanges kept"
         if progress.ring:
             kept += ", the oldest go when there are too many"
+        held = self.status.get("held", 0)
+        if held > len(self.held):
+            kept += f"; {held:,} frames are held, the first {len(self.held):,} are listed"
         head[-1].append((kept, "dim"))
         return head
 
@@ -253,7 +256,8 @@ class LiveBoard(Board):
             return f"holding {text}"
         if not self.held:
             return "holding nothing any longer"
-        frames = "1 frame is" if len(self.held) == 1 else f"{len(self.held):,} frames are"
+        held = max(len(self.held), self.status.get("held", 0))
+        frames = "1 frame is" if held == 1 else f"{held:,} frames are"
         return f"holding nothing new; {frames} still held (U lets all of them go on)"
 
     def action_add_rule(self) -> None:

@@ -159,12 +159,13 @@ class Fault:
 
     def _can_harm(self, key: int, version: int) -> bool:
         """Whether the action finds something in such frames; others do not count."""
+        if not self.action.picky:
+            return True
         found = self._harmable.get((key, version))
         if found is None:
-            known = key in APIS and version in APIS[key].versions
-            harm = self.action.can_harm
-            found = not self.action.picky or (known and harm(key, version, self.side))
-            self._harmable[key, version] = found
+            if key not in APIS or version not in APIS[key].versions:
+                return False  # not kept: a client may send any
+            found = self._harmable[key, version] = self.action.can_harm(key, version, self.side)
         return found
 
     def to_json(self) -> dict[str, Any]:

@@ -75,6 +75,10 @@ class ScriptRule:
     def __str__(self) -> str:
         return f"{self._kind}s -> script {self._shared.script.path}"
 
+    def close(self) -> None:
+        """End the thread of the script; the next frame begins another one."""
+        self._shared.runner.close()
+
     def look(self, frame: InterceptedFrame) -> Look:
         """See `rules.Rule`."""
         matcher = self._shared.matcher(frame)

@@ -1,0 +1,346 @@
+"""What goes on for days, from peers that say something else each time: tables stay as small as they
+are said to be, and work grows as what comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkascope.proxy import ClientTls, KafkaProxy
+from kafkascope.proxy.control import verdicts
+from kafkascope.proxy.control.exposition import Exposition
+from kafkascope.proxy.control.steering import MOST_HELD, Steering
+from kafkascope.proxy.engine import hello, hub, metrics
+from kafkascope.proxy.engine.directory import Address
+from kafkascope.proxy.engine.hub import Hub
+from kafkascope.proxy.engine.metrics import MOST_LABELS, OTHERS, Metrics
+from kafkascope.proxy.engine.schemas import LateSchemas
+from kafkascope.proxy.relay.edits import edited, shown
+from kafkascope.proxy.relay.pairing import MAX_PENDING, Pairing, PendingRequest
+from kafkascope.proxy.relay.requests import MOST_HEADS
+from kafkascope.proxy.rules import matching
+from kafkascope.proxy.rules.faults import parse_fault
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
+from kafkascope.proxy.rules.rules import Chain
+from tests.proxy.kit import (
+    HEARTBEAT,
+    METADATA,
+    Bench,
+    broker,
+    connect,
+    echo,
+    endpoint,
+    frame,
+    read_frame,
+    request,
+    response,
+    until,
+)
+
+UNKNOWN_KEYS = 2_000
+LONG = 2_000_000
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 300))
+
+
+def unknown(key: int, version: int = 0, client: bytes = b"c") -> bytes:
+    return frame(struct.pack(">hhih", key, version, 1, len(client)) + client)
+
+
+def test_counters_have_no_more_labels_than_are_allowed() -> None:
+    counted = Metrics()
+    for number in range(MOST_LABELS + 500):
+        counted.add("upstream_failures_total", f"10.0.0.1:{number}")
+    told = counted.snapshot()["upstream_failures_total"]
+    assert len(told) == MOST_LABELS + 1
+    assert told[OTHERS] == 500
+    assert sum(told.values()) == MOST_LABELS + 500
+
+
+def test_apis_that_nobody_knows_are_counted_as_one() -> None:
+    bench = Bench()
+    for key in range(30_000, 30_000 + UNKNOWN_KEYS):
+        bench.relay.feed(0, unknown(key), 1_000)
+        bench.relay.feed(1, frame(struct.pack(">i", 1)), 2_000)
+    counted = bench.hub.metrics
+    assert counted.snapshot()["requests_total"] == {"unknown": UNKNOWN_KEYS}
+    assert counted.latencies()["unknown"]["count"] == UNKNOWN_KEYS
+    assert len(counted.text()) < 20_000
+    assert metrics.UNKNOWN not in range(1 << 15)
+
+
+def test_heads_that_no_rule_cares_for_are_forgotten_when_there_are_too_many() -> None:
+    bench = Bench()
+    bench.hub.chain = Chain([parse_fault("api == Produce -> drop")])
+    for version in range(3 * MOST_HEADS):
+        bench.relay.feed(0, unknown(HEARTBEAT, version), 1_000)
+    assert len(bench.relay.requests.quiet.heads) <= MOST_HEADS
+    assert bench.relay.requests.quiet.heads
+
+
+def test_rules_remember_nothing_of_frames_that_nobody_knows() -> None:
+    bench = Bench()
+    rule = parse_fault("client == c -> error 3")
+    bench.hub.chain = Chain([rule])
+    for key in range(30_000, 30_000 + UNKNOWN_KEYS):
+        bench.relay.feed(0, unknown(key), 1_000)
+        bench.relay.feed(1, frame(struct.pack(">i", 1)), 2_000)
+    assert len(rule._harmable) == 0
+
+
+def test_rules_do_not_keep_long_client_ids() -> None:
+    bench = Bench()
+    rule = parse_fault("api == Produce -> drop")
+    bench.hub.chain = Chain([rule])
+    for number in range(100):
+        bench.relay.feed(0, unknown(HEARTBEAT, 4, b"%d" % number * 9_000), 1_000)
+    assert len(rule.matcher._known) <= 1
+    bench.relay.feed(0, unknown(HEARTBEAT, 4, b"x" * matching.LONGEST_KNOWN), 1_000)
+    assert rule.matcher._known
+
+
+def test_requests_that_wait_share_the_text_of_their_client() -> None:
+    bench = Bench()
+    bench.hub.chain = Chain([parse_fault("topic == other -> drop")])
+    for number in range(50):
+        bench.relay.feed(0, request(METADATA, 12, correlation_id=number, client_id="x" * 999), 1)
+    waiting = list(bench.relay.pairing)
+    assert len(waiting) == 50
+    assert len({id(each.client_id) for each in waiting}) == 1
+
+
+def test_notices_are_short_whatever_peers_say() -> None:
+    said = Hub()
+    said.once("x" * LONG, "y" * LONG)
+    said.once("x" * LONG, "again")
+    ((_, text),) = said.notices
+    assert len(text) < hub.LONGEST_NOTICE + 10
+    assert max(map(len, said._said)) <= hub.LONGEST_NOTICE
+
+
+def test_a_broker_at_a_name_that_cannot_be_one_costs_the_connection_and_is_not_kept() -> None:
+    bench = Bench()
+    bench.feed(0, request(METADATA, 12))
+    told = [endpoint(1, "h" * 30_000), endpoint(2, "10.0.0.2")]
+    bench.feed(1, response(METADATA, 12, {"brokers": told}))
+    assert bench.context.over
+    assert bench.context.cause == "no listener"
+    assert not bench.sent(0)
+    assert not bench.nodes.known
+    bench.listening.close()
+
+
+# --- pairing
+
+
+def pending(number: int, *, token: bool = False) -> PendingRequest:
+    made = PendingRequest(HEARTBEAT, 4, number, 0)
+    made.token = token
+    return made
+
+
+def test_pairing_knows_what_waits_and_nothing_else() -> None:
+    pairing = Pairing()
+    for turn in range(3):
+        for number in range(10):
+            pairing.add(pending(number + 10 * turn, token=number == 7))
+        for number in range(-5, 45):
+            waits = any(e.correlation_id == number and not e.token for e in pairing)
+            assert pairing.knows(number) == waits, (turn, number)
+        for _ in range(4):
+            pairing.pop()
+        assert not pairing.knows(0)
+    while len(pairing):
+        pairing.pop()
+    assert not pairing.knows(25)
+    pairing.add(pending(25))
+    pairing.add(pending(3))
+    assert pairing.knows(25)
+    assert pairing.knows(3)
+    assert not pairing.knows(4)
+
+
+def test_pairing_forgets_numbers_of_requests_that_are_long_gone() -> None:
+    pairing = Pairing()
+    for number in range(5 * MAX_PENDING):
+        pairing.requests.append(pending(number))
+        if number % 1_000 == 0:
+            assert pairing.knows(number)
+            assert not pairing.knows(-1)
+    assert len(pairing._places) <= 2 * MAX_PENDING
+    assert not pairing.knows(4 * MAX_PENDING - 1)
+    assert pairing.knows(4 * MAX_PENDING)
+
+
+def test_responses_to_nothing_cost_the_same_however_many_requests_wait() -> None:
+    took = []
+    for waiting in (1_000, MAX_PENDING):
+        bench = Bench()
+        for number in range(waiting):
+            bench.relay.pairing.add(pending(number))
+        start = time.process_time()
+        bench.relay.feed(1, b"".join(frame(struct.pack(">i", -9)) for _ in range(2_000)), 1)
+        took.append(time.process_time() - start)
+    assert bench.hub.metrics.get("unmatched_total") == 2_000
+    # Each looked at all that waits: 65 times as long.
+    assert took[1] < 20 * took[0] + 0.1
+
+
+# --- what people do
+
+
+def test_an_edited_list_that_is_shorter_keeps_its_secrets_in_linear_time() -> None:
+    bench = Bench()
+    count = 6_000
+    users = [
+        {"name": f"u{n}", "mechanism": 1, "iterations": 4096, "salt": b"s%d" % n,
+         "salted_password": b"p%d" % n}
+        for n in range(count)
+    ]  # fmt: skip
+    data = request(51, 0, {"deletions": [], "upsertions": users})
+    seen = InterceptedFrame(bench.context, 0, PendingRequest(51, 0, 1, 0), len(data) - 4, 0, data)
+    assert seen.decoded is not None
+    body = shown(seen.decoded)
+    del body["upsertions"][1]
+    start = time.process_time()
+    new = edited(seen, body)
+    assert time.process_time() - start < 3
+    again = InterceptedFrame(
+        bench.context, 0, PendingRequest(51, 0, 1, 0), len(new), 0, bytes(4) + new
+    )
+    assert again.decoded is not None
+    kept = again.decoded.body["upsertions"]
+    assert len(kept) == count - 1
+    assert kept[1]["name"] == "u2"
+    assert bytes(kept[1]["salted_password"]) == b"p2"
+
+
+def test_a_state_lists_some_held_frames_and_all_are_released_together() -> None:
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
+            proxy.rules.add(parse_fault("api == Heartbeat -> hold"))
+            clients = [await connect(proxy.bootstrap) for _ in range(12)]
+            for _, writer in clients:
+                writer.write(request(HEARTBEAT, 4))
+            await until(lambda: len(proxy.held) == 12)
+            assert [each["number"] for each in proxy.held.list(5)] == list(proxy.held)[:5]
+            state = Steering(proxy).state()
+            assert state["status"]["held"] == len(state["held"]) == 12
+            assert MOST_HELD < 10_000
+            assert proxy.held.release_all() == 12
+            for reader, writer in clients:
+                assert await read_frame(reader) == response(HEARTBEAT, 4)
+                writer.close()
+            assert not len(proxy.held)
+
+    run(main())
+
+
+# --- TLS
+
+
+def small_records(count: int) -> bytes:
+    """The beginning of a ClientHello of 16 MB, a byte in each record."""
+    content = b"\x01\xff\xff\xff" + bytes(count)
+    return b"".join(b"\x16\x03\x01\x00\x01" + bytes((each,)) for each in content)
+
+
+def test_a_hello_is_whole_wherever_it_is_cut() -> None:
+    body = b"\x01\x00\x00\x20" + bytes(32)
+    for cut in (1, 3, 4, 5, 36):
+        parts = [body[at : at + cut] for at in range(0, len(body), cut)]
+        data = b"".join(b"\x16\x03\x01" + struct.pack(">H", len(p)) + p for p in parts)
+        for step in (1, 2, 7, len(data)):
+            seen = hello.Hello()
+            told = [seen.feed(data[at : at + step]) for at in range(0, len(data), step)]
+            assert told == [False] * (len(told) - 1) + [True], (cut, step)
+    for wrong in (b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x00\x00"):
+        assert hello.Hello().feed(wrong)
+    assert not hello.Hello().feed(b"GET")
+
+
+def test_a_hello_without_end_is_refused_and_nobody_waits(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            broker(echo) as up,
+            KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy,
+        ):
+            reader, writer = await connect(proxy.bootstrap)
+            data = small_records(60_000)
+            start = time.process_time()
+            with contextlib.suppress(OSError):
+                for at in range(0, len(data), 3_000):
+                    writer.write(data[at : at + 3_000])
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                await reader.read()
+            # mitmproxy looks at all of it with each read: a minute.
+            assert time.process_time() - start < 8
+            await until(lambda: not proxy.handlers)
+            assert any("a ClientHello of more than" in text for _, text in proxy.hub.notices)
+            writer.close()
+
+    run(main())
+
+
+# --- what is left
+
+
+def test_a_scraper_that_never_reads_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        proxy = KafkaProxy("127.0.0.1:1")
+        monkeypatch.setattr("kafkascope.proxy.control.exposition.SECONDS", 0.3)
+        monkeypatch.setattr(type(proxy.hub.metrics), "text", lambda _: "x" * (8 << 20))
+        exposition = Exposition(proxy)
+        await exposition.listen(Address("127.0.0.1", 0))
+        reader, writer = await connect(f"127.0.0.1:{exposition.port}")
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        transport: Any = writer.transport
+        transport.pause_reading()
+        await asyncio.sleep(1.0)
+        transport.resume_reading()
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            # All of it would come late: nobody had cut it.
+            await reader.readexactly(8 << 20)
+        writer.close()
+        await exposition.close()
+
+    run(main())
+
+
+def test_the_thread_that_asks_a_registry_ends_with_the_proxy() -> None:
+    asked: list[Any] = []
+
+    def ask(key: Any) -> list[Any]:
+        asked.append(key)
+        return []
+
+    late = LateSchemas(ask)
+    late.close()  # nobody was asked: there is nothing to end
+    for turn in (1, 2):
+        late.want(turn)  # type: ignore[arg-type]
+        late.close()
+        deadline = time.monotonic() + 10
+        while any(each.name == "schemas" for each in threading.enumerate()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert asked == [1, 2][:turn]
+
+
+def test_what_there_was_names_so_many_and_counts_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verdicts, "MOST_NAMES", 3)
+    seen = verdicts.Seen(1)
+    for name in ("a", "b", "c", "d", "a", "e"):
+        seen.count(name)
+    assert seen.there == {"a": 2, "b": 1, "c": 1, verdicts.OTHERS: 2}

@@ -1,0 +1,71 @@
+"""More small reads than the recorder's thread composes: the queue has an end, and what is left out
+is a gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.recording import recorder
+from kafkascope.proxy.recording.recorder import Recorder
+from tests.proxy.kit import HEARTBEAT, request, response
+
+CLIENT, BROKER = Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092)
+MOST = 50
+
+
+def test_a_flood_of_small_reads_does_not_pile_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(recorder, "MAX_EVENTS", MOST)
+    made = Recorder(tmp_path / "flood.pcapng")
+    tap = made.tap(1, CLIENT, BROKER, 1)
+    assert tap is not None
+    asked = request(HEARTBEAT, 4, correlation_id=1)
+    tap.client(0, asked, 2)
+    for number in range(1_000):
+        tap.client(0, memoryview(b"x"), number)
+        tap.broker(1, b"y", number)
+    # Nobody composes yet: the thread has not been started.
+    assert len(made._queue) == MOST
+    assert made.tap(2, CLIENT, BROKER, 3) is None
+    left_out = 2_000 + 2 - MOST + 1
+    assert made.dropped == left_out
+    tap.end(None, "fin", 5_000)
+    # What was lost of each leg and side is one event; then the end.
+    assert len(made._queue) == MOST + 3
+    lost = [event.data for event in made._queue if isinstance(event.data, int)]
+    assert sum(lost) == 2_000 - (MOST - 2)
+    made.start()
+    made.stop()
+    assert made.dropped == left_out
+
+
+def test_what_comes_behind_a_flood_is_recorded_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = Recorder(tmp_path / "again.pcapng")
+    tap = made.tap(1, CLIENT, BROKER, 1)
+    assert tap is not None
+    tap.client(0, request(HEARTBEAT, 4, correlation_id=1), 2)
+    tap.client(1, response(HEARTBEAT, 4, correlation_id=1), 3)
+    monkeypatch.setattr(recorder, "MAX_EVENTS", 0)
+    for number in range(2, 100):
+        tap.client(0, request(HEARTBEAT, 4, correlation_id=number), number * 10)
+        tap.client(1, response(HEARTBEAT, 4, correlation_id=number), number * 10 + 1)
+    monkeypatch.setattr(recorder, "MAX_EVENTS", 1_000)
+    for number in range(100, 103):
+        tap.client(0, request(HEARTBEAT, 4, correlation_id=number), number * 10)
+        tap.client(1, response(HEARTBEAT, 4, correlation_id=number), number * 10 + 1)
+    tap.end(None, "fin", 5_000)
+    assert len(made._queue) < 20
+    made.start()
+    made.stop()
+    with open_capture([tmp_path / "again.pcapng"]) as capture:
+        seen = [each.correlation_id for each in capture.exchanges()]
+    assert seen[0] == 1
+    assert seen[-2:] == [101, 102]
+    assert len(seen) <= 5
