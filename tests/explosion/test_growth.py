@@ -69,6 +69,8 @@ GROWTH: Final = 2.3
 """For twice the input."""
 START_S: Final = 0.4
 """CPU time of a command that does nothing."""
+USING_S: Final = 600
+"""CPU time for a whole use, which reads a capture some twenty times."""
 SMALL: Final = Path(__file__).parents[2] / "captures" / "samples" / "sasl-old.pcap"
 LEAST_S: Final = 3.0
 """Less than this at twice the size says nothing about how it grows."""
@@ -155,7 +157,9 @@ def taken(command: str, path: Path, folder: Path, *, alone: bool = False) -> Tak
             arguments.append(each)
         if alone and takes_jobs(*arguments[:2]):
             arguments += ["--jobs", "1"]
-        program = "tests.explosion.using" if command in USING else "kafkascope.tui.cli"
-        took = measured(arguments, program=program)
+        if command in USING:
+            took = measured(arguments, USING_S, program="tests.explosion.using")
+        else:
+            took = measured(arguments)
     log.info("%s of %s: %s", command, path.stem, took[:3])
     return took
