@@ -57,9 +57,12 @@ class TopicNames:
         """The name that was told since for what stands in its place (`short_id`); else as it is."""
         if not nameless(topic):
             return topic
-        for each in islice(self._names, self._indexed, None):
-            self._short[short_id(each)] = each
-        self._indexed = len(self._names)
+        new = len(self._names) - self._indexed
+        if new:
+            # From their end: to skip those before costs as much as they are.
+            for each in reversed(list(islice(reversed(self._names), new))):
+                self._short[short_id(each)] = each
+            self._indexed = len(self._names)
         topic_id = self._short.get(topic)
         return topic if topic_id is None else self._names[topic_id]
 

@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.fastmcp import FastMCP
@@ -33,9 +34,11 @@ def server_of(capture: Capture) -> FastMCP[Any]:
     """Return a server whose tools ask the capture."""
     server: FastMCP[Any] = FastMCP("kafkascope", instructions=INSTRUCTIONS, log_level="ERROR")
     toolbox = Toolbox(capture)
+    # One: each reads the capture, and what many ask at once would take the memory of as many.
+    thread = ThreadPoolExecutor(1, "tools")
     for name in TOOLS:
         server.add_tool(
-            _tool(getattr(toolbox, name)),
+            _tool(getattr(toolbox, name), thread),
             name=name,
             description=description(name),
             annotations=READS,
@@ -55,13 +58,14 @@ def serve(capture: Capture) -> None:
         sys.stdout = own
 
 
-def _tool(method: Callable[..., str]) -> Callable[..., Awaitable[str]]:
+def _tool(method: Callable[..., str], thread: ThreadPoolExecutor) -> Callable[..., Awaitable[str]]:
     """Return a tool that runs a method in a thread, so that the server hears meanwhile."""
 
     @functools.wraps(method)
     async def tool(*args: Any, **known: Any) -> str:
         try:
-            return await asyncio.to_thread(method, *args, **known)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(thread, functools.partial(method, *args, **known))
         except Error as error:
             raise ToolError(str(error)) from None
 

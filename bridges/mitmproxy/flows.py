@@ -75,8 +75,9 @@ class KafkaFlow:
         self._shown: OrderedDict[int, list[tuple[Message, Exchange | None]]] = OrderedDict()
         """By part: what ends in it."""
         self._bytes = 0
-        self._at: dict[tuple[Side, int], int] = {}
-        """Side and offset of a frame -> the part that it ends in, until its exchange is told."""
+        self._at: dict[tuple[Side, int], tuple[int, int]] = {}
+        """Side and offset of a frame -> the part that it ends in, and its place among what ends
+        there, until its exchange is told."""
         self.pairs: deque[Pair] = deque(maxlen=KEPT_EXCHANGES)
         self.is_kafka = False
         """A message was found."""
@@ -100,8 +101,9 @@ class KafkaFlow:
     def _told(self, at: int, messages: list[Message], exchanges: list[Exchange]) -> list[Pair]:
         for message in messages:
             self.is_kafka = True
-            self._at[message.side, message.frame.offset] = at
-            self._shown.setdefault(at, []).append((message, None))
+            shown = self._shown.setdefault(at, [])
+            self._at[message.side, message.frame.offset] = at, len(shown)
+            shown.append((message, None))
             self._bytes += len(message.frame.payload)
         while self._bytes > KEPT_BYTES and len(self._shown) > 1:
             _, gone = self._shown.popitem(last=False)
@@ -123,12 +125,13 @@ class KafkaFlow:
         message = exchange.request if side == "request" else exchange.response
         if message is None:
             return None
-        at = self._at.pop((side, message.frame.offset), None)
-        if at is not None:
-            shown = self._shown.get(at, [])
-            for number, (each, _) in enumerate(shown):
-                if (each.side, each.frame.offset) == (side, message.frame.offset):
-                    shown[number] = each, exchange
+        found = self._at.pop((side, message.frame.offset), None)
+        if found is None:
+            return None
+        at, place = found
+        shown = self._shown.get(at)
+        if shown is not None and place < len(shown):
+            shown[place] = shown[place][0], exchange
         return at
 
     # --- text

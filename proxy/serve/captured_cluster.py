@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.dissectors.codec.reader import Body
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 DEFAULT_NODE: Final = 1
+MOST_RECORDS: Final = 256 << 20
+"""Bytes of memory for captured records."""
 
 
 @dataclass(slots=True)
@@ -62,6 +65,16 @@ class CapturedCluster:
     created: set[str] = field(default_factory=set)
     """Topics that the captured clients made."""
 
+    left_out: int = 0
+    """Messages some of whose records are not kept: there were too many."""
+    _kept: int = 0
+    """Bytes of memory that records take."""
+    _ids: dict[str, bytes] = field(default_factory=dict)
+    """Topic -> its id, of those in `names` that were looked at: so many."""
+    _looked_at: int = 0
+    _written: dict[int, dict[int, Log]] = field(default_factory=dict)
+    """Producer id -> the logs that its transaction wrote to, by `id`."""
+
     # --- reading the capture
 
     def add(self, exchange: Exchange) -> None:
@@ -102,10 +115,19 @@ class CapturedCluster:
         found = self.topics.get(name)
         if found is None:
             made = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
-            known = next((i for i, n in self.names.all().items() if n == name), None)
+            known = self._id_of(name)
             found = self.topics[name] = Topic(name, bytes(known or made))
             self.ids[found.id] = name
         return found
+
+    def _id_of(self, name: str) -> bytes | None:
+        """The id that messages told for a topic, the first one."""
+        names = self.names.all()
+        new = islice(reversed(names.items()), max(0, len(names) - self._looked_at))
+        for topic_id, each in reversed(list(new)):
+            self._ids.setdefault(each, topic_id)
+        self._looked_at = len(names)
+        return self._ids.get(name)
 
     def partition(self, name: str, number: int) -> Partition:
         """A partition, made when it is not known."""
@@ -180,7 +202,7 @@ class CapturedCluster:
                 for each in part.get("aborted_transactions") or ():
                     log.aborted(each["producer_id"], each["first_offset"])
                 if part["records"]:
-                    log.add(part["records"])
+                    self._keep(log, part["records"])
 
     def _produce(self, request: Body, response: Body) -> None:
         bases: dict[tuple[str, int], int] = {}
@@ -193,7 +215,7 @@ class CapturedCluster:
             for part in topic["partition_data"]:
                 base = bases.get((name, part["index"]))
                 if name and base is not None and part["records"]:
-                    self.partition(name, part["index"]).log.append(part["records"], base)
+                    self._keep(self.partition(name, part["index"]).log, part["records"], base)
 
     def _unanswered(self, request: Body) -> None:
         """Keep the records of a Produce with acks=0, whose offsets nobody is told."""
@@ -202,8 +224,27 @@ class CapturedCluster:
         for topic in request["topic_data"]:
             name = self.name_of(topic)
             for part in topic["partition_data"] if name else ():
-                if part["records"]:
-                    self.partition(name, part["index"]).log.unplaced(part["records"])
+                if not part["records"]:
+                    continue
+                if self._kept > MOST_RECORDS:
+                    self.left_out += 1
+                    continue
+                self._kept += len(part["records"])
+                self.partition(name, part["index"]).log.unplaced(part["records"])
+
+    def _keep(self, log: Log, records: bytes, base: int | None = None) -> None:
+        """Keep records, fetched ones or those that were written at `base`, while there is room."""
+        if self._kept > MOST_RECORDS:
+            self.left_out += 1
+            return
+        before = log.bytes
+        if base is None:
+            log.add(records)
+        else:
+            log.append(records, base)
+        self._kept += log.bytes - before
+        for producer in log.writers():
+            self._written.setdefault(producer, {})[id(log)] = log
 
     def _offset_fetch(self, request: Body, response: Body) -> None:
         if "groups" in response:
@@ -236,9 +277,8 @@ class CapturedCluster:
     def _end_txn(self, request: Body, response: Body) -> None:
         if response["error_code"]:
             return
-        for topic in self.topics.values():
-            for part in topic.partitions.values():
-                part.log.ends(request["producer_id"], request["committed"])
+        for log in self._written.pop(request["producer_id"], {}).values():
+            log.ends(request["producer_id"], request["committed"])
 
     def _create_topics(self, request: Body, response: Body) -> None:
         self.created.update(e["name"] for e in response["topics"] if not e["error_code"])

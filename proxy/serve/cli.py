@@ -166,7 +166,7 @@ def _tls(
 def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
-    from kafkascope.proxy.serve.captured_cluster import CapturedCluster
+    from kafkascope.proxy.serve.captured_cluster import MOST_RECORDS, CapturedCluster
     from kafkascope.proxy.serve.library import Library
 
     with Reading(options, spool=True) as reading:
@@ -176,16 +176,20 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
         model, library = CapturedCluster(context.names), Library(session)
         zookeepers = 0
         for row, exchange in reading.rows():
-            index = session.add(exchange, row)
             if exchange.zookeeper is not None:
                 zookeepers += 1
                 continue
             model.add(exchange)
-            library.add(exchange, index)
+            library.add(exchange, row)
         damaged = reading.finish()
         model.finish()
         if zookeepers:
             say(f"{plural(zookeepers, 'message')} of ZooKeeper left out: only Kafka is served")
+        if model.left_out:
+            say(
+                f"records beyond {MOST_RECORDS >> 20} MB are not served, of "
+                f"{plural(model.left_out, 'message')}: --begin and --end choose a part"
+            )
         if not model.asked:
             say("there is nothing to serve")
             return damaged or BUSY

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from statistics import median
 from typing import Any, Final, NamedTuple
 
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import Session
 from kafkascope.dissectors.codec.reader import Body
@@ -16,6 +18,10 @@ from kafkascope.dissectors.layout import Layout, Slot
 
 MOST: Final = 256
 """Exchanges of an API that are kept: the similarity of each is computed for each request."""
+MOST_LEAVES: Final = 20_000
+"""Values of a request that are compared, the first ones."""
+MOST_VALUES: Final = 400_000
+"""Of all requests that are kept, at 250 bytes each; of an API one is always kept."""
 NEAR: Final = 0.5
 """Share of a request's values that have to be the same; below it the response is to something
 else."""
@@ -49,10 +55,12 @@ class Library:
         self._session = session
         self._indexes: dict[int, list[int]] = {}
         self._values: dict[int, dict[Said, str]] = {}
+        self._kept = 0
+        """How many values these are."""
         self._latencies: dict[int, deque[int]] = {}
 
-    def add(self, exchange: Exchange, index: int) -> None:
-        """Add an exchange, with its index in the session."""
+    def add(self, exchange: Exchange, row: Row) -> None:
+        """Add an exchange to the library, and to its session if it may be wanted."""
         if exchange.request is None or exchange.request.decoded is None:
             return
         if exchange.response is None or exchange.response.decoded is None:
@@ -63,10 +71,13 @@ class Library:
             known = self._latencies.setdefault(exchange.api_key, deque(maxlen=MOST))
             known.append(exchange.latency_ns)
         found = self._indexes.setdefault(exchange.api_key, [])
-        if len(found) < MOST:
-            found.append(index)
+        if not found or (len(found) < MOST and self._kept < MOST_VALUES):
             decoded = exchange.request.decoded
-            self._values[index] = _values(decoded.layout, decoded.body)
+            values = _values(decoded.layout, decoded.body)
+            index = self._session.add(exchange, row)
+            found.append(index)
+            self._values[index] = values
+            self._kept += len(values)
 
     def latency_s(self, key: int) -> float:
         """The median latency of that API in the capture, in seconds."""
@@ -134,7 +145,7 @@ def _values(layout: Layout, body: Body) -> dict[Said, str]:
     """The fields and values of a body in wire order, arrays flattened, each with what it names.
     Volatile ones are left out, secrets are asterisks."""
     found: dict[Said, str] = {}
-    for leaf in leaves(layout, masked(layout, body)):
+    for leaf in islice(leaves(layout, masked(layout, body)), MOST_LEAVES):
         if leaf.slot.field.volatile or leaf.slot.wire is None:
             continue
         path = ".".join(part for part in leaf.path.split(".") if not part.isdigit())

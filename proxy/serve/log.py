@@ -73,8 +73,13 @@ class Log:
         # Of transactions, from the entries in their order; `_settle` makes them true.
         self._stale = False
         self._open: dict[int, int] = {}
-        self._last: dict[int, int] = {}
         self._aborted: list[tuple[int, int, int]] = []
+        self._writers: dict[int, int] = {}
+        """Producers of transactions -> the last offset of what they wrote since one ended."""
+        self._fresh: set[int] = set()
+        """Those of whom nobody was told."""
+        self._reading = True
+        """Whether the capture is being read; these two are of that time."""
 
     @property
     def start(self) -> int:
@@ -122,6 +127,9 @@ class Log:
             return
         if at < len(self._bases) and self._bases[at] <= entry.last:
             return
+        if self._reading and entry.producer >= 0 and entry.marker is None:
+            self._writers[entry.producer] = max(self._writers.get(entry.producer, 0), entry.last)
+            self._fresh.add(entry.producer)
         self.bytes += len(entry.data) + ENTRY_BYTES
         self._bases.insert(at, entry.base)
         self._entries.insert(at, entry)
@@ -211,7 +219,6 @@ class Log:
             return
         if entry.marker is None:
             self._open.setdefault(entry.producer, entry.base)
-            self._last[entry.producer] = entry.last
             return
         first = self._open.pop(entry.producer, None)
         if first is not None and entry.marker == ABORT:
@@ -221,7 +228,7 @@ class Log:
         if not self._stale:
             return
         self._stale = False
-        self._open, self._last, self._aborted = {}, {}, []
+        self._open, self._aborted = {}, []
         for entry in self._entries:
             self._take(entry)
 
@@ -250,10 +257,15 @@ class Log:
 
     def ends(self, producer: int, committed: bool) -> None:
         """Note that a transaction of the capture ended."""
-        self._settle()
-        if producer in self._open:
-            kind = COMMIT if committed else ABORT
-            self._owed.append(Owed(producer, self._last[producer], kind))
+        last = self._writers.pop(producer, None)
+        # Not settled for this: of a log that is read out of order each end would walk over all.
+        if last is not None and (self._stale or producer in self._open):
+            self._owed.append(Owed(producer, last, COMMIT if committed else ABORT))
+
+    def writers(self) -> set[int]:
+        """The producers whose transactions wrote something since the last call."""
+        fresh, self._fresh = self._fresh, set()
+        return fresh
 
     def unplaced(self, data: bytes) -> None:
         """Keep records written with acks=0, whose offsets nobody was told."""
@@ -284,6 +296,8 @@ class Log:
                 place = entry.last + 1
             self._put(_marker(place, owed.producer, 0, owed.marker, 0))
         self._owed.clear()
+        self._reading = False
+        self._writers, self._fresh = {}, set()
         self._live = self.end
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.session.session import Session
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
@@ -49,9 +50,8 @@ def library_of(name: str) -> tuple[CapturedCluster, Library, Any]:
     session = Session(capture.context, capture.source.read)
     model, library = CapturedCluster(capture.context.names), Library(session)
     for exchange in capture.exchanges():
-        index = session.add(exchange)
         model.add(exchange)
-        library.add(exchange, index)
+        library.add(exchange, row_of(exchange, capture.context.names))
     model.finish()
     return model, library, capture
 

@@ -21,6 +21,9 @@ from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 ALARMS = {"errors": "!", "refused_records": "!"}
 
 
+NO_KEYS: Final = "keys are counted of one topic, and this line is of many, or of one without a name"
+
+
 class TopicsBoard(ChartedBoard):
     """Shows topics, those with the most bytes first."""
 
@@ -66,7 +69,8 @@ class TopicsBoard(ChartedBoard):
         if tab == "Over time":
             return self.chart_tab(line, width, height)
         if tab == "Keys":
-            return text_lines(self._keys_of(topic).lines())
+            keys = self._keys_of(topic)
+            return text_lines([[(NO_KEYS, "dim")]] if keys is None else keys.lines())
         source, table, options, empty = TABLES[tab]
         found = self.statistic(source)
         lines = [] if found is None else getattr(found, table)(self.names, **options)
@@ -78,9 +82,12 @@ class TopicsBoard(ChartedBoard):
             return text_lines(nothing)
         return SHEETS[tab]().fill(lines, self.host.times())
 
-    def _keys_of(self, topic: str) -> RecordKeys:
-        if self._keys is None or self._keys.topic != topic:
-            wanted = evidence.of_topic({"topic": topic})
+    def _keys_of(self, topic: str) -> RecordKeys | None:
+        """Return the keys of a topic; None for those that are summed up, or have no name."""
+        wanted = evidence.of_topic({"topic": topic})
+        if not wanted:
+            self._keys = None
+        elif self._keys is None or self._keys.topic != topic:
             payloads = self.host.workspace.feed.payloads()
             self._keys = RecordKeys(self.host.store, topic, wanted, payloads)
             self._keys.advance(SLICE)

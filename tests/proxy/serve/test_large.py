@@ -1,0 +1,123 @@
+"""Captures that are larger than what a served one may keep, and work that grows as they do."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.session.session import Session
+from kafkascope.analyzer.topics import TopicNames, short_id
+from kafkascope.captures.inputs.spool import Spool
+from kafkascope.proxy.serve import captured_cluster, library
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster
+from kafkascope.proxy.serve.library import Library
+from kafkascope.proxy.serve.log import Log
+from tests.proxy.served import PRODUCER, SAMPLES, batch
+
+
+def exchange(api: str, key: int, request: Any, response: Any) -> Any:
+    return SimpleNamespace(
+        api=api, api_key=key, api_version=9, request_body=request, response_body=response
+    )
+
+
+def produced(model: CapturedCluster, topic: str, base: int, data: bytes) -> None:
+    asked = {"topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": data}]}]}
+    told = {"index": 0, "error_code": 0, "base_offset": base}
+    answer = {"responses": [{"name": topic, "partition_responses": [told]}]}
+    model.add(exchange("Produce", 0, asked, answer))
+
+
+def ended(model: CapturedCluster, *, committed: bool = True) -> None:
+    asked = {"producer_id": PRODUCER, "committed": committed}
+    model.add(exchange("EndTxn", 26, asked, {"error_code": 0}))
+
+
+def test_records_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captured_cluster, "MOST_RECORDS", 100_000)
+    model = CapturedCluster(TopicNames())
+    data = batch(bytes(10_000))
+    for number in range(100):
+        produced(model, "orders", number, data)
+    model.finish()
+    log = model.topics["orders"].partitions[0].log
+    assert 100_000 < log.bytes < 100_000 + 2 * len(data)
+    assert model.left_out == 100 - log.end
+    unplaced = {"acks": 0, "topic_data": [
+        {"name": "orders", "partition_data": [{"index": 0, "records": data}]}
+    ]}  # fmt: skip
+    model.add(exchange("Produce", 0, unplaced, None))
+    assert model.left_out == 101 - log.end
+
+
+def test_the_end_of_a_transaction_concerns_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Log] = []
+    settled: list[Log] = []
+    ends, settle = Log.ends, Log._settle
+    monkeypatch.setattr(Log, "ends", lambda log, *words: asked.append(log) or ends(log, *words))
+    monkeypatch.setattr(Log, "_settle", lambda log: settled.append(log) or settle(log))
+    model = CapturedCluster(TopicNames())
+    for number in range(200):
+        produced(model, f"topic {number}", 0, batch(b"plain"))
+    for number in range(100):
+        # Each before the one that was there: the log is not in order any more.
+        produced(model, "topic 7", 1_000 - 2 * number, batch(b"x", transaction=True))
+        ended(model, committed=bool(number % 2))
+    ended(model)
+    log = model.topics["topic 7"].partitions[0].log
+    assert asked == [log] * 100
+    assert not settled
+    model.finish()
+    # Every transaction has got its marker behind it.
+    assert [each.marker for each in log.entries(802)][1::2] == [
+        number % 2 for number in reversed(range(100))
+    ]
+    assert log.stable == log.end
+
+
+def test_topics_have_the_ids_that_messages_told() -> None:
+    names = TopicNames()
+    model = CapturedCluster(names)
+    names.learn(b"1" * 16, "orders")
+    names.learn(b"2" * 16, "orders")
+    assert model.topic("orders").id == b"1" * 16
+    names.learn(b"3" * 16, "late")
+    assert model.topic("late").id == b"3" * 16
+    assert len(model.topic("unknown").id) == 16
+
+
+def test_names_that_come_late_are_found_in_linear_time() -> None:
+    names = TopicNames()
+    ids = [number.to_bytes(4, "big") + bytes(11) + b"x" for number in range(1, 60_001)]
+    start = time.process_time()
+    for number, each in enumerate(ids):
+        names.learn(each, f"topic {number}")
+        assert names.late(short_id(each)) == f"topic {number}"
+    # Each look went over all names: 20 seconds.
+    assert time.process_time() - start < 5
+
+
+def test_a_library_keeps_values_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "MOST_VALUES", 50)
+    monkeypatch.setattr(library, "MOST_LEAVES", 5)
+    with open_capture([SAMPLES / "libraries.pcap"], spool=Spool()) as capture:
+        session = Session(capture.context, capture.source.read)
+        made = Library(session)
+        keys = set()
+        seen = 0
+        for each in capture.exchanges():
+            made.add(each, row_of(each, capture.context.names))
+            seen += 1
+            if each.request_body is not None and each.response_body is not None:
+                keys.add(each.api_key)
+        kept = made._values
+        assert all(len(values) <= 5 for values in kept.values())
+        assert sum(map(len, kept.values())) < 50 + 5 * (len(keys) + 1)
+        # Of each API there is one, and the session has no others.
+        assert made._indexes.keys() == keys
+        assert len(session) == len(kept) < seen

@@ -1,0 +1,34 @@
+"""Tables that drop nearly all they are told, each its own part: a fixture for tests of what is made
+of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.statistics import mergeable
+
+SAMPLES = sorted((Path(__file__).parents[1] / "captures" / "samples").glob("*.pcap*"))
+
+FEW = [
+    path
+    for path in SAMPLES
+    if path.name.partition(".")[0] in ("cluster", "rebalance", "transactions", "zookeeper")
+]
+"""Those with the most of groups, brokers and nodes in the least bytes."""
+
+
+@pytest.fixture(params=[(1,), (2,), (1, 2, 3, 5, 10)], ids=str)
+def small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table keeps at most so many keys; of several limits each has another."""
+    limits, random = request.param, Random(7)
+    made: Callable[..., None] = mergeable.Keyed.__init__
+
+    def less(self: Any, kind: Any, limit: int = mergeable.MAX_KEYS, *rest: Any) -> None:
+        made(self, kind, min(limit, random.choice(limits)), *rest)
+
+    monkeypatch.setattr(mergeable.Keyed, "__init__", less)
