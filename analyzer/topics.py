@@ -16,8 +16,11 @@ from kafkascope.dissectors.values import Uuid
 CLUSTER_METADATA: Final = ("__cluster_metadata", bytes(15) + b"\x01")
 """The only topic whose id is fixed."""
 
-MAX_NAMES: Final = 1_000_000
-"""Far more topics than any cluster has; the limit keeps hostile input from filling the memory."""
+MAX_NAMES: Final = 500_000
+"""Far more topics than any cluster has; the limit keeps hostile input from filling the memory. Of
+more than these the ids stay in place of the names."""
+MAX_LETTERS: Final = 64 << 20
+"""The same of the characters of all names: topics' have 249 at most, but on the wire 32 KB."""
 
 
 def short_id(topic_id: bytes) -> str:
@@ -35,14 +38,23 @@ class TopicNames:
 
     def __init__(self) -> None:
         self._names: dict[bytes, str] = {CLUSTER_METADATA[1]: CLUSTER_METADATA[0]}
+        self._letters = 0
+        """Characters of all names."""
         self._short: dict[str, bytes] = {}
         """Made when somebody asks, of so many names."""
         self._indexed = 0
 
     def learn(self, topic_id: bytes, name: str | None) -> None:
         """Take note of a pair; zero ids and empty names say nothing."""
-        if name and any(topic_id) and len(self._names) < MAX_NAMES:
+        if not name or not any(topic_id):
+            return
+        known = self._names.get(topic_id)
+        if known == name:
+            return
+        letters = self._letters + len(name) - len(known or "")
+        if letters <= MAX_LETTERS and (known is not None or len(self._names) < MAX_NAMES):
             self._names[topic_id] = name
+            self._letters = letters
 
     def learn_all(self, names: Mapping[bytes, str]) -> None:
         """Take note of many pairs."""

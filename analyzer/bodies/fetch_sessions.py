@@ -9,7 +9,7 @@ marked as unknown. Sans-I/O.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.resumable import Dump, Resumable
@@ -30,6 +30,9 @@ MAX_SESSIONS: Final = 64
 MAX_PARTITIONS: Final = 100_000
 """Limit per session: a larger session counts as unknown."""
 
+PARTITION_BYTES: Final = 250
+"""Memory of a partition of a session."""
+
 LISTED: Final = 2_000
 """Partitions of a session that are listed with each of its requests; larger sessions only give the
 number, because the output would grow with the product of partitions and requests."""
@@ -45,6 +48,12 @@ class Implied(tuple[Partition, ...]):
     def topics(self) -> tuple[str | bytes, ...]:
         """The topics of the partitions, without duplicates."""
         return tuple(dict.fromkeys(topic for topic, _ in self))
+
+
+class Ledger(Protocol):
+    """Sum of the memory that is held, of whoever sees to its limit."""
+
+    waiting: int
 
 
 class FetchSession(NamedTuple):
@@ -64,7 +73,11 @@ class FetchSessions(Resumable):
 
     STATE = ("_sessions",)
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        """`ledger` is told of the memory that is taken."""
+        self._ledger = ledger
+        self._count = 0
+        """Partitions of all sessions."""
         self._sessions: dict[Any, dict[Partition, None] | None] = {}
         self._shown: dict[Any, Implied | None] = {}
         """The same as tuples, made again only when a session changed."""
@@ -74,6 +87,17 @@ class FetchSessions(Resumable):
         for name, partitions in state["_sessions"].items():
             self._keep(name, partitions)
         return self
+
+    @property
+    def held(self) -> int:
+        """Memory that the partitions take."""
+        return self._count * PARTITION_BYTES
+
+    def relieve(self) -> None:
+        """Forget the partitions, as if the sessions had begun before the capture: others need the
+        memory."""
+        for name in list(self._sessions):
+            self._keep(name, None)
 
     def request(self, key: int, body: dict[str, Any]) -> FetchSession | None:
         """Process a request; return its session, None when it has none."""
@@ -137,12 +161,19 @@ class FetchSessions(Resumable):
 
     def _keep(self, name: Any, partitions: dict[Partition, None] | None) -> None:
         held = None if partitions is None or len(partitions) > MAX_PARTITIONS else partitions
+        before = self._shown.get(name)
         self._sessions[name] = held
-        self._shown[name] = None if held is None else Implied(held)
+        self._shown[name] = shown = None if held is None else Implied(held)
+        more = len(shown or ()) - len(before or ())
+        self._count += more
+        if self._ledger is not None and more > 0:
+            self._ledger.waiting += more * PARTITION_BYTES
 
     def _close(self, name: Any) -> Implied | None:
         self._sessions.pop(name, None)
-        return self._shown.pop(name, None)
+        shown = self._shown.pop(name, None)
+        self._count -= len(shown or ())
+        return shown
 
 
 def topic_of(topic: dict[str, Any]) -> str | bytes:

@@ -15,6 +15,7 @@ from kafkascope.analyzer.bodies.fetch_sessions import (
     FETCH,
     SHARE_FETCH,
     FetchSession,
+    Ledger,
     Partition,
     listed,
     topic_of,
@@ -23,6 +24,9 @@ from kafkascope.captures.resumable import Resumable
 
 MAX_PARTITIONS: Final = 100_000
 """Limit per connection; beyond it all are forgotten and learned again."""
+
+LOG_END_BYTES: Final = 400
+"""Memory of what is known of a partition."""
 
 WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
 """Keys of the APIs whose responses wait for data."""
@@ -51,8 +55,19 @@ class LogEnds(Resumable):
 
     STATE = ("_known",)
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        """`ledger` is told of the memory that is taken."""
+        self._ledger = ledger
         self._known: dict[Partition, LogEnd] = {}
+
+    @property
+    def held(self) -> int:
+        """Memory that they take."""
+        return len(self._known) * LOG_END_BYTES
+
+    def relieve(self) -> None:
+        """Forget them, to be learned again: others need the memory."""
+        self._known.clear()
 
     def response(
         self,
@@ -79,6 +94,7 @@ class LogEnds(Resumable):
         # A leader also delays responses to followers to keep to a replication quota.
         provable = not is_follower(asked)
         known = self._known
+        before = len(known)
         had = denied = 0
         for topic in answer["responses"]:
             name = topic_of(topic)
@@ -107,6 +123,8 @@ class LogEnds(Resumable):
                     # left.
                     known.clear()
                 known[place] = _log_end((told_ns, high, stable))
+        if self._ledger is not None and len(known) > before:
+            self._ledger.waiting += (len(known) - before) * LOG_END_BYTES
         return had >= wanted or (denied > 0 and denied >= _count(asked, session))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafkascope.analyzer.bodies.fetch_sessions import FETCH, FetchSession
+from kafkascope.analyzer.bodies.fetch_sessions import FETCH, FetchSession, Ledger
 from kafkascope.analyzer.bodies.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
 from kafkascope.analyzer.model import Spot
 from kafkascope.captures.resumable import Resumable
@@ -22,14 +22,24 @@ class Waits(Resumable):
 
     STATE = __slots__ = ("_answered_ns", "_ends", "_sent_ns", "_until_ns")
 
-    def __init__(self) -> None:
-        self._ends = LogEnds()
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        """`ledger` is told of the memory that is taken."""
+        self._ends = LogEnds(ledger)
         self._sent_ns = 0
         """When the last answered request was sent."""
         self._answered_ns = 0
         """When its response began."""
         self._until_ns = 0
         """When the last wait ended."""
+
+    @property
+    def held(self) -> int:
+        """Memory of what is known of partitions."""
+        return self._ends.held
+
+    def relieve(self) -> None:
+        """Forget what is known of partitions."""
+        self._ends.relieve()
 
     def response(
         self,

@@ -167,6 +167,11 @@ def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
         yield f"{plural(cutting.left_out, 'exchange')} left out: nobody can tell what is in them"
     if cutting.unread:
         yield f"{plural(cutting.unread, 'connection')} left out: {CLOSED}"
+    if cutting.beyond:
+        yield (
+            f"{plural(cutting.beyond, 'exchange')} left out: on connections beyond the first"
+            f" {len(cutting.connections):,}"
+        )
     if cutting.resent:
         yield f"written once, though it was sent again: {plural(cutting.resent, 'segment')}"
 

@@ -222,8 +222,8 @@ class Conversation(Resumable):
         self._ended_ns: int | None = None
         self._closed = [False, False]
         self.phases = Phases()
-        self._fetching = fetch_sessions.FetchSessions()
-        self._waits = Waits()
+        self._fetching = fetch_sessions.FetchSessions(context)
+        self._waits = Waits(context)
         self._heads: dict[bytes, _UsualHead] = {}
         """By the bytes of key and version: how the last usual request of it began."""
         self._passing_heads: dict[bytes, _UsualHead] = {}
@@ -310,8 +310,21 @@ class Conversation(Resumable):
 
     @property
     def held(self) -> int:
-        """Memory that requests without an answer take, and frames that are not whole."""
-        return self._in_flight.held + self._requests.held + self._responses.held
+        """Memory that requests without an answer take, frames that are not whole, and what is
+        remembered of partitions."""
+        waiting = self._in_flight.held + self._requests.held + self._responses.held
+        return waiting + self._fetching.held + self._waits.held
+
+    def forget(self) -> int:
+        """Forget what is remembered of partitions, and costs no exchange; return the memory that
+        it took."""
+        held = self._fetching.held + self._waits.held
+        if held:
+            self._fetching.relieve()
+            self._waits.relieve()
+            if self._context.given_up is not None:
+                self._context.given_up()
+        return held
 
     def relieve(self) -> list[Exchange]:
         """Give up the requests that wait and all but the heads of frames that are not whole: other

@@ -121,15 +121,21 @@ class Conversations(Resumable):
 
     def _relieved(self) -> list[Exchange]:
         """Give up the state of the connections that were silent for the longest time, when all that
-        is held takes too much memory; return the exchanges that this completes."""
+        is held takes too much memory: first what costs no exchange. Return the exchanges that this
+        completes."""
         held = self._holders()
         total = self.held
         out: list[Exchange] = []
+        inside: Conversation | Undecided | HttpConversation | None
         if total > pending.MAX_HELD_IN_ALL:
             held.sort(key=lambda each: each.connection.last_ns)
             for each in held:
+                total -= _forgotten(each)
+                if total <= pending.MAX_HELD_IN_ALL // 2:
+                    break
+        if total > pending.MAX_HELD_IN_ALL:
+            for each in held:
                 total -= each.held
-                inside: Conversation | Undecided | HttpConversation | None
                 if isinstance(each, Conversation | Undecided) or not isinstance(each, Resumable):
                     inside = each
                 elif each.stream.waiting is not None:
@@ -334,3 +340,12 @@ class Conversations(Resumable):
                 )
         self._open.clear()
         return sorted(out, key=lambda exchange: exchange.number)
+
+
+def _forgotten(each: Conversation | Undecided | Encrypted | HttpConversation) -> int:
+    """Let a connection forget what costs no exchange; return the memory that it took."""
+    if isinstance(each, Conversation):
+        return each.forget()
+    if isinstance(each, Undecided) or not isinstance(each, Resumable):
+        return 0
+    return each.inside.forget() if isinstance(each.inside, Conversation) else 0

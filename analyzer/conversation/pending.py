@@ -26,12 +26,16 @@ MAX_HELD_BYTES: Final = 64 * 1024 * 1024
 """Memory of requests of one connection that may wait: a capture of one direction must not fill the
 memory."""
 
-MAX_HELD_IN_ALL: Final = 192 * 1024 * 1024
-"""The same of all connections: there may be thousands."""
+MAX_HELD_IN_ALL: Final = 128 * 1024 * 1024
+"""The same of all connections: there may be thousands. What they remember of sessions and of ends
+of logs counts as well."""
 
 MAX_TOKENS: Final = 1000
 """Raw SASL tokens that may wait; each answers the one before it."""
 
+REQUEST_BYTES: Final = 1_000
+"""What one takes beside its bytes and the values of its body, so that many tiny ones do not escape
+the limits."""
 SMALL: Final = 4096
 """Bytes of a request of which the values are not counted one by one."""
 SMALL_TIMES: Final = 16
@@ -128,13 +132,13 @@ def held_by(pending: Pending) -> int:
     """Return the memory that a waiting request takes: its bytes, and the values of its body."""
     whole = pending.whole
     if whole is None:
-        return 0
+        return REQUEST_BYTES
     size = len(whole.data) - 4 if type(whole) is Chunk else len(cast("Frame", whole).payload)
     if pending.body is None:
-        return size
+        return REQUEST_BYTES + size
     if size <= SMALL:
-        return size * SMALL_TIMES
-    return size + memory_of(pending.body)
+        return REQUEST_BYTES + size * SMALL_TIMES
+    return REQUEST_BYTES + size + memory_of(pending.body)
 
 
 class InFlight(Resumable):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from kafkascope.analyzer.model import Cut, Frame, Part
+
+if TYPE_CHECKING:
+    from kafkascope.captures.inputs.spool import Spool
 
 Read: TypeAlias = Callable[[int, int, int], bytes]
 """Reads (file, offset, size) of the input again and returns the bytes; may raise
@@ -122,6 +125,50 @@ class Heap:
         if before > self._from:
             del self._data[: before - self._from]
             self._from = before
+
+
+IN_MEMORY: Final = 16 << 20
+"""Bytes that an `Overflow` collects before it writes them to disk."""
+
+
+class Overflow:
+    """Bytes by address: few in memory, many on disk."""
+
+    def __init__(self) -> None:
+        self._heap = Heap()
+        self._disk: Spool | None = None
+        self._from = 0
+        """Address from which on bytes are in memory."""
+        self.written = 0
+
+    def write(self, data: bytes) -> int:
+        """Keep the bytes and return their address."""
+        at = self._heap.write(data)
+        self.written = self._heap.written
+        if self.written - self._from > IN_MEMORY:
+            if self._disk is None:
+                from kafkascope.captures.inputs.spool import UNBOUNDED, Spool
+
+                self._disk = Spool(UNBOUNDED)
+            self._disk.write(self._heap.read(self._from, self.written - self._from))
+            self._from = self.written
+            self._heap.release(self._from)
+        return at
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return the bytes at an address, which were written together or side by side."""
+        if self._disk is None or at >= self._from:
+            return self._heap.read(at, size)
+        early = self._disk.read(at, min(size, self._from - at))
+        return early + self._heap.read(self._from, size - len(early))
+
+    def release(self, before: int) -> None:
+        """Release what lies before an address: it is not read any more."""
+        self._heap.release(min(before, self._from))
+
+    def __del__(self) -> None:
+        if self._disk is not None:
+            self._disk.close()
 
 
 class Frames:

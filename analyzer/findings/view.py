@@ -13,7 +13,7 @@ from kafkascope.analyzer.findings.model import Finding, Rule, key_of
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.render.cells import duration, size
-from kafkascope.analyzer.statistics.mergeable import OTHERS
+from kafkascope.analyzer.statistics.mergeable import OTHERS, has_bounded
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
 from kafkascope.analyzer.text import Spelled, plural, spelled
 from kafkascope.dissectors.values import Uuid
@@ -222,7 +222,7 @@ class View:
                 number = seen.first[1] if number is None else number
             last_ns = seen.last_ns if last_ns is None else last_ns
         text = text.removesuffix(".")  # of reasons in the words of clients
-        if len(where) > MAX_FILTER:
+        if len(where) > MAX_FILTER or has_bounded(where):
             # Names can be as long as 32 KB; the first exchange has to do.
             where = "" if number is None else f"number == {number}"
         entities = tuple(about)
@@ -240,7 +240,7 @@ class View:
             number,
             key_of(rule, entities),
             _brief(rule, entities),
-            connects if len(connects) <= MAX_FILTER else "",
+            connects if len(connects) <= MAX_FILTER and not has_bounded(connects) else "",
         )
 
 

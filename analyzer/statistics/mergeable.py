@@ -10,6 +10,7 @@ on events the latest ones; whatever a part has dropped, the whole would have dro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
@@ -26,17 +27,40 @@ MAX_NAMES: Final = 64
 MANY: Final = 1_024
 MAX_EVENTS: Final = 4_000
 FEW: Final = 1_000
+MOST_TEXT: Final = 500
+"""Characters of a name in a key, or in a set of names. Of a longer one the first are kept, its
+length and a hash: Kafka allows names of 32 KB, and ten thousand are a third of a gigabyte."""
+BEGINNING: Final = 200
+"""Characters that are kept of a longer one."""
 OTHERS: Final = "(others)"
 """Stands for the keys beyond the limit."""
 
 Key: TypeAlias = tuple[Any, ...]
 """Of texts, numbers and None."""
 
+T = TypeVar("T")
+
 
 def rank(key: Any) -> int:
     """Return a number that depends on nothing but the key."""
     text = repr(key).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest())
+
+
+def bounded(value: T) -> T:
+    """Return a name as it is kept: a long text in part, anything else as it is."""
+    if not isinstance(value, str) or len(value) <= MOST_TEXT:
+        return value
+    some = value[:BEGINNING]
+    return f"{some}... ({len(value):,} characters, {rank(value):016x})"  # type: ignore[return-value]
+
+
+_BOUNDED: Final = re.compile(r"\.\.\. \([0-9,]+ characters, [0-9a-f]{16}\)")
+
+
+def has_bounded(text: str) -> bool:
+    """Return whether a name in a text is there in part (`bounded`): no filter finds it."""
+    return _BOUNDED.search(text) is not None
 
 
 # --- measures -----------------------------------------------------------------------------------
@@ -92,9 +116,6 @@ def _plain(value: Any) -> Any:
 
 def _tupled(state: Any) -> Any:
     return tuple(_tupled(each) for each in state) if isinstance(state, list) else state
-
-
-T = TypeVar("T")
 
 
 @dataclass_transform(field_specifiers=(field,))
@@ -174,6 +195,10 @@ class Names:
         """Take a value in."""
         values = self._values
         if value in values:
+            return
+        short = bounded(value)
+        if short is not value:
+            self.add(short)
             return
         if len(values) < self._limit:
             values[value] = 0
@@ -256,6 +281,9 @@ class Keyed(dict[Key, M]):
         self.others: M | None = None
 
     def __missing__(self, key: Key) -> M:
+        short = tuple(map(bounded, key))
+        if short != key:
+            return self[short]
         dropping = self._dropping
         if len(self) >= self.limit:
             if not dropping:

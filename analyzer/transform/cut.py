@@ -13,15 +13,23 @@ is given.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, comment_of
-from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read
+from kafkascope.analyzer.exchanges.columns import Frames, Kept, Overflow, Read
 from kafkascope.analyzer.model import Exchange, Frame
-from kafkascope.analyzer.transform.cut_packets import ENDS, OPENS, REPEATS, Packets
+from kafkascope.analyzer.transform.cut_packets import (
+    ENDS,
+    FRAMES,
+    INDEX_BITS,
+    OPENS,
+    REPEATS,
+    Packets,
+)
 from kafkascope.analyzer.transform.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
 from kafkascope.analyzer.transform.other_traffic import (
     Head,
@@ -37,6 +45,18 @@ from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HANDSHAKE: Final = BASE + CONNECT
+
+MOST_CONNECTIONS: Final = 150_000
+"""That are written: about 2 KB each. Exchanges on others are left out."""
+MOST_GREETINGS: Final = 10_000
+"""Handshakes with ZooKeeper that are remembered in case an exchange behind them is chosen."""
+MOST_RESENT: Final = 100_000
+"""Segments that are written again, as they were sent again; others are written once."""
+MANY: Final = 10_000
+"""Frames whose order numpy finds: it takes a tenth of the memory."""
+
+_ENDED: Final = struct.Struct("<b?q")
+"""Direction (-1: none), whether by FIN, time."""
 
 
 class _End(NamedTuple):
@@ -56,30 +76,35 @@ class Cutting:
         """`plaintext` makes the store of bytes that came out of TLS; None for memory. `decrypt`:
         of TLS only that is written which was decrypted, and handshakes that failed."""
         self._decrypt = decrypt
-        self.frames = Frames(plaintext=plaintext)
+        self.frames = Frames(Overflow(), plaintext=plaintext)
         self.places = array("q")
         """Their addresses."""
         self.times = array("q")
         self.sides = array("B")
         self.keys = array("i")
         self.versions = array("h")
-        self.numbers = array("Q")
+        self.numbers = array("I")
         """Of exchanges."""
-        self.owners = array("L")
+        self.owners = array("I")
         """Index of the connection."""
         self.connections: list[Connection] = []
-        self.directions: list[int] = []
+        self.directions = array("B")
         """Direction of the requests, by connection."""
         self._index: dict[int, int] = {}
-        self.ends: dict[int, list[_End]] = {}
-        self.last: dict[tuple[int, int], int] = {}
-        """Time of the last byte, by connection and side: ends come behind it."""
+        self._ends: dict[int, bytes] = {}
+        """How connections ended, by their number, packed."""
+        self.last = array("q")
+        """Time of the last byte, twice for each connection, for its sides: ends come behind it."""
         self.short: dict[tuple[int, int], int] = {}
         """Bytes that its frames lack, likewise."""
         self._seen: Counter[int] = Counter()
         """Exchanges by number of the connection, chosen or not."""
-        self._added: Counter[int] = Counter()
+        self.added = array("I")
         """Chosen ones by index of the connection."""
+        self.frame_counts = array("I")
+        """Their frames, likewise."""
+        self.beyond = 0
+        """Exchanges that were left out because their connections are too many."""
         self.heads: dict[int, list[Head]] = {}
         """First bytes in other protocols, by index of the connection."""
         self.others = OtherTraffic()
@@ -113,22 +138,36 @@ class Cutting:
         self._seen[exchange.connection.number] += 1
         if exchange.api_key == HANDSHAKE:
             self._greetings[exchange.connection.number] = exchange
+            if len(self._greetings) > MOST_GREETINGS:
+                self._greetings.pop(next(iter(self._greetings)))
         self.others.exchange(exchange)
 
     def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
         """The same of one that is known by its number."""
         if how in ("fin", "rst"):
-            self.ends.setdefault(number, []).append(_End(direction, how, time_ns))
+            end = _ENDED.pack(-1 if direction is None else direction, how == "fin", time_ns)
+            self._ends[number] = self._ends.get(number, b"") + end
+
+    def ends(self, number: int) -> list[_End]:
+        """Return how a connection ended, by its number."""
+        return [
+            _End(None if direction < 0 else direction, "fin" if fin else "rst", time_ns)
+            for direction, fin, time_ns in _ENDED.iter_unpack(self._ends.get(number, b""))
+        ]
 
     def add(self, exchange: Exchange) -> None:
         """Choose an exchange."""
         self.clients.add(exchange.client.host)
         if self.others.choose(exchange):
             return
+        number = exchange.connection.number
+        if len(self.connections) >= MOST_CONNECTIONS and number not in self._index:
+            self.beyond += 1
+            return
         self.exchanges += 1
         if exchange.zookeeper is None:
             self.ports.add(exchange.broker.port)
-        greeting = self._greetings.pop(exchange.connection.number, None)
+        greeting = self._greetings.pop(number, None)
         if greeting is not None and greeting.number != exchange.number:
             # Nothing else tells what the connection is, or whose session.
             self._take(greeting)
@@ -144,7 +183,7 @@ class Cutting:
         version = exchange.api_version or 0
         client = 0 if exchange.client == exchange.connection.a else 1
         connection = self._connection(exchange.connection, client)
-        self._added[connection] += 1
+        self.added[connection] += 1
         for side, message in enumerate((exchange.request, exchange.response)):
             if message is not None:
                 frame = message.frame
@@ -156,9 +195,11 @@ class Cutting:
         self, frame: Frame, side: int, key: int, version: int, number: int, connection: int
     ) -> None:
         self.places.extend(self.frames.extend([(frame, None)]))
-        place = (connection, side)
-        self.last[place] = max(frame.last_ns, self.last.get(place, 0))
+        at = 2 * connection + side
+        self.last[at] = max(frame.last_ns, self.last[at])
+        self.frame_counts[connection] += 1
         if frame.cut and frame.cut != "end":
+            place = (connection, side)
             short = frame.size - len(frame.payload)
             self.short[place] = self.short.get(place, 0) + short
         self.times.append(frame.first_ns)
@@ -174,11 +215,14 @@ class Cutting:
             found = self._index[connection.number] = len(self.connections)
             self.connections.append(connection)
             self.directions.append(client)
+            self.last.extend((0, 0))
+            self.added.append(0)
+            self.frame_counts.append(0)
         return found
 
     def is_whole(self, index: int) -> bool:
         """Whether all exchanges of a connection were chosen."""
-        return self._seen[self.connections[index].number] == self._added[index]
+        return self._seen[self.connections[index].number] == self.added[index]
 
     def add_others(
         self,
@@ -198,6 +242,9 @@ class Cutting:
                     self.unread += 1
                     continue
                 heads = []
+            if len(self.connections) >= MOST_CONNECTIONS and connection.number not in self._index:
+                self.others.beyond += 1
+                continue
             index = self._connection(connection, beginning.client or 0)
             self.heads[index] = heads
             count += not kafka
@@ -237,26 +284,76 @@ class _Writing:
     ) -> None:
         self._cut = cutting
         endpoint, comment = rewrite.endpoint, rewrite.comment
-        self._packets = Packets(sink, cutting.connections, mss, endpoint, comment)
+        self._left = array("I", cutting.frame_counts)
+        """Frames that are still to come, by connection."""
+        self._resent = 0
+        self._packets = Packets(
+            sink, cutting.connections, mss, endpoint, comment, lambda index: self._left[index] > 0
+        )
         self._read = read
         self._rewrite = rewrite
         self._comments = comments
-        self._last: dict[tuple[int, int], int] = {}
-        """Time of the last byte, by connection and direction: streams do not go back."""
+        self._last = array("q", bytes(8 * len(cutting.last)))
+        """Time of the last byte, twice for each connection, for its directions: streams do not go
+        back."""
         self._dropped: set[int] = set()
         """Exchanges whose request was left out."""
 
     def run(self) -> None:
-        cut = self._cut
-        for index in range(len(cut.connections)):
-            self._open(index)
-            self._close(index)
-            self._put_heads(index)
-        for number in sorted(range(len(cut.times)), key=self._place):
-            self._packets.flush(cut.times[number])
+        cut, packets = self._cut, self._packets
+        packets.order(FRAMES)
+        begins = self._begins()
+        begin = next(begins, None)
+        for number in self._in_order():
+            time_ns = cut.times[number]
+            while begin is not None and begin[0] <= time_ns:
+                self._begin(*begin)
+                begin = next(begins, None)
+            packets.flush(time_ns)
             self._put(number)
-        self._packets.flush()
+        while begin is not None:
+            self._begin(*begin)
+            begin = next(begins, None)
+        packets.flush()
         cut.left_out = len(self._dropped)
+
+    def _begins(self) -> Iterator[tuple[int, int]]:
+        """Yield time and index of each connection, in the order of time."""
+        cut = self._cut
+        times = array("q")
+        for index, connection in enumerate(cut.connections):
+            heads = [head.time_ns for head in cut.heads.get(index, ())]
+            ends = [end.time_ns for end in cut.ends(connection.number)]
+            times.append(min([connection.first_ns, *heads, *ends]))
+        for index in sorted(range(len(times)), key=times.__getitem__):
+            yield times[index], index
+
+    def _begin(self, time_ns: int, index: int) -> None:
+        """Push what there is of a connection beside its frames."""
+        packets = self._packets
+        packets.flush(time_ns)
+        frames = packets.order(index << INDEX_BITS)
+        self._open(index)
+        self._close(index)
+        self._put_heads(index)
+        packets.order(frames)
+
+    def _in_order(self) -> Iterator[int]:
+        """Yield the numbers of all frames in the order in which they are written."""
+        cut = self._cut
+        if len(cut.times) < MANY:
+            yield from sorted(range(len(cut.times)), key=self._place)
+            return
+        import numpy as np
+
+        columns = (
+            np.frombuffer(cut.sides, np.uint8),
+            np.frombuffer(cut.owners, np.uint32),
+            np.frombuffer(cut.times, np.int64),
+        )
+        found = np.lexsort(columns)
+        for at in range(0, len(found), MANY):
+            yield from found[at : at + MANY].tolist()
 
     def _place(self, number: int) -> tuple[int, int, int, int]:
         cut = self._cut
@@ -267,7 +364,7 @@ class _Writing:
         if not connection.handshake:
             return
         start, rtt = connection.first_ns, connection.handshake_ns or 0
-        ends = self._cut.ends.get(connection.number, [])
+        ends = self._cut.ends(connection.number)
         back = connection.packets[1] - connection.duplicates[1]
         refused = any(end.direction == 1 and end.how == "rst" for end in ends)
         answered = connection.used or (back > 0 and not refused)
@@ -285,8 +382,8 @@ class _Writing:
     def _close(self, index: int) -> None:
         cut, push = self._cut, self._packets.push
         connection, client = cut.connections[index], cut.directions[index]
-        ends = [each for each in cut.ends.get(connection.number, []) if each.direction is not None]
-        last = [cut.last.get((index, way ^ client), 0) for way in (0, 1)]
+        ends = [each for each in cut.ends(connection.number) if each.direction is not None]
+        last = [cut.last[2 * index + (way ^ client)] for way in (0, 1)]
         over = min((each.time_ns for each in ends), default=connection.last_ns)
         for way in (0, 1):
             missing = connection.gap_bytes[way] - cut.short.get((index, way ^ client), 0)
@@ -296,6 +393,10 @@ class _Writing:
             if again and not (last[way] and cut.is_whole(index)):
                 cut.resent += again
                 continue
+            written = min(again, MOST_RESENT - self._resent)
+            self._resent += written
+            cut.resent += again - written
+            again = written
             for number in range(1, again + 1):
                 # When they came nobody kept: the last one of a connection that went dead last.
                 time_ns = last[way] + max(0, over - last[way]) * number // again
@@ -326,19 +427,22 @@ class _Writing:
         cut = self._cut
         exchange, index = cut.numbers[number], cut.owners[number]
         side = cut.sides[number]
+        self._left[index] -= 1
         if exchange in self._dropped:
+            self._packets.forget(index)
             return
         (frame,) = cut.frames.get(cut.places, number, 1, self._read)
         payload = self._rewrite.frame(frame.payload, side, cut.keys[number], cut.versions[number])
         if payload is None:
             self._dropped.add(exchange)
+            self._packets.forget(index)
             return
         # What the sender never sent before its connection ended is missing in no capture.
         lost = frame.size - len(frame.payload)
         data = (len(payload) + lost).to_bytes(4, "big") + payload
         direction = cut.directions[index] ^ side
-        place = (index, direction)
-        first = max(frame.first_ns, self._last.get(place, 0))
+        place = 2 * index + direction
+        first = max(frame.first_ns, self._last[place])
         last = max(frame.last_ns, first)
         self._last[place] = last
         comment = self._comments.pop(exchange, "")

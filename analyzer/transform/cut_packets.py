@@ -33,7 +33,8 @@ class _Packet(NamedTuple):
     time_ns: int
     rank: int
     order: int
-    """Ties keep the order in which they were made."""
+    """Of packets of the same time and rank: those of a connection's begin and end by its index,
+    then those of frames as they were pushed."""
     connection: int
     direction: int
     flags: int
@@ -47,8 +48,14 @@ class _Packet(NamedTuple):
     """The SYN, or the last bytes, once more."""
 
 
+FRAMES: Final = 1 << 63
+"""Begin of the order of packets of frames; those of a connection begin at its index."""
+INDEX_BITS: Final = 32
+
+
 class Packets:
-    """A file of packets; `push` in any order, but none before the time of a `flush`."""
+    """A file of packets; `push` in any order, but none before the time of a `flush`. What is known
+    of a connection is forgotten with its last packet."""
 
     def __init__(
         self,
@@ -57,8 +64,13 @@ class Packets:
         mss: int,
         endpoint: Callable[[Endpoint], Endpoint],
         comment: Callable[[str], str],
+        more: Callable[[int], bool],
     ) -> None:
-        """`endpoint`, `comment`: what becomes of addresses, and of comments of interfaces."""
+        """`endpoint`, `comment`: what becomes of addresses, and of comments of interfaces. `more`
+        tells whether packets of a connection are still to be pushed."""
+        self._more = more
+        self._waiting: dict[int, int] = {}
+        """Packets in the heap, by connection."""
         self.mss = min(mss, MAX_MSS)
         self._writer = PcapngWriter(sink)
         self._connections = connections
@@ -86,15 +98,33 @@ class Packets:
     ) -> None:
         """Have a packet wait for its time. `connection`: its index."""
         self._order += 1
+        self._waiting[connection] = self._waiting.get(connection, 0) + 1
         place = (time_ns, rank, self._order, connection, direction)
         packet = _Packet(*place, flags, payload, short, missing, comment, again)
         heapq.heappush(self._heap, packet)
+
+    def order(self, first: int) -> int:
+        """Give the packets that are pushed from now on their order, from a number on; return the
+        next one of those before."""
+        before, self._order = self._order, first
+        return before
 
     def flush(self, until_ns: int | None = None) -> None:
         """Write what comes before that time; everything without."""
         heap = self._heap
         while heap and (until_ns is None or heap[0].time_ns < until_ns):
-            self._write(heapq.heappop(heap))
+            packet = heapq.heappop(heap)
+            self._write(packet)
+            self._waiting[packet.connection] -= 1
+            self.forget(packet.connection)
+
+    def forget(self, connection: int) -> None:
+        """Forget what is known of a connection that has no more packets."""
+        if not self._waiting.get(connection) and not self._more(connection):
+            self._waiting.pop(connection, None)
+            self._composers.pop(connection, None)
+            for way in (0, 1):
+                self._latest.pop((connection, way), None)
 
     def _write(self, packet: _Packet) -> None:
         composer = self._composer(packet.connection)

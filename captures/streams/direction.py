@@ -17,7 +17,7 @@ from kafkascope.captures.resumable import Resumable
 if TYPE_CHECKING:
     from kafkascope.captures.streams.connection import ConnectionState
 
-ITEM_OVERHEAD: Final = 256
+ITEM_OVERHEAD: Final = 700
 """Memory of a waiting item beside its bytes, so that many tiny ones do not escape the limits."""
 
 

@@ -57,8 +57,8 @@ GAP_TIMEOUT_NS: Final = 2_000_000_000
 """Without an ACK the sender will send again: its timeout starts at 200 ms to 1 s and doubles."""
 DIRECTION_BYTES: Final = 32 << 20
 """Kept per direction: above the receive windows in use (Linux: 6 MB, tuned hosts 16 to 32 MB)."""
-TOTAL_BYTES: Final = 256 << 20
-"""Kept in all: eight such directions at once, and a bound for hostile captures."""
+TOTAL_BYTES: Final = 160 << 20
+"""Kept in all: five such directions at once, and a bound for hostile captures."""
 MAX_CONNECTIONS: Final = 32_768
 """Open at once, about 2 KB each; beyond it those that were silent longest are closed as idle."""
 

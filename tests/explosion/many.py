@@ -21,6 +21,12 @@ def unanswered(n: int) -> list[Turn]:
     return [(0, b"".join(request("Heartbeat", 0, index) for index in range(n)))]
 
 
+def unanswered_on_many(n: int) -> Iterator[list[Turn]]:
+    """The same, 50,000 on each connection."""
+    for begin in range(0, n, 50_000):
+        yield unanswered(min(50_000, n - begin))
+
+
 def orphans(n: int) -> list[Turn]:
     told = b"".join(response("Heartbeat", 0, index + 1000) for index in range(n))
     return [(0, request("Heartbeat", 0, 1)), (1, told)]
@@ -87,6 +93,35 @@ def producers(n: int) -> list[Turn]:
         for index in range(n)
     )
     return produce(1, data)
+
+
+def large_sessions(n: int) -> list[Turn]:
+    """Fetch sessions of n partitions in all, 50,000 in each."""
+    turns: list[Turn] = []
+    for number, begin in enumerate(range(0, n, 50_000)):
+        parts = [
+            {"partition": index, "current_leader_epoch": -1, "fetch_offset": 0}
+            | {"log_start_offset": -1, "partition_max_bytes": 1}
+            for index in range(min(50_000, n - begin))
+        ]
+        topics = [{"topic": "t", "partitions": parts}]
+        asked = request("Fetch", 11, number, session_id=0, session_epoch=0, topics=topics)
+        turns.append((0, asked))
+        turns.append((1, response("Fetch", 11, number, session_id=number + 1, responses=[])))
+    return turns
+
+
+def log_ends(n: int) -> Iterator[list[Turn]]:
+    """Fetch responses with n partitions in all, 50,000 on each connection."""
+    for begin in range(0, n, 50_000):
+        parts = [
+            {"partition_index": index, "error_code": 0, "high_watermark": begin + index}
+            | {"last_stable_offset": index, "log_start_offset": 0, "aborted_transactions": None}
+            | {"preferred_read_replica": -1, "records": None}
+            for index in range(min(50_000, n - begin))
+        ]
+        topics = [{"topic": "t", "partitions": parts}]
+        yield [(0, request("Fetch", 11, 1)), (1, response("Fetch", 11, 1, responses=topics))]
 
 
 def tokens(n: int) -> list[Turn]:

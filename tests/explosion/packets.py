@@ -19,6 +19,7 @@ from tests.explosion.turns import TIME, produce
 __all__ = [
     "comments",
     "descending",
+    "descending_on_many",
     "dns_answers",
     "every_second",
     "fragments",
@@ -119,6 +120,17 @@ def descending(n: int) -> Iterator[bytes]:
     for at in range(n, 0, -1):
         composer.next[0] = start + 20 * at
         yield composer.packet(0, 0x18, b"0123456789")
+
+
+def descending_on_many(n: int) -> Iterator[bytes]:
+    """The same, 100,000 segments on each connection."""
+    for begin in range(0, n, 100_000):
+        composer = _composer(begin)
+        yield from composer.open()
+        start = composer.next[0]
+        for at in range(min(100_000, n - begin), 0, -1):
+            composer.next[0] = start + 20 * at
+            yield composer.packet(0, 0x18, b"0123456789")
 
 
 # --- connections

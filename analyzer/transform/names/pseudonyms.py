@@ -57,6 +57,10 @@ MOST_NAMES: Final = 200_000
 asterisks, later ids one id; for a later address a hash chooses another one, which is always the
 same and which few others share."""
 
+MOST_LETTERS: Final = 32 << 20
+"""Characters of the names, and of the hosts, that are remembered; beyond these as beyond the
+number."""
+
 _SHARE_KEY: Final = re.compile(r"(.+):([A-Za-z0-9_-]{21}[AQgw]):([0-9]{1,10})", re.DOTALL)
 _UUID_REST: Final = bytes.fromhex("40008000000000000000")
 _COORDINATORS: Final = {0: "groupId", 1: "transactionalId"}
@@ -93,6 +97,9 @@ class Pseudonyms:
         self._uuids: dict[Uuid, Uuid] = {}
         self._counts: dict[str, int] = {}
         self._taken: set[str] = set()
+        self._letters = 0
+        """Characters of names that are remembered."""
+        self._host_letters = 0
         self._key = token_bytes(16)
         self.forgotten = 0
         """How often a name or an id came that is not remembered."""
@@ -118,10 +125,11 @@ class Pseudonyms:
                 if text.startswith(prefix):
                     rest = text[len(prefix) :]
                     return text if rest in PUBLIC else prefix + self._named(rest, noun)
-            if len(self._names) >= MOST_NAMES:
+            if len(self._names) >= MOST_NAMES or self._letters >= MOST_LETTERS:
                 self.forgotten += 1
                 return intern(str(asterisks(text)))  # one object for the millions that may come
             found = self._names[text] = self._new(noun, text)
+            self._letters += len(text)
         return found
 
     def coordinator_key(self, text: str, key_type: int) -> str:
@@ -167,11 +175,11 @@ class Pseudonyms:
         """What is said about names that got no other one of their own."""
         said = []
         if self.forgotten:
-            said.append(f"names beyond {MOST_NAMES:,} are asterisks: {self.forgotten:,} times")
+            most = len(self._names) if self._letters >= MOST_LETTERS else MOST_NAMES
+            said.append(f"names beyond {most:,} are asterisks: {self.forgotten:,} times")
         if self.hashed:
-            said.append(
-                f"addresses beyond {MOST_NAMES:,} hosts may share one: {self.hashed:,} times"
-            )
+            most = len(self._hosts) if self._host_letters >= MOST_LETTERS else MOST_NAMES
+            said.append(f"addresses beyond {most:,} hosts may share one: {self.hashed:,} times")
         return said
 
     def host(self, text: str) -> str:
@@ -184,12 +192,17 @@ class Pseudonyms:
         if found is not None:
             return slash + found
         found = self._new_host(bare)
-        if len(self._hosts) < MOST_NAMES:
+        if self._remembers_hosts:
             self._hosts[bare] = found
+            self._host_letters += len(bare)
         return slash + found
 
+    @property
+    def _remembers_hosts(self) -> bool:
+        return len(self._hosts) < MOST_NAMES and self._host_letters < MOST_LETTERS
+
     def _new_host(self, text: str) -> str:
-        remembered = len(self._hosts) < MOST_NAMES
+        remembered = self._remembers_hosts
         try:
             address = ip_address(text.partition("%")[0])
         except ValueError:

@@ -254,10 +254,23 @@ def test_any_chunking_of_the_same_bytes_tells_the_same(cuts: list[int]) -> None:
 def test_requests_without_any_answer_do_not_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pending, "MAX_HELD_BYTES", 48_000)  # small ones count sixteenfold
+    monkeypatch.setattr(pending, "MAX_HELD_BYTES", 51_000)  # small ones count sixteenfold
     wire = Wire()
     for number in range(8):
         wire.client(produce(number, records=bytes(1000)))
     found = told(wire.broker(response("Produce", 7, 7)).events)
     assert [e.state for e in found] == ["lost"] * 6 + ["open", "answered"]
     assert found[0].reason == "none was seen while many more requests were sent"
+
+
+def test_tiny_requests_count_as_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 800,000 of them on a few connections took a gigabyte.
+    monkeypatch.setattr(pending, "MAX_HELD_BYTES", 20_000)
+    wire = Wire()
+    for number in range(100):
+        wire.client(heartbeat(number))
+    found = told(wire.events)
+    assert len(found) == 100
+    lost = [each for each in found if each.state == "lost"]
+    assert len(lost) >= 80
+    assert lost[0].reason == "none was seen while many more requests were sent"

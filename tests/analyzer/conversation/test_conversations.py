@@ -287,6 +287,47 @@ def test_frames_that_are_not_whole_are_limited_in_all(monkeypatch: pytest.Monkey
     assert {u.reason for each in found for u in each.undecoded} == {"too-large"}
 
 
+def test_partitions_of_sessions_and_log_ends_are_limited_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are of connections that go on: what they know is forgotten, nothing of what they say."""
+    asked = [
+        {"partition": index, "current_leader_epoch": -1, "fetch_offset": 0}
+        | {"log_start_offset": -1, "partition_max_bytes": 1}
+        for index in range(200)
+    ]
+    given = [
+        {"partition_index": index, "error_code": 0, "high_watermark": 1, "records": None}
+        | {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
+        | {"preferred_read_replica": -1}
+        for index in range(200)
+    ]
+    wires = [Wire(number=n) for n in range(20)]
+    for wire in wires:
+        topics = [{"topic": "t", "partitions": asked}]
+        wire.client(request("Fetch", 11, 1, session_id=0, session_epoch=0, topics=topics))
+        topics = [{"topic": "t", "partitions": given}]
+        wire.broker(response("Fetch", 11, 1, session_id=7, responses=topics))
+    events = [event for wire in wires for event in wire.events]
+    for wire in wires:
+        before = len(wire.events)
+        wire.client(request("Fetch", 11, 2, session_id=7, session_epoch=1, topics=[]))
+        wire.broker(response("Fetch", 11, 2, session_id=7, responses=[]))
+        events += wire.events[before:]
+    unlimited, found = most_held(events, Context())
+    assert unlimited > 20 * 200 * 500
+    assert [
+        each.fetch_session and len(each.fetch_session.partitions or ()) for each in found[20:]
+    ] == [200] * 20
+    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
+    most, found = most_held(events, Context())
+    assert most <= 400_000 * 5 / 4 + 200_000
+    assert [each.state for each in found] == ["answered"] * 40
+    sessions = [each.fetch_session for each in found[20:]]
+    known = [each is not None and each.partitions is not None for each in sessions]
+    assert 0 < known.count(True) < 20, known
+
+
 def test_many_reasons_do_not_hide_that_connections_were_given_up() -> None:
     context = Context()
     connection = Wire().connection

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges.columns import CUTS, Frames, Heap, grown
+from kafkascope.analyzer.exchanges import columns
+from kafkascope.analyzer.exchanges.columns import CUTS, Frames, Heap, Overflow, grown
 from kafkascope.analyzer.model import Frame, Part
 from kafkascope.captures import Spool
 
@@ -100,6 +102,17 @@ def test_a_heap_forgets_from_the_front() -> None:
     heap.release(1)
     assert heap.read(3, 4) == b"defg"
     assert heap.written == 7
+
+
+def test_many_bytes_are_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "IN_MEMORY", 10)
+    some = Overflow()
+    pieces = [bytes([number]) * 4 for number in range(20)]
+    places = [some.write(each) for each in pieces]
+    assert [some.read(at, 4) for at in places] == pieces
+    assert [some.read(at, 8) for at in places[:-1]] == list(map(b"".join, pairwise(pieces)))
+    assert len(some._heap._data) <= 10
+    assert some.written == 80
 
 
 @given(st.lists(frames(), max_size=6), st.booleans())

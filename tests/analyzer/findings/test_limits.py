@@ -60,6 +60,7 @@ NO_LIMITS = {
     "statistics.latency.FELT": "of a remark of `stats latency`",
     "statistics.latency.LONG_POLL": "of a remark of `stats latency`",
     "statistics.latency.MOSTLY_WAIT": "of a remark of `stats latency`",
+    "statistics.mergeable.BEGINNING": "bounds memory",
     "statistics.mergeable.FEW": "bounds memory",
     "statistics.mergeable.MANY": "bounds memory",
     "statistics.producers.producers.BATCH_BITS": "tells batches of one exchange apart",

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.statistics.mergeable import (
+    MOST_TEXT,
     Event,
     Events,
     Keyed,
     Measures,
     Names,
     bits,
+    has_bounded,
     least,
     measured,
     most,
@@ -72,6 +74,22 @@ def test_keys_beyond_the_limit_are_summed_up(one: list[str], two: list[str]) -> 
     again = Keyed(Sum, 4).load(json.loads(json.dumps(merged.dump())))
     again.merge(keyed(two))
     assert again.dump() == keyed([*one, *two, *two]).dump()
+
+
+def test_names_of_kilobytes_are_kept_in_part() -> None:
+    # 10,000 client ids of 30 KB took more than a gigabyte.
+    long, other = "x" * 30_000, "x" * 29_999 + "y"
+    table = keyed([long, other, long, "x" * MOST_TEXT])
+    assert sorted(value.count for _, value in table.items()) == [1, 1, 2]
+    found = [key[0] for key, _ in table.items()]
+    assert all(len(each) <= MOST_TEXT for each in found)
+    assert [has_bounded(each) for each in found] == [True, True, False]
+    assert [each[200:223] for each in found[:2]] == ["... (30,000 characters,"] * 2
+    again = keyed([*found[:2], long])
+    assert {key[0] for key, _ in again.items()} == set(found[:2])
+    names = named([long, other, long, 7])
+    assert len(names) == 3
+    assert {each for each in names._values if isinstance(each, str)} == set(found[:2])
 
 
 @given(st.lists(st.text(max_size=3), unique=True, max_size=30), st.permutations(range(30)))

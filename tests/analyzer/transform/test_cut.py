@@ -15,11 +15,15 @@ from kafkascope.analyzer.commands.ls import ls
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.transform import cut as cuts
+from kafkascope.analyzer.transform import cut_packets
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
+from tests.explosion.many import connections
+from tests.explosion.turns import write_capture
 
 SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
 
@@ -68,6 +72,43 @@ def cut_to(path: Path, target: Path, *, anonymous: bool = False, keep=lambda eac
         rewrite = Anonymous() if anonymous else None
         cutting.write(file, capture.source.read, rewrite=rewrite)
     return cutting
+
+
+def test_connections_beyond_the_limit_are_left_out_with_a_sentence(tmp_path, monkeypatch):
+    path, target = tmp_path / "a.pcapng", tmp_path / "b.pcapng"
+    write_capture(path, connections(5))
+    monkeypatch.setattr(cuts, "MOST_CONNECTIONS", 3)
+    result = CliRunner().invoke(cut, [str(path), "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    assert "2 exchanges left out: on connections beyond the first 3\n" in result.output
+    with open_capture([target]) as capture:
+        assert len(list(capture.exchanges())) == 3
+
+
+def test_what_is_known_of_a_connection_goes_with_its_last_packet(tmp_path, monkeypatch):
+    """100,000 of them took 650 MB: all began before the first frame was written."""
+    path = tmp_path / "a.pcapng"
+    write_capture(path, connections(50))
+    most = 0
+    write = cut_packets.Packets._write
+
+    def noted(packets, packet):
+        nonlocal most
+        write(packets, packet)
+        most = max(most, len(packets._composers) + len(packets._heap))
+
+    monkeypatch.setattr(cut_packets.Packets, "_write", noted)
+    cut_to(path, tmp_path / "b.pcapng")
+    assert 0 < most < 20
+
+
+def test_of_very_many_frames_numpy_finds_the_order(tmp_path, monkeypatch):
+    path = tmp_path / "a.pcapng"
+    write_capture(path, connections(50))
+    cut_to(path, tmp_path / "b.pcapng")
+    monkeypatch.setattr(cuts, "MANY", 10)
+    cut_to(path, tmp_path / "c.pcapng")
+    assert (tmp_path / "b.pcapng").read_bytes() == (tmp_path / "c.pcapng").read_bytes()
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)

@@ -239,6 +239,17 @@ def test_names_beyond_what_is_remembered_are_asterisks(monkeypatch: pytest.Monke
     assert names.remarks == ["names beyond 2 are asterisks: 3 times"]
 
 
+def test_long_names_count_by_their_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pseudonyms, "MOST_LETTERS", 1_000)
+    names = Pseudonyms()
+    found = [names.name(f"{number}" + "x" * 400, "groupId") for number in range(5)]
+    assert found[:3] == ["group-1", "group-2", "group-3"]
+    assert {len(each) for each in found[3:]} == {401}
+    hosts = [names.host(f"{number}" + "x" * 400) for number in range(5)]
+    assert set(hosts[3:]) == {"*" * 401}
+    assert names.remarks == ["names beyond 3 are asterisks: 4 times"]
+
+
 def test_addresses_beyond_what_is_remembered_are_chosen_by_hash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
