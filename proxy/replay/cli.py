@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -178,7 +179,7 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
         session = Session(context, capture.source.read, plaintext=capture.plaintext)
         plan = Plan(permit)
         for row, exchange in reading.rows():
-            plan.add(exchange, session.add(exchange, row))
+            plan.add(exchange, partial(session.add, exchange, row))
         damaged = reading.finish()
         try:
             outcome = asyncio.run(_run(reading, session, plan, settings, reach, options, output))
@@ -291,6 +292,8 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
     if outcome.settled:
         said += f", {outcome.settled} that the captured broker was not ready for"
     say(f"{said}")
+    for text in comparison.remarks:
+        say(text)
     for (api, reason), count in skipped:
         say(f"not sent: {count} {api}: {reason}")
     return len(findings)
@@ -298,8 +301,8 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
 
 def _latency_lines(outcome: Outcome) -> list[str]:
     by_api: dict[str, list[tuple[int, int]]] = {}
-    for api, then, now in outcome.latencies:
-        by_api.setdefault(api, []).append((then, now))
+    for api, latencies in outcome.latencies.items():
+        by_api[api] = latencies.kept
     if not by_api:
         return []
     lines = [f"{'latency, ms':<28} {'n':>7} {'p50 then':>9} {'now':>9} {'p99 then':>9} {'now':>9}"]
@@ -307,7 +310,7 @@ def _latency_lines(outcome: Outcome) -> list[str]:
         pairs = by_api[api]
         sides = [sorted(each) for each in zip(*pairs, strict=True)]
         cells = [f"{_at(side, share) / 1e6:>9.1f}" for share in PERCENTILES for side in sides]
-        lines.append(f"{api:<28} {len(pairs):>7} {' '.join(cells)}")
+        lines.append(f"{api:<28} {outcome.latencies[api].count:>7} {' '.join(cells)}")
     return lines
 
 

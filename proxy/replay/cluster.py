@@ -16,6 +16,8 @@ NOT_AVAILABLE: Final = frozenset({14, 15, 16})
 LEADER_NOT_AVAILABLE: Final = 5
 DEFAULT_FACTOR: Final = Versions.parse("4+")
 """Of CreateTopics: -1 asks for the cluster's own replication factor (KIP-464)."""
+MOST_KNOWN: Final = 100_000
+"""Groups and transactional ids whose coordinators are known, the last ones."""
 TRIES: Final = 40
 PAUSE: Final = 0.25
 
@@ -149,6 +151,8 @@ class LiveCluster:
             if found["error_code"] == 0:
                 self.nodes[found["node_id"]] = (found["host"], found["port"])
                 self._coordinators[kind, key] = found["node_id"]
+                if len(self._coordinators) > MOST_KNOWN:
+                    del self._coordinators[next(iter(self._coordinators))]
                 return int(found["node_id"])
             if found["error_code"] not in NOT_AVAILABLE:
                 break

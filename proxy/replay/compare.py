@@ -59,6 +59,14 @@ PLACED: Final = frozenset(
     }
 )
 """Configs that say where a broker is, so they differ between any two."""
+MOST_FINDINGS: Final = 20_000
+"""Differences that are told one by one."""
+MORE: Final = "(other differences)"
+"""The path of all later ones."""
+MOST_LISTED: Final = 100_000
+"""Of a list that each node has a part of."""
+MOST_ASSIGNED: Final = 100_000
+"""Members whose assignment is known, the last ones."""
 LABELLED: Final = frozenset({"configs", "supported_features", "finalized_features"})
 """Arrays of which an element's name is worth a line of its own."""
 
@@ -124,6 +132,8 @@ class Comparison:
     topic_name: Callable[[bytes], str | None] = lambda topic_id: None
     spread: bool = False
     """The capture's cluster has several nodes: lists of what each of them has are put together."""
+    unlisted: int = 0
+    """Elements of such lists that are not compared: there are too many."""
     _lists: dict[str, tuple[Layout, dict[str, Body], dict[str, Body]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -142,7 +152,11 @@ class Comparison:
         if self.spread and api in SPREAD:
             known = self._lists.setdefault(api, (layout, {}, {}))
             for elements, body in zip(known[1:], (captured, live), strict=True):
-                elements |= {each[SPREAD[api]]: each for each in body[OTHERS[api]]}
+                for each in body[OTHERS[api]]:
+                    if len(elements) < MOST_LISTED or each[SPREAD[api]] in elements:
+                        elements[each[SPREAD[api]]] = each
+                    else:
+                        self.unlisted += 1
         if found:
             self.different += 1
         else:
@@ -173,13 +187,34 @@ class Comparison:
         ]
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
-        """Whether one of these has not occurred before."""
-        return any(_key(api, version, *_sides(each)) not in self.findings for each in found)
+        """Whether one of these has not occurred before; nobody knows when there are too many."""
+        return len(self.findings) < MOST_FINDINGS and any(
+            _key(api, version, *_sides(each)) not in self.findings for each in found
+        )
 
     def note(self, api: str, version: int, number: int, path: str, then: Any, now: Any) -> None:
         """Count a difference."""
-        seen = self.findings.setdefault(_key(api, version, path, then, now), _Seen(exchange=number))
+        key = _key(api, version, path, then, now)
+        if key not in self.findings and len(self.findings) >= MOST_FINDINGS:
+            key = (api, version, MORE, "-", "-")
+        seen = self.findings.setdefault(key, _Seen(exchange=number))
         seen.count += 1
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was not compared, in sentences."""
+        said = []
+        if any(path == MORE for _, _, path, *_ in self.findings):
+            said.append(f"differences beyond {MOST_FINDINGS:,} are only counted")
+        if self.unlisted:
+            said.append(f"{self.unlisted:,} groups or transactions of lists were not compared")
+        for streams in (self.streams, self.shared):
+            if streams.left_out:
+                said.append(
+                    f"{streams.left_out:,} fetched records or batches were not compared: there "
+                    "are too many that came in other portions"
+                )
+        return said
 
     def _put_together(self) -> None:
         """Compare the lists of which each node returned a part."""
@@ -289,6 +324,8 @@ class Assigned:
         for name in tells:
             if live.get(name) is not None:
                 self._live[member, name] = live[name]
+                if len(self._live) > MOST_ASSIGNED:
+                    del self._live[next(iter(self._live))]
         then, now = dict(captured), dict(live)
         for name in tells:
             if captured[name] is None:

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from random import Random
+from typing import Final
 
 from kafkascope.proxy.replay.compare import Comparison
 
+MOST_LATENCIES: Final = 100_000
+"""Of an API; of more a sample is kept."""
 
-class Latency(NamedTuple):
-    """The latencies of one exchange, in nanoseconds."""
 
-    api: str
-    then_ns: int
-    now_ns: int
+class Latencies:
+    """The latencies of an API's exchanges, in nanoseconds: all of them, or a sample in which each
+    is as likely as the others."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.kept: list[tuple[int, int]] = []
+        """In the capture, and now."""
+        self._random = Random(7)
+
+    def add(self, then_ns: int, now_ns: int) -> None:
+        """Add those of an exchange."""
+        self.count += 1
+        if len(self.kept) < MOST_LATENCIES:
+            self.kept.append((then_ns, now_ns))
+        elif (place := self._random.randrange(self.count)) < MOST_LATENCIES:
+            self.kept[place] = then_ns, now_ns
 
 
 @dataclass(slots=True)
@@ -27,6 +42,7 @@ class Outcome:
     """Not sent, for the peer lacks the version."""
     settled: int = 0
     """Answers whose error in the capture was one that passes."""
-    latencies: list[Latency] = field(default_factory=list)
+    latencies: dict[str, Latencies] = field(default_factory=dict)
+    """By API."""
     seconds: float = 0.0
     """From the first request to the last response."""

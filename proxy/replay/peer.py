@@ -21,7 +21,8 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
-MAX_RESPONSE: Final = 256 << 20
+MAX_RESPONSE: Final = 128 << 20
+"""More than brokers give at once (fetch.max.bytes is 50 MB)."""
 BUFFER: Final = 256 << 10
 CLOSE_SECONDS: Final = 5.0
 MOST_WORDS: Final = 300

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.topics import nameless
 from kafkascope.proxy.replay.policy import Permit, refusal
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.session.session import Session
     from kafkascope.analyzer.topics import TopicNames
+
+
+MOST_STEPS: Final = 500_000
+"""Requests of one replay, at 600 bytes each with what the session keeps of them."""
+TOO_MANY: Final = f"one replay has at most {MOST_STEPS:,} requests (--begin chooses others)"
 
 
 @dataclass(slots=True)
@@ -46,8 +52,9 @@ class Plan:
     cluster_id: str | None = None
     _steps: list[Step] = field(default_factory=list)
 
-    def add(self, exchange: Exchange, index: int) -> None:
-        """Add an exchange, with its index in the session."""
+    def add(self, exchange: Exchange, keep: Callable[[], int]) -> None:
+        """Add an exchange. `keep` puts it into the session, if it will be sent, and returns its
+        index there."""
         self._learn(exchange)
         request = exchange.request
         reason = refusal(exchange.api_key, None if request is None else request.body, self.permit)
@@ -57,7 +64,10 @@ class Plan:
             self.skipped[exchange.api or "?", reason] += 1
             return
         done = None if exchange.response is None else exchange.response.frame.last_ns
-        self._steps.append(Step(index, exchange.time_ns, done))
+        if len(self._steps) >= MOST_STEPS:
+            self.skipped[exchange.api or "?", TOO_MANY] += 1
+            return
+        self._steps.append(Step(keep(), exchange.time_ns, done))
 
     def _learn(self, exchange: Exchange) -> None:
         if exchange.response is None or exchange.response.body is None:

@@ -41,6 +41,16 @@ _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
 
 
+MOST_IDS: Final = 200_000
+"""Ids of a kind that are known, the last ones."""
+
+
+def _forget(known: dict[Any, Any]) -> None:
+    """Remove the oldest id where there are too many."""
+    if len(known) > MOST_IDS:
+        del known[next(iter(known))]
+
+
 class Pair(NamedTuple):
     """A captured and a live value of the same thing."""
 
@@ -59,6 +69,8 @@ class IdMap:
         """Note a pair."""
         self._live[captured] = live
         self._captured[live] = captured
+        _forget(self._live)
+        _forget(self._captured)
 
     def live(self, captured: Any) -> Any:
         """The live id."""
@@ -87,6 +99,8 @@ class ProducerIds:
         self._live[place] = (live["producer_id"], live["producer_epoch"])
         self._last[place[0]] = (place[1], self._live[place])
         self._captured[live["producer_id"]] = place[0]
+        for known in (self._live, self._last, self._captured):
+            _forget(known)
 
     def live(self, producer: int, epoch: int) -> tuple[int, int]:
         """The live id and epoch."""
@@ -249,6 +263,7 @@ class Remap:
                 member = captured["member_id"] or request["member_id"]
                 place = (request["group_id"], member, captured["member_epoch"])
                 self._generations[place] = live["member_epoch"]
+                _forget(self._generations)
         elif api == "DescribeLogDirs":
             pairs = zip(_folders(captured), _folders(live), strict=False)
             for then, now in pairs:
@@ -259,6 +274,7 @@ class Remap:
         group = request["group_id"]
         if captured["error_code"] == 0 and live["error_code"] == 0:
             self._generations[group, "", captured["generation_id"]] = live["generation_id"]
+            _forget(self._generations)
         rest = [each["member_id"] for each in live["members"]]
         known = {self.members.captured(each) for each in rest}
         missing = [e["member_id"] for e in captured["members"] if e["member_id"] not in known]

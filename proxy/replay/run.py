@@ -16,7 +16,7 @@ from kafkascope.dissectors.registry import APIS, Decoded, decode_response, write
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cluster import LiveCluster
 from kafkascope.proxy.replay.compare import Comparison
-from kafkascope.proxy.replay.outcome import Latency, Outcome
+from kafkascope.proxy.replay.outcome import Latencies, Outcome
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.plan import Plan, Step
 from kafkascope.proxy.replay.remap import Remap
@@ -40,6 +40,8 @@ MEMBER_ID_REQUIRED: Final = 79
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 IN_FLIGHT: Final = 1_000
 """Requests without a response yet, over all connections."""
+IN_FLIGHT_BYTES: Final = 64 << 20
+"""Of their bytes, and of those of the captured responses that theirs are compared with."""
 
 
 class Replay:
@@ -67,7 +69,8 @@ class Replay:
         self._reach = reach
         self._speed = speed
         self._report = report or (lambda exchange, text: None)
-        self._peers: dict[tuple[int, int], Peer] = {}
+        self._peers: dict[int, dict[int, Peer]] = {}
+        """By the number of the captured connection, and by node."""
         self._fetching: dict[int, Sessions] = {}
         self._left: dict[int, int] = {}
         """Requests to come, by connection."""
@@ -76,6 +79,8 @@ class Replay:
         """So many answers, by their rank, are here."""
         self._moved = asyncio.Event()
         self._in_flight = 0
+        self._bytes = 0
+        """Of these exchanges."""
         self._beats = 0
         """Of those, such as a JoinGroup must not overtake."""
         self._crash: Exception | None = None
@@ -105,7 +110,8 @@ class Replay:
                     await self._wait()
         finally:
             self.outcome.seconds = time.monotonic() - begun
-            await asyncio.gather(*(peer.close() for peer in self._peers.values()))
+            peers = [peer for each in self._peers.values() for peer in each.values()]
+            await asyncio.gather(*(peer.close() for peer in peers))
         return self.outcome
 
     def _names(self) -> None:
@@ -118,11 +124,15 @@ class Replay:
     async def _until(self, step: Step, start: float, first: int) -> None:
         """Wait for the responses that the client had, and for its pace."""
         # With nothing on its way no response will come: a damaged capture may have it behind us.
-        while (self._in_flight and self._prefix < step.after) or self._in_flight >= IN_FLIGHT:
+        while (self._in_flight and self._prefix < step.after) or self._full:
             await self._wait()
         if self._speed is not None:
             due = start + (step.time_ns - first) / 1e9 / self._speed
             await asyncio.sleep(max(due - time.monotonic(), 0))
+
+    @property
+    def _full(self) -> bool:
+        return self._in_flight >= IN_FLIGHT or self._bytes >= IN_FLIGHT_BYTES
 
     async def _wait(self) -> None:
         """Wait for a response; raises what went wrong with one."""
@@ -134,6 +144,7 @@ class Replay:
 
     def _finished(self, step: Step, exchange: Exchange) -> None:
         self._in_flight -= 1
+        self._bytes -= _bytes_of(exchange)
         self._beats -= exchange.api in REPEATABLE
         if step.rank >= 0:
             self._done[step.rank] = True
@@ -144,8 +155,9 @@ class Replay:
         self._left[number] -= 1
         if not self._left[number]:
             connection = self._session.connections[number].number
-            for place in [place for place in self._peers if place[0] == connection]:
-                self._group.create_task(self._peers.pop(place).close())
+            self._fetching.pop(connection, None)
+            for peer in self._peers.pop(connection, {}).values():
+                self._group.create_task(peer.close())
 
     async def _begin(self, step: Step, exchange: Exchange) -> None:
         """Send a request; a callback or task waits for its response."""
@@ -153,6 +165,7 @@ class Replay:
             # Another connection's: the broker might take this one first, and tell of a rebalance.
             await self._wait()
         self._in_flight += 1
+        self._bytes += _bytes_of(exchange)
         self._beats += exchange.api in REPEATABLE
         request = exchange.request
         if request is None or request.decoded is None or exchange.api_key is None:
@@ -265,11 +278,11 @@ class Replay:
 
     async def _peer(self, exchange: Exchange, node: int) -> Peer:
         """The connection in place of a captured one, to a node; -1 or unknown: any."""
-        place = (exchange.connection.number, node)
-        peer = self._peers.get(place)
+        peers = self._peers.setdefault(exchange.connection.number, {})
+        peer = peers.get(node)
         if peer is None or peer.closed:
             address = self._cluster.nodes.get(node, self._cluster.bootstrap)
-            peer = self._peers[place] = await Peer.open(*address, self._reach)
+            peer = peers[node] = await Peer.open(*address, self._reach)
         return peer
 
     async def _end(
@@ -311,8 +324,8 @@ class Replay:
 
     def _timed(self, exchange: Exchange, took_ns: int) -> None:
         if exchange.latency_ns is not None:
-            latency = Latency(exchange.api, exchange.latency_ns, took_ns)
-            self.outcome.latencies.append(latency)
+            latencies = self.outcome.latencies.setdefault(exchange.api, Latencies())
+            latencies.add(exchange.latency_ns, took_ns)
 
     async def _again(
         self, exchange: Exchange, response: Decoded, body: Body, settled: list[Body]
@@ -402,6 +415,11 @@ class Replay:
                 exchange.api, exchange.api_version or 0, exchange.number, "answer", "yes", why
             )
         self._report(exchange, why)
+
+
+def _bytes_of(exchange: Exchange) -> int:
+    sides = (exchange.request, exchange.response)
+    return sum(side.frame.size for side in sides if side is not None)
 
 
 def _payload(exchange: Exchange, decoded: Decoded, body: Body) -> bytes:

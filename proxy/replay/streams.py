@@ -22,6 +22,13 @@ RECORDS_KEPT: Final = 1_000_000
 """Of both sides together, once opened."""
 BYTES_KEPT: Final = 64 << 20
 """Of batches that wait for their like; with more the oldest are opened."""
+ENTRY_BYTES: Final = 400
+"""That a batch takes beside its own."""
+BATCHES_KEPT: Final = 500_000
+"""Batches that both sides gave alike, and are known when they come again."""
+PLACES_KEPT: Final = 100_000
+"""Partitions."""
+REASONS_KEPT: Final = 1_000
 
 _ATTRIBUTES_AT: Final = 21
 _PRODUCER_AT: Final = 43
@@ -50,6 +57,9 @@ class Streams:
         """(place, side, base offset) -> batch, the oldest first."""
         self._bytes = 0
         self._left = RECORDS_KEPT
+        self._agreed = 0
+        self.left_out = 0
+        """Records, and batches, that are not compared: there are too many."""
         self.unreadable: Counter[str] = Counter()
 
     def add(self, captured: Body, live: Body) -> None:
@@ -64,13 +74,21 @@ class Streams:
     def _take(self, place: Place, side: int, data: bytes) -> None:
         pair = self._places.get(place)
         if pair is None:
+            if len(self._places) >= PLACES_KEPT:
+                self.left_out += 1
+                return
             pair = self._places[place] = _Pair()
         try:
             for batch in batches(data):
                 if not isinstance(batch, Partial) and not batch.control:
                     self._batch(place, pair, side, data, batch)
         except DissectError as error:
-            self.unreadable[str(error)] += 1
+            self._cannot(error)
+
+    def _cannot(self, error: Exception) -> None:
+        reason = str(error)
+        if reason in self.unreadable or len(self.unreadable) < REASONS_KEPT:
+            self.unreadable[reason] += 1
 
     def _batch(self, place: Place, pair: _Pair, side: int, data: bytes, batch: Batch) -> None:
         base = batch.base_offset
@@ -86,18 +104,19 @@ class Streams:
         whole = data[batch.at : batch.at + batch.size]
         other = self._waiting.get((place, 1 - side, base))
         if other is not None and _alike(whole, other):
-            self._bytes -= len(self._waiting.pop((place, 1 - side, base)))
-            pair.agree(data, batch)
+            self._bytes -= len(self._waiting.pop((place, 1 - side, base))) + ENTRY_BYTES
+            self._agreed += 1
+            pair.agree(data, batch, known=self._agreed <= BATCHES_KEPT)
             return
         self._waiting[place, side, base] = whole
-        self._bytes += len(whole)
+        self._bytes += len(whole) + ENTRY_BYTES
         while self._bytes > BYTES_KEPT:
             self._open_oldest()
 
     def _open_oldest(self) -> None:
         place, side, _ = key = next(iter(self._waiting))
         whole = self._waiting.pop(key)
-        self._bytes -= len(whole)
+        self._bytes -= len(whole) + ENTRY_BYTES
         pair = self._places[place]
         for batch in batches(whole):
             if not isinstance(batch, Partial):
@@ -108,12 +127,13 @@ class Streams:
         opened = open_batch(data, batch)
         for record in opened.records:
             if self._left <= 0:
-                return
+                self.left_out += 1
+                continue
             self._left -= record.offset not in stream
             text = repr((record.key, record.value, tuple(record.headers)))
             stream[record.offset] = blake2b(text.encode(), digest_size=8).digest()
         if opened.error is not None:
-            self.unreadable[str(opened.error)] += 1
+            self._cannot(opened.error)
 
     def differences(self) -> Iterator[StreamDifference]:
         """One or two for each partition whose records differ."""
@@ -121,7 +141,7 @@ class Streams:
             try:
                 self._open_oldest()
             except DissectError as error:
-                self.unreadable[str(error)] += 1
+                self._cannot(error)
         for place in sorted(self._places, key=str):
             pair = self._places[place]
             name = place[0]
@@ -151,9 +171,10 @@ class _Pair:
         self.sides: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
         """Offset -> hash of key, value and headers."""
 
-    def agree(self, data: bytes, batch: Batch) -> None:
-        """Both gave this one."""
-        self.agreed[batch.base_offset] = (batch.last_offset, _checksum(data, batch))
+    def agree(self, data: bytes, batch: Batch, *, known: bool = True) -> None:
+        """Both gave this one, which is `known` when it comes again."""
+        if known:
+            self.agreed[batch.base_offset] = (batch.last_offset, _checksum(data, batch))
         self.agreed_records += batch.record_count or 0
 
     def look_again(self, data: bytes, batch: Batch) -> None:
