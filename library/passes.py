@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.library.errors import UsageError
 from kafkascope.library.origin import Origin
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 Read: TypeAlias = "tuple[Row, Exchange, Origin]"
+
+MOST_COUNTED: Final = 24
+"""Kinds of statistics that are kept; findings may be asked for of each release."""
 
 
 class CountedTraffic(NamedTuple):
@@ -80,6 +83,8 @@ class Passes:
                 count(reading, statistic, watch=not self._options.filter_text, whole=of_all)
                 self._ended(reading)
                 names = reading.capture.context.names
+                while len(self._counted) >= MOST_COUNTED:
+                    del self._counted[next(iter(self._counted))]
                 self._counted[key] = CountedTraffic(statistic, of_all, names)
         return self._counted[key]
 

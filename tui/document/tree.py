@@ -84,15 +84,16 @@ class Item:
 
 def limited(items: list[Item]) -> list[Item]:
     """Return the first lines, and one that counts the others and has them below."""
-    return items if len(items) <= SHOWN else items[:SHOWN] + _folded(items[SHOWN:])
-
-
-def _folded(rest: list[Item]) -> list[Item]:
-    more = Item(
-        "", f"... {len(rest):,} more", rest[0].start, rest[-1].end, rest[0].space, kind="note"
-    )
-    more.adopt(limited(rest))
-    return [more]
+    if len(items) <= SHOWN:
+        return items
+    last, below = items[-1], items[len(items) - 1 - (len(items) - 1) % SHOWN :]
+    # From the end, not by calls: an array may have a million elements.
+    for begin in range(len(items) - len(below) - SHOWN, -1, -SHOWN):
+        first, count = below[0], len(items) - begin - SHOWN
+        more = Item("", f"... {count:,} more", first.start, last.end, first.space, kind="note")
+        more.adopt(below)
+        below = [*items[begin : begin + SHOWN], more]
+    return below
 
 
 class Tree:
@@ -164,7 +165,12 @@ class Tree:
 
 
 def _covers(item: Item, space: int, at: int) -> bool:
-    if item.space == space and item.start <= at < item.end:
-        return True
-    # Expanded bytes hang below a line of the wire's.
-    return item.space != space and item.foldable and any(_covers(i, space, at) for i in item.made)
+    left = [item]
+    while left:
+        each = left.pop()
+        if each.space == space:
+            if each.start <= at < each.end:
+                return True
+        elif each.foldable:
+            left += each.made  # expanded bytes hang below a line of the wire's
+    return False

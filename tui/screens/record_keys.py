@@ -4,6 +4,7 @@ how many keys there are, which are the most frequent, to which partitions they w
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 ENOUGH: Final = 20_000
 """Records that are counted; the rest is left unread."""
 MOST_KEYS: Final = 50_000
+LONGEST_KEY: Final = 200
+"""Bytes of a key that are kept; longer ones are told apart by a hash."""
 MOST_SCHEMAS: Final = 1_000
 TOP: Final = 12
 SHOWN: Final = 28
@@ -134,6 +137,8 @@ class RecordKeys:
             self.keyless += 1
             return
         self.key_sizes.add(len(key))
+        if len(key) > LONGEST_KEY:
+            key = key[:LONGEST_KEY] + blake2b(key, digest_size=16).digest()
         if key in self.found or len(self.found) < MOST_KEYS:
             self.found[key] += 1
             self.partitions.setdefault(key, set()).add(partition)
