@@ -30,7 +30,20 @@ MAX_REASONS: Final = 1000
 MOST_ENCRYPTED: Final = 1000
 """Connections with TLS that are remembered, to say whether they are of Kafka."""
 
+MOST_ENDPOINTS: Final = 100_000
+"""Endpoints of brokers that are remembered, and of ZooKeeper's servers: far more than a cluster
+has. Connections to others are judged by their own bytes alone."""
+
 _PLACE: Final = struct.Struct(">Q")
+
+
+class Endpoints(set[Endpoint]):
+    """Endpoints that answered, at most so many."""
+
+    def add(self, endpoint: Endpoint) -> None:
+        """Take one in, while there is room."""
+        if len(self) < MOST_ENDPOINTS:
+            super().add(endpoint)
 
 
 class Turns(Protocol):
@@ -77,9 +90,9 @@ class Context:
         """Whether anybody asks what bodies say."""
         self.stateful = STATEFUL
         """Keys of the APIs whose bodies the state needs."""
-        self.brokers: set[Endpoint] = set()
+        self.brokers: set[Endpoint] = Endpoints()
         """Endpoints that answered as Kafka in this session."""
-        self.zookeepers: set[Endpoint] = set()
+        self.zookeepers: set[Endpoint] = Endpoints()
         """Endpoints that answered as ZooKeeper in this session."""
         self.fingerprints: list[bytes] = []
         """Of the input files, by their index: what makes exchange ids stable."""

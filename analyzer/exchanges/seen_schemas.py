@@ -27,7 +27,9 @@ METADATA: Final = 3
 NEEDED: Final = STATEFUL | {PRODUCE, FETCH, METADATA}
 """Keys of the APIs whose bodies are read; metadata names the topics."""
 MOST_TOPICS: Final = 100_000
-"""Topics of which it is remembered what their keys are."""
+"""Topics of which it is remembered what their keys are, and as many that hold schemas."""
+LONGEST_TOPIC: Final = 249
+"""Characters of the name of a topic that brokers take; of others nothing is remembered."""
 
 
 class SeenSchemas:
@@ -80,7 +82,8 @@ class SeenSchemas:
         known = self.journals.get(topic)
         if known is None and records:
             known = journal.is_key(records[0].key)
-            if len(self.journals) < MOST_TOPICS or known:
+            room = MOST_TOPICS * (2 if known else 1)
+            if len(self.journals) < room and len(topic) <= LONGEST_TOPIC:
                 self.journals[topic] = known
         if not known:
             return not records

@@ -22,6 +22,8 @@ MOST_KEYS: Final = 100_000
 """Keys that are told apart: bytes that only look like ids may name many."""
 MOST_TOPICS: Final = 100
 """Topics that are remembered of each."""
+MOST_IN_ALL: Final = 500_000
+"""The same of all together."""
 
 SIDES: Final[tuple[Side, ...]] = ("key", "value")
 
@@ -43,6 +45,8 @@ class UsedSchemas:
         self._names: Final = names
         self._payloads: Final = payloads
         self.uses: dict[SchemaKey, Use] = {}
+        self._topics = 0
+        """Topics that are remembered, of all schemas."""
 
     def add(self, exchange: Exchange, chosen: Chosen | None = None) -> None:
         """Count the records of an exchange, all or the chosen ones."""
@@ -67,7 +71,8 @@ class UsedSchemas:
                     continue
                 use = self.uses[key] = Use({"key": 0, "value": 0}, {})
             use.counts[side] += 1
-            if len(use.topics) < MOST_TOPICS:
+            if len(use.topics) < MOST_TOPICS and self._topics < MOST_IN_ALL:
+                self._topics += topic not in use.topics
                 use.topics[topic] = None
 
 

@@ -15,6 +15,7 @@ from kafkascope.analyzer.statistics.mergeable import (
     Events,
     Measures,
     Names,
+    bounded,
     least,
     measured,
     most,
@@ -130,6 +131,7 @@ class LookBudget:
         """Return whether to look at a batch, and take note of its records. `place`: the exchange's
         id, the topic, the partition, the number of the batch there."""
         id_, topic, partition, at = place
+        topic = bounded(topic)
         about = topic, way
         seen = self._seen.get(about)
         if seen is None:
@@ -147,7 +149,8 @@ class LookBudget:
 
     def framed(self, topic: Any, way: str) -> None:
         """Take note that a topic has schemas."""
-        self._framed.add((topic, way))
+        if len(self._framed) < MOST_TOPICS:
+            self._framed.add((bounded(topic), way))
 
 
 def name_in(row: Row, topic: Any) -> str | None:

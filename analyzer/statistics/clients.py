@@ -6,14 +6,13 @@ What breaks on another release is told by `analyzer.verdict` from the `Usage` co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import Identity, absorbed, identity_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.mergeable import (
-    MANY,
     OTHERS,
+    Distinct,
     Keyed,
     Measures,
     Names,
@@ -73,7 +72,7 @@ class Used(Measures):
     roles: Names = whole(Names)
     offered: tuple[int, int] | None = most()
     """The versions of this API that a broker offered to the client: (highest, minus lowest)."""
-    connections: Names = whole(partial(Names, MANY))
+    connections: Distinct = whole(Distinct)
     fresh: int | None = most()
     """1 when the beginning of a connection was seen."""
     first_ns: int | None = least()
@@ -116,7 +115,7 @@ class Clients(ByKey[Used]):
     """Clients by identity; their versions by API."""
 
     NAME = "clients"
-    VERSION = 3
+    VERSION = 4
     KEY = ("client_id", "host", "software", "user", "key", "version")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("client", "Client"),

@@ -11,12 +11,25 @@ on events the latest ones; whatever a part has dropped, the whole would have dro
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from hashlib import blake2b
 from heapq import heapify, heapreplace
 from operator import itemgetter
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 from kafkascope.analyzer.exchanges.rows import Row
 
@@ -25,8 +38,17 @@ MAX_KEYS: Final = 10_000
 MAX_NAMES: Final = 64
 """Of one set of names beside a key."""
 MANY: Final = 1_024
+RECENT: Final = 16
+"""Values that are not hashed again, as they were counted last."""
 MAX_EVENTS: Final = 4_000
 FEW: Final = 1_000
+TABLE_EVENTS: Final = 1 << 19
+"""Of all keys of a table together, some 200 MB: where there are more than 128 keys each keeps
+fewer. The number of keys decides, in whatever order they came."""
+TABLE_NAMES: Final = 1 << 18
+"""The same of each set of names: where there are more than 4,096 keys each keeps fewer."""
+SHARED_FROM: Final = 128
+"""Keys of a table from which on they share the above."""
 MOST_TEXT: Final = 500
 """Characters of a name in a key, or in a set of names. Of a longer one the first are kept, its
 length and a hash: Kafka allows names of 32 KB, and ten thousand are a third of a gigabyte."""
@@ -49,6 +71,9 @@ def rank(key: Any) -> int:
 
 def bounded(value: T) -> T:
     """Return a name as it is kept: a long text in part, anything else as it is."""
+    if isinstance(value, tuple):
+        short = tuple(map(bounded, value))
+        return value if short == value else short  # type: ignore[return-value]
     if not isinstance(value, str) or len(value) <= MOST_TEXT:
         return value
     some = value[:BEGINNING]
@@ -201,7 +226,9 @@ class Names:
             self.add(short)
             return
         if len(values) < self._limit:
-            values[value] = 0
+            values[value] = rank(value) if self.more else 0
+            if self.more and values[value] > values[self._worst]:
+                self._worst = value
             return
         if not self.more:
             self._fill()
@@ -217,6 +244,17 @@ class Names:
         for each in self._values:
             self._values[each] = rank(each)
         self._worst = max(self._values, key=self._values.__getitem__)
+
+    def shorten(self, limit: int) -> None:
+        """Keep at most so many from now on, if that is fewer than before."""
+        if limit >= self._limit:
+            return
+        self._limit = limit
+        if len(self._values) > limit:
+            ranks = self._values if self.more else {each: rank(each) for each in self._values}
+            kept = sorted(ranks, key=ranks.__getitem__)[:limit]
+            self._values = dict.fromkeys(kept, 0)
+            self._fill()
 
     def merge(self, other: Names) -> None:
         """Take in what the other one holds."""
@@ -249,6 +287,55 @@ class Names:
         return self
 
 
+class Distinct:
+    """How many different values there were, as far as a limit: of each a hash is kept."""
+
+    __slots__ = ("_limit", "_ranks", "_recent")
+
+    def __init__(self, limit: int = MANY) -> None:
+        self._limit = limit
+        self._ranks = array("Q")
+        """The smallest, rising."""
+        self._recent: dict[Any, None] = {}
+        """Values that are in it."""
+
+    def add(self, value: Any) -> None:
+        """Take a value in."""
+        recent = self._recent
+        if value in recent:
+            return
+        if len(recent) >= RECENT:
+            recent.clear()
+        recent[value] = None
+        self._enter(rank(value) >> 1)
+
+    def _enter(self, number: int) -> None:
+        ranks = self._ranks
+        at = bisect_left(ranks, number)
+        if at == self._limit or (at < len(ranks) and ranks[at] == number):
+            return
+        if len(ranks) == self._limit:
+            ranks.pop()
+        ranks.insert(at, number)
+
+    def merge(self, other: Distinct) -> None:
+        """Take in what the other one counted."""
+        for number in other._ranks:
+            self._enter(number)
+
+    def __len__(self) -> int:
+        return len(self._ranks)
+
+    def dump(self) -> list[int]:
+        """Return the state as JSON."""
+        return self._ranks.tolist()
+
+    def load(self, state: list[int]) -> Self:
+        """Take over what `dump` gave."""
+        self._ranks = array("Q", state)
+        return self
+
+
 # --- keys ---------------------------------------------------------------------------------------
 
 M = TypeVar("M", bound=Measures)
@@ -261,7 +348,7 @@ class Keyed(dict[Key, M]):
     A dict, because each exchange asks some twenty tables for keys that are nearly always there.
     """
 
-    __slots__ = ("_dropping", "_sample", "_unranked", "kind", "limit", "others")
+    __slots__ = ("_dropping", "_sample", "_shared", "_unranked", "kind", "limit", "others")
 
     def __init__(
         self,
@@ -279,10 +366,12 @@ class Keyed(dict[Key, M]):
         self._dropping: list[tuple[int, Key]] = []
         """A heap, the largest rank first; made when the limit is reached."""
         self.others: M | None = None
+        self._shared = 0
+        """Keys, as a power of two, among whom events and names are shared; 0: each has its own."""
 
     def __missing__(self, key: Key) -> M:
-        short = tuple(map(bounded, key))
-        if short != key:
+        short = bounded(key)
+        if short is not key:
             return self[short]
         dropping = self._dropping
         if len(self) >= self.limit:
@@ -299,7 +388,20 @@ class Keyed(dict[Key, M]):
             if self._sample is None:
                 self._rest().merge(gone)
         made = self[key] = self.kind()
+        if len(self) > SHARED_FROM:
+            self._share(made)
         return made
+
+    def _share(self, made: M) -> None:
+        """Bound the events and the names of all keys together, of which one is new."""
+        bits = (len(self) - 1).bit_length()
+        changed: Iterable[M] = (made,)
+        if bits > self._shared:
+            self._shared = bits
+            changed = self.values()
+        for name, most in _shared_by(cast("Any", self.kind)):
+            for each in changed:
+                getattr(each, name).shorten(max(most >> bits, 1))
 
     @property
     def worst(self) -> int | None:
@@ -316,6 +418,8 @@ class Keyed(dict[Key, M]):
             return self.kind()
         if self.others is None:
             self.others = self.kind()
+            if self._shared:
+                self._share(self.others)
         return self.others
 
     def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
@@ -339,7 +443,18 @@ class Keyed(dict[Key, M]):
         rest, pairs = state
         self.others = None if rest is None else self.kind().load(rest)
         self.update((tuple(key), self.kind().load(value)) for key, value in pairs)
+        if len(self) > SHARED_FROM:
+            self._share(next(iter(self.values())))
         return self
+
+
+@cache
+def _shared_by(kind: type[Measures]) -> list[tuple[str, int]]:
+    """Return the fields with events or names, and how many of these a table may have."""
+    made = kind()
+    limits = {Events: TABLE_EVENTS, Names: TABLE_NAMES}
+    found = ((name, limits.get(type(getattr(made, name)))) for name in kind.RULES)
+    return [(name, most) for name, most in found if most is not None]
 
 
 def _order(key: Key) -> tuple[tuple[int, Any], ...]:

@@ -7,7 +7,7 @@ judged by what it did in the capture; APIs that it did not use are not judged.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.statistics.clients import Usage
@@ -68,7 +68,7 @@ def breaks_at(usage: Usage) -> str:
     return ""
 
 
-@cache
+@lru_cache(1024)
 def _turning_points(apis: frozenset[str]) -> tuple[tuple[str, str], ...]:
     """Return releases at which something changes for these APIs, oldest first, as (release that
     dropped something, release that had it again or nothing)."""

@@ -89,21 +89,32 @@ _PATTERNS: Final = tuple((pattern.split("/"), what) for pattern, what in NODES.i
 _ROOTS: Final = frozenset(parts[0] for parts, _ in _PATTERNS)
 
 
-@lru_cache(4096)
+_DEEPEST: Final = max(len(pattern) for pattern, _ in _PATTERNS)
+MOST_KEPT: Final = 1_000
+"""Characters of a path whose meaning is remembered: longer ones take a hundred times as much."""
+
+
 def place_of(path: str) -> Place:
     """Return what a path means. The deepest chroot that makes sense of all that follows is taken
     last: `/config/config/topics` is a node of a cluster below /config."""
+    return _kept_place(path) if len(path) <= MOST_KEPT else _place(path)
+
+
+def _place(path: str) -> Place:
     parts = path.split("/")[1:] if path.startswith("/") else path.split("/")
     if parts == [""]:
         return Place("", ())
-    for begin, part in enumerate(parts):
-        if part in _ROOTS:
+    for begin in range(max(0, len(parts) - _DEEPEST), len(parts)):
+        if parts[begin] in _ROOTS:
             found = _matched(parts[begin:])
             if found is not None:
                 what, steps = found
                 above = tuple(Step(each, "chroot") for each in parts[:begin])
                 return Place(what, above + steps)
     return Place("", tuple(Step(each, "unknown") for each in parts))
+
+
+_kept_place: Final = lru_cache(4096)(_place)
 
 
 def _matched(parts: list[str]) -> tuple[str, tuple[Step, ...]] | None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.dissectors.zookeeper import paths
+from kafkascope.dissectors.zookeeper.paths import place_of
 from kafkascope.tui.cli import main
 from tests.explosion.attacks import ATTACKS
 
@@ -28,3 +30,23 @@ def test_attacks_are_read(name: str, tmp_path: Path) -> None:
     read.append(CliRunner().invoke(main, ["ls", str(out), "--json"]).output)
     before, after = (each.count('"protocol":"zookeeper"') for each in read)
     assert before == after > 0
+
+
+@pytest.mark.timeout(10)
+def test_a_path_of_many_words_of_kafka_is_matched_once() -> None:
+    # Each of its parts may be where a chroot ends; a megabyte took minutes.
+    path = "/config" * 150_000
+    place = place_of(path)
+    assert not place.what
+    assert len(place.steps) == 150_000
+    assert (
+        place_of("/config" * 50_000 + "/config/topics/t").what == place_of("/config/topics/t").what
+    )
+    assert place_of("/config" * 50_000 + "/config/topics/t").first("topicName") == "t"
+
+
+def test_long_paths_are_not_remembered() -> None:
+    paths._kept_place.cache_clear()
+    for number in range(10):
+        place_of(f"/{number}" + "/a" * paths.MOST_KEPT)
+    assert paths._kept_place.cache_info().currsize == 0

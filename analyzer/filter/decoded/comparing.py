@@ -117,10 +117,18 @@ def _octets(value: Any) -> bytes | None:
     return None
 
 
-@lru_cache(maxsize=4096)
+LONGEST: Final = 100
+"""Characters of what may be a moment."""
+
+
 def _place(value: str) -> tuple[int, bool, bool] | None:
     """Return (nanoseconds, whether there is a zone, whether it is a time of day) of a moment;
     without a zone as if in UTC."""
+    return _place_of(value) if isinstance(value, str) and len(value) <= LONGEST else None
+
+
+@lru_cache(maxsize=4096)
+def _place_of(value: str) -> tuple[int, bool, bool] | None:
     has_zone = zoned(value)
     found = when(value) if has_zone else naive(value)
     if found is None:

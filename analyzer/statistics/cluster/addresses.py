@@ -69,10 +69,18 @@ def is_public(host: str) -> bool:
     return is_address(host) and ip_address(host.partition("%")[0]).is_global
 
 
-@lru_cache(maxsize=4096)
+MOST_ADDRESS: Final = 255
+"""Characters of what may be an address, with its zone."""
+
+
 def plain(host: str) -> str:
     """Return an address in the form in which it is compared: without a zone, in its usual spelling,
     IPv4 out of IPv6."""
+    return _plain(host) if len(host) <= MOST_ADDRESS else host
+
+
+@lru_cache(maxsize=4096)
+def _plain(host: str) -> str:
     try:
         found = ip_address(host.partition("%")[0])
     except ValueError:

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.conversation import context as context_module
 from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.context import MAX_REASONS, Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.detect import GIVEN_UP
 from kafkascope.analyzer.model import Exchange
-from kafkascope.captures.model import StreamEvent
+from kafkascope.captures.model import Endpoint, StreamEvent
 from tests.analyzer.conversation.test_conversation import CONVERSATION
 from tests.analyzer.wire import Wire, beat, framed, heartbeat, produce, request, response, told
 
@@ -326,6 +327,16 @@ def test_partitions_of_sessions_and_log_ends_are_limited_in_all(
     sessions = [each.fetch_session for each in found[20:]]
     known = [each is not None and each.partitions is not None for each in sessions]
     assert 0 < known.count(True) < 20, known
+
+
+def test_brokers_that_are_remembered_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context_module, "MOST_ENDPOINTS", 3)
+    context = Context()
+    for port in range(31_000, 31_010):
+        context.brokers.add(Endpoint("10.0.0.1", port))
+    assert len(context.brokers) == 3
+    assert context.is_broker(Endpoint("10.0.0.1", 31_002))
+    assert not context.is_broker(Endpoint("10.0.0.1", 31_003))
 
 
 def test_many_reasons_do_not_hide_that_connections_were_given_up() -> None:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.statistics import mergeable
 from kafkascope.analyzer.statistics.mergeable import (
     MOST_TEXT,
+    Distinct,
     Event,
     Events,
     Keyed,
     Measures,
     Names,
     bits,
+    bounded,
     has_bounded,
     least,
     measured,
     most,
     total,
+    whole,
 )
 
 TEXTS = st.lists(st.text(max_size=3), max_size=30)
@@ -76,6 +83,53 @@ def test_keys_beyond_the_limit_are_summed_up(one: list[str], two: list[str]) -> 
     assert again.dump() == keyed([*one, *two, *two]).dump()
 
 
+@measured
+class Busy(Measures):
+    names: Names = whole(partial(Names, 6))
+    events: Events = whole(partial(Events, 6))
+    seen: Distinct = whole(partial(Distinct, 5))
+
+
+def busy(values: list[tuple[int, int]], limit: int = 12) -> Keyed[Busy]:
+    new = Keyed(Busy, limit)
+    for key, number in values:
+        found = new[(key,)]
+        found.names.add(number)
+        found.seen.add(number)
+        found.events.add(Event(number, f"{key}", key, number, "kind", {}))
+    return new
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30)), max_size=120, unique=True),
+    st.randoms(use_true_random=False),
+    st.integers(0, 120),
+    st.sampled_from([4, 12, 40]),
+)
+def test_keys_of_a_table_share_names_and_events_whatever_the_order(
+    values: list[tuple[int, int]], random: Random, split: int, limit: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mergeable, "SHARED_FROM", 2)
+        patch.setattr(mergeable, "TABLE_NAMES", 24)
+        patch.setattr(mergeable, "TABLE_EVENTS", 24)
+        mergeable._shared_by.cache_clear()
+        alone = busy(values, limit)
+        keys = len(alone)
+        other = values.copy()
+        random.shuffle(other)
+        merged = busy(other[:split], limit)
+        merged.merge(busy(other[split:], limit))
+        again = Keyed(Busy, limit).load(json.loads(json.dumps(merged.dump())))
+        assert merged.dump() == alone.dump()
+        assert again.dump() == alone.dump()
+        for _, found in alone.items():
+            most = 6 if keys <= 2 else min(6, max(1, 24 >> (keys - 1).bit_length()))
+            assert max(len(found.names), len(found.events)) <= most
+            assert len(found.seen) <= 5
+    mergeable._shared_by.cache_clear()
+
+
 def test_names_of_kilobytes_are_kept_in_part() -> None:
     # 10,000 client ids of 30 KB took more than a gigabyte.
     long, other = "x" * 30_000, "x" * 29_999 + "y"
@@ -89,6 +143,7 @@ def test_names_of_kilobytes_are_kept_in_part() -> None:
     assert {key[0] for key, _ in again.items()} == set(found[:2])
     names = named([long, other, long, 7])
     assert len(names) == 3
+    assert list(named([(7, long), (7, long)])) == [(7, bounded(long))]  # type: ignore[list-item]
     assert {each for each in names._values if isinstance(each, str)} == set(found[:2])
 
 
