@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.errors import DissectError
@@ -284,21 +285,80 @@ class Log:
                 continue
         self._unplaced.clear()
 
+    def _mark(self) -> None:
+        """Place the markers that are owed, in the order in which they were. A batch of the same
+        producer before the free offset is the marker, or what came after it."""
+        if not self._owed:
+            return
+        runs = _Runs(self._entries)
+        of: dict[int, list[int]] = {}
+        for entry in self._entries:
+            if entry.producer >= 0:
+                of.setdefault(entry.producer, []).append(entry.base)
+        made = []
+        for owed in self._owed:
+            place = runs.end_of(owed.last)
+            bases = of[owed.producer]
+            at = bisect_right(bases, owed.last)
+            if at < len(bases) and bases[at] < place:
+                continue
+            runs.grow(owed.last)
+            bases.insert(at, place)
+            made.append(_marker(place, owed.producer, 0, owed.marker, 0))
+        # All at once: there may be as many as batches.
+        self._entries = sorted([*self._entries, *made], key=attrgetter("base"))
+        self._bases = [entry.base for entry in self._entries]
+        self.bytes += sum(len(entry.data) + ENTRY_BYTES for entry in made)
+        self._stale = True
+
     def finish(self) -> None:
         """Place the markers that nobody fetched, once all of the capture was read: at the first
         free offset behind their transaction, where the broker will have put them."""
         self._place()
-        for owed in self._owed:
-            place = owed.last + 1
-            for entry in self.entries(place):
-                if entry.producer == owed.producer or entry.base > place:
-                    break
-                place = entry.last + 1
-            self._put(_marker(place, owed.producer, 0, owed.marker, 0))
+        self._mark()
         self._owed.clear()
         self._reading = False
         self._writers, self._fresh = {}, set()
         self._live = self.end
+
+
+class _Runs:
+    """Stretches of offsets without a gap, which grow at their ends until they meet."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        """`entries`: in the order of their offsets."""
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for entry in entries:
+            if self._ends and self._ends[-1] == entry.base:
+                self._ends[-1] = entry.last + 1
+            else:
+                self._starts.append(entry.base)
+                self._ends.append(entry.last + 1)
+        self._into = list(range(len(self._starts)))
+        """Run -> the one that it has grown into; itself while it has not."""
+
+    def _of(self, offset: int) -> int:
+        run = bisect_right(self._starts, offset) - 1
+        path = []
+        while self._into[run] != run:
+            path.append(run)
+            run = self._into[run]
+        for each in path:
+            self._into[each] = run
+        return run
+
+    def end_of(self, offset: int) -> int:
+        """The first free offset behind one that is in a run."""
+        return self._ends[self._of(offset)]
+
+    def grow(self, offset: int) -> None:
+        """Take the first free offset into the run of another one."""
+        run = self._of(offset)
+        self._ends[run] += 1
+        following = bisect_right(self._starts, self._ends[run]) - 1
+        if following > run and self._starts[following] == self._ends[run]:
+            self._into[run] = following
 
 
 def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:

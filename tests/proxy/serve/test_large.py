@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from kafkascope.captures.inputs.spool import Spool
 from kafkascope.proxy.serve import captured_cluster, library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.library import Library
-from kafkascope.proxy.serve.log import Log
+from kafkascope.proxy.serve.log import Log, _marker
 from tests.proxy.served import PRODUCER, SAMPLES, batch
 
 
@@ -121,3 +122,61 @@ def test_a_library_keeps_values_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -
         # Of each API there is one, and the session has no others.
         assert made._indexes.keys() == keys
         assert len(session) == len(kept) < seen
+
+
+def transactions(seed: int) -> Log:
+    """A log that was read in any order, with transactions that ended and those that did not."""
+    chance, log = Random(seed), Log()
+    for _ in range(chance.randrange(1, 25)):
+        kind, base, producer = chance.random(), chance.randrange(40), chance.randrange(1, 4)
+        more = {"attributes": 0x10, "producer_id": producer, "producer_epoch": 0}
+        values = [b"x"] * chance.randrange(1, 4)
+        if kind < 0.6:
+            log.add(batch(*values, base=base, **more))
+        elif kind < 0.7:
+            log.add(batch(*values, base=base))
+        elif kind < 0.8:
+            log._put(_marker(base, producer, 0, chance.randrange(2), 0))
+        else:
+            log.ends(producer, bool(chance.randrange(2)))
+    for producer in (1, 2, 3):
+        log.ends(producer, True)
+    return log
+
+
+def marked_one_by_one(log: Log) -> None:
+    """Place each marker that is owed at the first free offset behind its transaction."""
+    for owed in log._owed:
+        place = owed.last + 1
+        for entry in log.entries(place):
+            if entry.producer == owed.producer or entry.base > place:
+                break
+            place = entry.last + 1
+        log._put(_marker(place, owed.producer, 0, owed.marker, 0))
+    log._owed.clear()
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_markers_that_nobody_fetched_stand_where_there_was_room(seed: int) -> None:
+    log, other = transactions(seed), transactions(seed)
+    log.finish()
+    marked_one_by_one(other)
+    other.finish()
+    assert log._entries == other._entries
+    assert log._bases == other._bases
+    assert log.bytes == other.bytes
+    assert log.stable == other.stable
+
+
+def test_markers_of_many_producers_are_placed_in_linear_time() -> None:
+    log, count = Log(), 10_000
+    for number in range(count):
+        data = batch(b"x", base=number, attributes=0x10, producer_id=number + 1, producer_epoch=0)
+        log.add(data)
+        log.ends(number + 1, True)
+    start = time.process_time()
+    log.finish()
+    # Each went over all batches behind it: 16 seconds.
+    assert time.process_time() - start < 3
+    assert log.end == 2 * count
+    assert log.stable == log.end
