@@ -17,6 +17,8 @@ Delta: TypeAlias = dict[str, Any]
 
 SHARE: Final = 4
 """With too many rows, the oldest limit / SHARE of them are dropped."""
+MOST_CONNECTIONS: Final = 200_000
+"""Of input without end, at 1 KB each: with more the oldest rows are dropped, too."""
 
 
 class Growth:
@@ -48,8 +50,9 @@ class Growth:
             for name, value in self._parts():
                 if not isinstance(value, ValueList | list | Frames):
                     self._taken.pop(name, None)
-        if limit and len(self._session) > limit:
-            self._dropped = max(1, limit // SHARE)
+        rows = len(self._session)
+        if limit and (rows > limit or len(self._session.connections) > MOST_CONNECTIONS):
+            self._dropped = max(1, min(limit, rows) // SHARE)
             self._session.drop(self._dropped)
             self._recount()
         return out

@@ -14,6 +14,7 @@ import pytest
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import result, row_of
+from kafkascope.analyzer.session import deltas
 from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.data.sorting import Order
@@ -52,6 +53,28 @@ def test_both_sides_drop_the_same_and_what_is_left_is_as_it_was() -> None:
             )
         assert shown.index_of(1) is None
         assert len(shown.tables["api"].values) <= len(whole.tables["api"].values)
+
+
+def test_rows_of_too_many_connections_go_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deltas, "MOST_CONNECTIONS", 8)
+    with open_capture([SAMPLE]) as capture:
+        child = Session(capture.context, capture.source.read)
+        growth = Growth(child)
+        shown = Session(Context(), capture.source.read)
+        most = 0
+        for count, exchange in enumerate(capture.exchanges()):
+            child.add(exchange, row_of(exchange, capture.context.names))
+            if count % 3 == 0:
+                apply(growth.take(1_000_000), shown)
+                most = max(most, len(shown.connections))
+        apply(growth.take(), shown)
+        apply(growth.take(), shown)
+        assert child.rows_told < 1_000_000
+        assert child.dropped == shown.dropped > 0
+        assert len(child.connections) == len(shown.connections)
+        assert most <= 8 + 3 * 2  # what comes between two looks, and is told before it is dropped
+        for index in range(len(shown)):
+            assert shown.exchange(index) == child.exchange(index)
 
 
 def test_views_follow_the_ring() -> None:
