@@ -21,7 +21,7 @@ from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.dissectors.keyed import api_name
 
 KEPT_EXCHANGES: Final = 1000
-"""Of one flow, the last ones."""
+"""Of one flow, the last ones, in as many bytes as messages."""
 KEPT_BYTES: Final = 32 * 1024 * 1024
 """Of messages that can be shown decoded, of one flow; mitmproxy itself keeps all bytes."""
 SHOWN_PAIRS: Final = 200
@@ -65,6 +65,11 @@ class Pair(NamedTuple):
         return told
 
 
+def _bytes_of(pair: Pair) -> int:
+    sides = (pair.exchange.request, pair.exchange.response)
+    return sum(len(side.frame.payload) for side in sides if side is not None)
+
+
 class KafkaFlow:
     """The messages and exchanges of a flow, as far as its parts were taken."""
 
@@ -79,6 +84,7 @@ class KafkaFlow:
         """Side and offset of a frame -> the part that it ends in, and its place among what ends
         there, until its exchange is told."""
         self.pairs: deque[Pair] = deque(maxlen=KEPT_EXCHANGES)
+        self._pair_bytes = 0
         self.is_kafka = False
         """A message was found."""
 
@@ -109,7 +115,13 @@ class KafkaFlow:
             _, gone = self._shown.popitem(last=False)
             self._bytes -= sum(len(message.frame.payload) for message, _ in gone)
         pairs = [self._pair(each) for each in exchanges]
-        self.pairs.extend(pairs)
+        for pair in pairs:
+            if len(self.pairs) == KEPT_EXCHANGES:
+                self._pair_bytes -= _bytes_of(self.pairs.popleft())
+            self.pairs.append(pair)
+            self._pair_bytes += _bytes_of(pair)
+        while self._pair_bytes > KEPT_BYTES and len(self.pairs) > 1:
+            self._pair_bytes -= _bytes_of(self.pairs.popleft())
         return pairs
 
     def _pair(self, exchange: Exchange) -> Pair:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,3 +167,30 @@ def test_brokers_have_listeners_of_the_same_kind() -> None:
     assert told.advertise(context, 1, "kafka1", 9092) == ("proxy.example", 7000)
     assert told.specs() == ["reverse:tcp://kafka1:9092@7000"]
     assert 0 < free_port("127.0.0.1") < 65536
+
+
+def test_exchanges_are_kept_in_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows, "KEPT_BYTES", 1_000)
+    flow = KafkaFlow(CLIENT, BROKER)
+    size = len(heartbeat(1)) + len(beat(1)) - 8
+    parts: list[Made] = []
+    for number in range(100):
+        parts += [ask(heartbeat(number)), tell(beat(number))]
+        assert len(flow.take(parts)) == 1
+    assert len(flow.pairs) == 1_000 // size
+    assert flow.pairs[-1].exchange.correlation_id == 99
+    assert flow._pair_bytes == size * len(flow.pairs)
+
+
+def test_a_part_of_many_messages_is_looked_at_once() -> None:
+    flow = KafkaFlow(CLIENT, BROKER)
+    count = 6_000
+    asked = b"".join(heartbeat(number) for number in range(count))
+    told = b"".join(beat(number) for number in range(count))
+    start = time.process_time()
+    assert len(flow.take([ask(asked), tell(told)])) == count
+    # Each exchange was sought among all messages of its parts: ten times as long.
+    assert time.process_time() - start < 10
+    shown = flow._shown[0]
+    numbers = [exchange.correlation_id for _, exchange in shown if exchange is not None]
+    assert numbers == list(range(count))

@@ -15,6 +15,7 @@ import pytest
 
 from kafkascope.proxy import ClientTls, KafkaProxy
 from kafkascope.proxy.control import verdicts
+from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.control.exposition import Exposition
 from kafkascope.proxy.control.steering import MOST_HELD, Steering
 from kafkascope.proxy.engine import hello, hub, metrics
@@ -344,3 +345,35 @@ def test_what_there_was_names_so_many_and_counts_the_others(
     for name in ("a", "b", "c", "d", "a", "e"):
         seen.count(name)
     assert seen.there == {"a": 2, "b": 1, "c": 1, verdicts.OTHERS: 2}
+
+
+def test_a_watcher_that_never_reads_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    size = 8 << 20
+
+    async def main() -> None:
+        proxy = KafkaProxy("127.0.0.1:1")
+        control = Control(proxy)
+        monkeypatch.setattr(Steering, "state", lambda _: {"event": "state", "x": "y" * size})
+        await control.listen(tmp_path / "proxy.sock")
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy.sock")
+        transport: Any = writer.transport
+        writer.write(b'{"do":"watch","every":0.1}\n')
+        await reader.readline()
+        transport.pause_reading()
+        await asyncio.sleep(0.5)
+        # However often something changes, one state waits, and a second is not made.
+        for _ in range(100):
+            proxy.hub.changed()
+        await asyncio.sleep(0.3)
+        async with asyncio.timeout(10):
+            await control.close()
+        transport.resume_reading()
+        async with asyncio.timeout(10):
+            with contextlib.suppress(ConnectionError):
+                assert len(await reader.read()) < size  # nobody went on to send it
+        writer.close()
+        assert not proxy.hub.watchers
+
+    run(main())
