@@ -6,7 +6,6 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.errors import DissectError
@@ -20,6 +19,7 @@ from kafkascope.dissectors.records.records import (
     open_batch,
 )
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
+from kafkascope.proxy.serve.entries import Entries, Entry
 
 _OFFSET: Final = struct.Struct(">q")
 _MARKER_KEY: Final = struct.Struct(">hh")
@@ -31,20 +31,6 @@ ENTRY_BYTES: Final = 300
 """That a batch takes beside its data."""
 MOST: Final = 1 << 62
 """No offset is larger: whatever a damaged capture tells, sums of offsets stay representable."""
-
-
-class Entry(NamedTuple):
-    """A batch, or a message set's entry."""
-
-    base: int
-    last: int
-    max_timestamp: int
-    magic: int
-    data: bytes
-    producer: int = -1
-    """Of a transaction's batch, or of its marker; -1 for all others."""
-    marker: int | None = None
-    """ABORT or COMMIT, of a batch that ends a transaction."""
 
 
 class Owed(NamedTuple):
@@ -61,8 +47,7 @@ class Log:
     offsets have gaps."""
 
     def __init__(self) -> None:
-        self._bases: list[int] = []
-        self._entries: list[Entry] = []
+        self._entries = Entries()
         self._captured_end = 0
         self._captured_start: int | None = None
         self._captured_aborted: dict[tuple[int, int], None] = {}
@@ -86,13 +71,13 @@ class Log:
     def start(self) -> int:
         """The first offset that can be read."""
         if self._entries:
-            return self._entries[0].base
+            return self._entries.first.base
         return self._captured_start or 0
 
     @property
     def end(self) -> int:
         """The offset of the next record: the end of what was captured."""
-        return self._entries[-1].last + 1 if self._entries else self._captured_start or 0
+        return self._entries.last.last + 1 if self._entries else self._captured_start or 0
 
     @property
     def next(self) -> int:
@@ -123,18 +108,13 @@ class Log:
             return
 
     def _put(self, entry: Entry) -> None:
-        at = bisect_right(self._bases, entry.base)
-        if at and self._entries[at - 1].last >= entry.base:
-            return
-        if at < len(self._bases) and self._bases[at] <= entry.last:
+        if not self._entries.add(entry):
             return
         if self._reading and entry.producer >= 0 and entry.marker is None:
             self._writers[entry.producer] = max(self._writers.get(entry.producer, 0), entry.last)
             self._fresh.add(entry.producer)
         self.bytes += len(entry.data) + ENTRY_BYTES
-        self._bases.insert(at, entry.base)
-        self._entries.insert(at, entry)
-        if at == len(self._entries) - 1:
+        if self._entries.last is entry:
             self._take(entry)
         else:
             self._stale = True
@@ -195,11 +175,7 @@ class Log:
 
     def entries(self, offset: int) -> Iterator[Entry]:
         """The batches from the one with `offset` on, or behind it when there is none."""
-        at = bisect_right(self._bases, offset)
-        if at and self._entries[at - 1].last >= offset:
-            at -= 1
-        for index in range(at, len(self._entries)):
-            yield self._entries[index]
+        return self._entries.behind(offset)
 
     def offset_for(self, timestamp: int) -> tuple[int, int]:
         """(offset, time) of the first batch that is not older; (-1, -1) when there is none."""
@@ -306,8 +282,7 @@ class Log:
             bases.insert(at, place)
             made.append(_marker(place, owed.producer, 0, owed.marker, 0))
         # All at once: there may be as many as batches.
-        self._entries = sorted([*self._entries, *made], key=attrgetter("base"))
-        self._bases = [entry.base for entry in self._entries]
+        self._entries = Entries([*self._entries, *made])
         self.bytes += sum(len(entry.data) + ENTRY_BYTES for entry in made)
         self._stale = True
 
@@ -325,7 +300,7 @@ class Log:
 class _Runs:
     """Stretches of offsets without a gap, which grow at their ends until they meet."""
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: Entries) -> None:
         """`entries`: in the order of their offsets."""
         self._starts: list[int] = []
         self._ends: list[int] = []

@@ -14,8 +14,9 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import TopicNames, short_id
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.proxy.serve import captured_cluster, library
+from kafkascope.proxy.serve import captured_cluster, entries, library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
+from kafkascope.proxy.serve.entries import Entries, Entry
 from kafkascope.proxy.serve.library import Library
 from kafkascope.proxy.serve.log import Log, _marker
 from tests.proxy.served import PRODUCER, SAMPLES, batch
@@ -162,8 +163,7 @@ def test_markers_that_nobody_fetched_stand_where_there_was_room(seed: int) -> No
     log.finish()
     marked_one_by_one(other)
     other.finish()
-    assert log._entries == other._entries
-    assert log._bases == other._bases
+    assert list(log._entries) == list(other._entries)
     assert log.bytes == other.bytes
     assert log.stable == other.stable
 
@@ -180,3 +180,36 @@ def test_markers_of_many_producers_are_placed_in_linear_time() -> None:
     assert time.process_time() - start < 3
     assert log.end == 2 * count
     assert log.stable == log.end
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_batches_are_in_order_and_none_has_an_offset_of_another(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "BLOCK", 2)
+    chance, made, plain = Random(seed), Entries(), list[Entry]()
+    for number in range(60):
+        base = chance.randrange(120)
+        entry = Entry(base, base + chance.randrange(4), number, 2, b"")
+        free = all(entry.last < each.base or each.last < entry.base for each in plain)
+        assert made.add(entry) == free
+        if free:
+            plain = sorted([*plain, entry])
+        assert list(made) == plain
+        assert (made.first, made.last) == (plain[0], plain[-1])
+        assert max(map(len, made._blocks)) <= 4
+        offset = chance.randrange(-1, 125)
+        assert list(made.behind(offset)) == [each for each in plain if each.last >= offset]
+    assert list(Entries(reversed(plain))) == plain
+    assert not list(Entries().behind(0))
+
+
+def test_batches_that_come_from_the_end_take_no_longer() -> None:
+    took = []
+    for numbers in (range(40_000), range(40_000, 0, -1)):
+        made = Entries()
+        start = time.process_time()
+        for number in numbers:
+            made.add(Entry(2 * number, 2 * number, 0, 2, b""))
+        took.append(time.process_time() - start)
+    assert took[1] < 10 * took[0] + 0.5
