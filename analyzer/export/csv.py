@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
 from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, result, to_json
 from kafkascope.analyzer.export import ExportOptions
-from kafkascope.analyzer.export.late import Late
+from kafkascope.analyzer.export.late import SHORT_ID, SHORT_SIZE, Late
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
+
+MOST_CELL: Final = 1 << 30
+"""Characters of a cell that is read again; Python's own limit is 128 KB, and records may be
+larger."""
 
 
 class CsvExport:
@@ -88,8 +92,12 @@ class CsvExport:
         """Replace ids by names that came late."""
         known = self._late.known()
         if known:
-            # Cells may hold line feeds, but these do not: their values are single lines.
-            self._late.rewrite(self._out, lambda line: self._renamed(line, known))
+            before = csv.field_size_limit(MOST_CELL)
+            try:
+                # Cells may hold line feeds, but these do not: their values are single lines.
+                self._late.rewrite(self._out, lambda line: self._renamed(line, known))
+            finally:
+                csv.field_size_limit(before)
 
     def _renamed(self, line: bytes, known: dict[str, str]) -> bytes:
         if b"?" not in line:
@@ -104,13 +112,11 @@ class CsvExport:
 
     def _cell_renamed(self, cell: str, known: dict[str, str]) -> str:
         """Return a cell with names in place of ids; both may look like formulas."""
-        found = [old for old in known if old in cell]
-        if not found:
+        if not any(old in known for old in SHORT_ID.findall(cell)):
             return cell
-        if cell.startswith(tuple(f"'{old}" for old in found)):
+        if cell[:1] == "'" and cell[1 : 1 + SHORT_SIZE] in known:
             cell = cell[1:]
-        for old in found:
-            cell = cell.replace(old, one_line(known[old]))
+        cell = SHORT_ID.sub(lambda found: one_line(known.get(found[0], found[0])), cell)
         return as_text(cell, raw=self._raw)
 
 

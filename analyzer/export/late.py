@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.topics import TopicNames, short_id
+
+SHORT_ID: Final = re.compile(r"[\w-]{8}\?")
+"""What may stand for a topic without a name: `topics.short_id`."""
+SHORT_SIZE: Final = 9
+MOST_IDS: Final = 100_000
+"""Ids that are remembered; of more, all names that are known in the end are looked for."""
 
 
 class Late:
@@ -21,12 +28,15 @@ class Late:
     def saw(self, nameless: Sequence[str], at: int) -> None:
         """Note what stands for topics without a name in what is written at offset `at`."""
         if nameless:
-            self._ids.update(nameless)
+            if len(self._ids) <= MOST_IDS:
+                self._ids.update(nameless)
             if self._first is None:
                 self._first = at
 
     def known(self) -> dict[str, str]:
         """Return the names that came late, by the ids that were written for them."""
+        if len(self._ids) > MOST_IDS:
+            return {short_id(each): name for each, name in self._names.all().items()}
         found = {each: self._names.late(each) for each in self._ids}
         return {each: name for each, name in found.items() if name != each}
 

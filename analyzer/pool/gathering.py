@@ -240,10 +240,12 @@ class Gathering:
                     raise Alone
 
     def rank(self, worker: int, place: int) -> int:
-        """Return the number in place of a worker's provisional one; another number stays."""
+        """Return the number in place of a worker's provisional one; another number stays, as the
+        offsets and ids of messages that look like one."""
         if place >= CONNECTION:
-            return self._connections[place - CONNECTION]
-        return self._given[worker][(place - EXCHANGE) >> 1]
+            return self._connections.get(place - CONNECTION, place)
+        given, at = self._given[worker], (place - EXCHANGE) >> 1
+        return given[at] if at < len(given) else place
 
     def _learn(self, topic_id: bytes, name: str) -> None:
         if self.names.get(topic_id) not in (None, name):

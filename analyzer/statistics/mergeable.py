@@ -326,13 +326,15 @@ class Distinct:
     def __len__(self) -> int:
         return len(self._ranks)
 
-    def dump(self) -> list[int]:
-        """Return the state as JSON."""
-        return self._ranks.tolist()
+    def dump(self) -> str:
+        """Return the state as JSON. It is a text, as large numbers in a state may stand for others
+        that come late (`pipeline.tables.numbers`)."""
+        return "".join(f"{number:016x}" for number in self._ranks)
 
-    def load(self, state: list[int]) -> Self:
+    def load(self, state: str) -> Self:
         """Take over what `dump` gave."""
-        self._ranks = array("Q", state)
+        ends = range(16, len(state) + 1, 16)
+        self._ranks = array("Q", [int(state[end - 16 : end], 16) for end in ends])
         return self
 
 

@@ -15,9 +15,12 @@ from click.testing import CliRunner
 
 from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.tui.cli import main
 from tests.analyzer import wire
 from tests.captures.wires import START_NS, Tape
+from tests.explosion.turns import Turn, produce, write_capture
 
 ROOT = Path(__file__).parents[3]
 RUN = [sys.executable, "-m", "kafkascope"]
@@ -265,3 +268,34 @@ def test_interrupted_it_ends_where_it_is(large: Path) -> None:
     assert 0 < len(lines) < len(whole)
     done = [line for line in lines if b'"state":"answered"' in line]
     assert done == whole[: len(done)]
+
+
+@needs_fork
+@pytest.mark.parametrize("command", ["delivery", "producers"])
+def test_numbers_of_messages_that_look_like_provisional_ones_stay(
+    command: str, tmp_path: Path
+) -> None:
+    # It ended with a KeyError, or an IndexError.
+    path = tmp_path / "a.pcapng"
+    write_capture(path, (strange(number) for number in range(4)))
+    expected = here(command, "--jobs", "1", path)
+    assert here(command, "--jobs", "2", path) == expected
+
+
+def strange(number: int) -> list[Turn]:
+    """Exchanges with offsets and producers of more than 62 bits."""
+    turns: list[Turn] = []
+    for index in range(60):
+        large = ((1 << 62) + 12_345, (3 << 61) + 99_999)[index % 2]
+        asked = [{"partition_index": 0, "committed_offset": large, "committed_metadata": ""}]
+        topics = [{"name": f"t{number}", "partitions": asked}]
+        group = {"group_id": f"g{number}", "generation_id_or_member_epoch": 1, "member_id": "m"}
+        turns.append((0, wire.request("OffsetCommit", 2, 2 * index, **group, topics=topics)))
+        told = [{"partition_index": 0, "error_code": 0}]
+        topics = [{"name": f"t{number}", "partitions": told}]
+        turns.append((1, wire.response("OffsetCommit", 2, 2 * index, topics=topics)))
+        batch = encode_batch(
+            [Record(0, 1, None, b"x", ())], producer_id=large, producer_epoch=0, base_sequence=0
+        )
+        turns += produce(2 * index + 1, batch, topic=f"t{number}")
+    return turns
