@@ -43,6 +43,9 @@ ISB_OSDROP: Final = 7
 NRB_IPV4: Final = 1
 NRB_IPV6: Final = 2
 
+MOST_TEXT: Final = 1_000
+"""Bytes that are kept of a name, a description or a comment of an interface: a file may have very
+many, of 64 KB each."""
 MAX_INTERFACES: Final = 65_536
 """Interfaces of a file; more are malice, and each costs memory."""
 MAX_SECRETS: Final = 64 << 20
@@ -279,11 +282,11 @@ class Pcapng(Format):
         multiplier, divisor, offset_s = 1000, 1, 0
         for code, value in self._options(buffer, body + 8, end):
             if code == IF_NAME:
-                name = _text(value)
+                name = _text(value[:MOST_TEXT])
             elif code == IF_DESCRIPTION:
-                description = _text(value)
+                description = _text(value[:MOST_TEXT])
             elif code == COMMENT and not comment:
-                comment = _text(value)
+                comment = _text(value[:MOST_TEXT])
             elif code == IF_TSRESOL and value:
                 multiplier, divisor = _resolution(value[0])
             elif code == IF_TSOFFSET and len(value) == 8:

@@ -202,3 +202,12 @@ def test_writes_what_it_reads() -> None:
 def test_a_connection_knows_the_comment_of_its_interface() -> None:
     events, _, _ = read(conversation(1).pcapng("broker leg"))
     assert {event.connection.interface_comment for event in events} == {"broker leg"}
+
+
+def test_of_texts_about_interfaces_the_beginning_is_kept() -> None:
+    long = {name: f"{name} ".encode() * 6_000 for name in ("comment", "name", "description")}
+    found, source = packets(section("<") + interface("<", **long) + enhanced("<", 1))
+    assert len(found) == 1
+    (known,) = source.formats[0].interfaces
+    assert known.name == ("name " * 6_000)[:1_000]
+    assert known.comment == ("comment " * 6_000)[:1_000]
