@@ -9,35 +9,43 @@ from __future__ import annotations
 
 import itertools
 import re
-import struct
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.statistics.model import Line, middle
+from kafkascope.analyzer.statistics.zookeeper.assignors import (
+    MOST_THREADS,
+    Part,
+    ranges,
+    round_robin,
+)
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, ZnodeLife
 from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
 
 MOST_STREAMS: Final = 1_000
 """Threads of one consumer for one topic."""
-MOST_THREADS: Final = 10_000
-"""Of a group for one topic; what more have is not held against anything."""
 MOST_DIGITS: Final = 5
 """Of the number of a partition: brokers have far fewer than 100,000."""
+MOST_OFFSET_DIGITS: Final = 19
+"""Of an offset: it has 64 bits."""
 MOST_DIFFERENCES: Final = 3
 """That a sentence names."""
+MOST_LOOKS: Final = 5_000_000
+"""At members, owners and partitions, for what all groups owned when a member came or went: some
+seconds. Of groups for which that is not enough the first changes are looked at."""
+TOO_MANY: Final = "too many members and changes for all of them to be looked at"
 
 STATIC: Final = "static"
 """In place of a pattern: topics by their names."""
 WHITELIST: Final = "white_list"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 """A dot of a pattern may stand for others, too; what those own is not looked at."""
-
-Part: TypeAlias = tuple[str, int]
-"""Topic and partition."""
 
 
 class Came(NamedTuple):
@@ -48,6 +56,15 @@ class Came(NamedTuple):
     kind: Literal["join", "leave", "expired"]
     number: int | None
     """Of the exchange, where one did it."""
+
+
+class Wish(NamedTuple):
+    """What a member subscribes to while it is there."""
+
+    member: str
+    life: ZnodeLife
+    topics: dict[str, int] | None
+    """Streams by topic; None: it subscribes by a pattern."""
 
 
 @dataclass(slots=True)
@@ -82,15 +99,13 @@ class KeptGroup:
                     found.append(Came(life.end_ns, member, kind, first[1] if first else None))
         return sorted(found, key=lambda each: (each.time_ns, each.member))
 
-    def subscriptions(self, time_ns: int) -> dict[str, dict[str, int] | None]:
-        """Return the topics and streams of the members that are there at a time; None for one that
-        subscribes by a pattern."""
-        return {
-            member: _wanted(json_of((life.text or "").encode()))
+    def wishes(self) -> list[Wish]:
+        """Return what members subscribe to, for each life of one."""
+        return [
+            Wish(member, life, _wanted(json_of((life.text or "").encode())))
             for member, lives in self.members.items()
             for life in lives
-            if _is_there(life, time_ns)
-        }
+        ]
 
     def owned(self, time_ns: int) -> dict[Part, str]:
         """Return the threads that own partitions at a time."""
@@ -123,62 +138,12 @@ def _wanted(told: Any) -> dict[str, int] | None:
     return named if all(map(_NAME.fullmatch, named)) else None
 
 
-def _is_partition(text: str) -> bool:
-    return len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal()
+def _is_number(text: str, digits: int) -> bool:
+    return len(text) <= digits and text.isascii() and text.isdecimal()
 
 
 def _is_there(life: ZnodeLife, time_ns: int) -> bool:
     return life.begin_ns <= time_ns and (life.end_ns is None or life.end_ns > time_ns)
-
-
-def ranges(
-    subscriptions: Mapping[str, Mapping[str, int]], partitions: Mapping[str, int]
-) -> dict[Part, str]:
-    """Return the thread that each partition belongs to, as consumers of 0.8 compute it."""
-    found: dict[Part, str] = {}
-    for topic, count in partitions.items():
-        threads = sorted(
-            islice(
-                (
-                    f"{member}-{number}"
-                    for member, topics in subscriptions.items()
-                    for number in range(topics.get(topic, 0))
-                ),
-                MOST_THREADS + 1,
-            )
-        )
-        if not threads or len(threads) > MOST_THREADS:
-            continue
-        each, more = divmod(count, len(threads))
-        for at, thread in enumerate(threads):
-            begin = each * at + min(at, more)
-            for partition in range(begin, begin + each + (at < more)):
-                found[topic, partition] = thread
-    return found
-
-
-def round_robin(
-    subscriptions: Mapping[str, Mapping[str, int]], partitions: Mapping[str, int]
-) -> dict[Part, str]:
-    """Return the thread that each partition belongs to, by the other assignor (since 0.8.2): all
-    partitions in the order of the hashes of their names, one after the other to all threads. Empty
-    where members are not alike, which it refuses."""
-    alike = list(subscriptions.values())
-    if not alike or any(each != alike[0] for each in alike) or len(set(alike[0].values())) != 1:
-        return {}
-    (streams,) = set(alike[0].values())
-    threads = sorted(f"{member}-{number}" for member in subscriptions for number in range(streams))
-    parts = [(topic, number) for topic, count in partitions.items() for number in range(count)]
-    parts.sort(key=lambda part: _hash(f"[{part[0]},{part[1]}]"))
-    return dict(zip(parts, itertools.cycle(threads), strict=False)) if threads else {}
-
-
-def _hash(text: str) -> int:
-    """Return the hash that Java gives a text."""
-    found = 0
-    for unit in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
-        found = (31 * found + unit[0]) & 0xFFFFFFFF
-    return found - (1 << 32) if found >= 1 << 31 else found
 
 
 def _groups(story: TreeStory) -> list[KeptGroup]:
@@ -190,7 +155,7 @@ def _groups(story: TreeStory) -> list[KeptGroup]:
         place = place_of(path)
         group, topic = place.first("groupId"), place.first("topicName")
         number = place.first("partition") or ""
-        part = (topic or "", int(number)) if _is_partition(number) else None
+        part = (topic or "", int(number)) if _is_number(number, MOST_DIGITS) else None
         known = partitions.setdefault(place.chroot, {})
         if place.what == "partition" and topic and part is not None:
             known[topic] = max(known.get(topic, 0), part[1] + 1)
@@ -259,9 +224,9 @@ class OwnerAudit(NamedTuple):
         return f"{shown}, and {more} more" if more > 0 else shown
 
 
-def _audited(kept: KeptGroup, came: Came, until_ns: int) -> OwnerAudit:
+def _audited(kept: KeptGroup, wishes: Iterable[Wish], came: Came, until_ns: int) -> OwnerAudit:
     """Hold what was owned before a time against what members should have computed."""
-    there = kept.subscriptions(came.time_ns)
+    there = {wish.member: wish.topics for wish in wishes if _is_there(wish.life, came.time_ns)}
     members = {member: wanted for member, wanted in there.items() if wanted is not None}
     topics = {topic for wanted in members.values() for topic in wanted}
     known = {topic: kept.partitions[topic] for topic in sorted(topics & kept.partitions.keys())}
@@ -286,6 +251,16 @@ def _audited(kept: KeptGroup, came: Came, until_ns: int) -> OwnerAudit:
         if dealt and all(owned.get(part) == thread for part, thread in dealt.items()):
             assignor, misplaced = "roundrobin", ()
     return OwnerAudit(came, until_ns, len(there), assignor, misplaced, unknown)
+
+
+def _step(kept: KeptGroup) -> int:
+    """Return about how much is looked at for one change of a group."""
+    wishes = kept.wishes()
+    topics = {topic for wish in wishes for topic in wish.topics or ()}
+    known = [kept.partitions[topic] for topic in topics & kept.partitions.keys()]
+    threads = sum(sum((wish.topics or {}).values()) for wish in wishes)
+    members = len(wishes) * (1 + len(known)) + min(threads, MOST_THREADS * len(known))
+    return 1 + members + sum(map(len, kept.owners.values())) + sum(known)
 
 
 class KeptGroups:
@@ -315,26 +290,43 @@ class KeptGroups:
         ends = [each.time_ns for each in comings[1:]] + [kept.story.end_ns + 1]
         return list(zip(comings, ends, strict=True))
 
+    @cached_property
+    def _most(self) -> dict[str, int]:
+        """How many changes of a group are looked at, by its name: all of them where that is little
+        work, and of the others those that an equal part of the rest is enough for."""
+        steps = {name: _step(kept) for name, kept in self.groups.items()}
+        changes = {name: len(kept.comings()) for name, kept in self.groups.items()}
+        found, left = {}, MOST_LOOKS
+        names = sorted(self.groups, key=lambda name: (steps[name] * changes[name], name))
+        for at, name in enumerate(names):
+            looks = min(steps[name] * changes[name], left // (len(names) - at))
+            found[name] = looks // steps[name]
+            left -= looks
+        return found
+
     def audits(self, name: str) -> Iterator[OwnerAudit]:
         """Yield, for each time that a member came or went, who owned what when the next one did."""
         kept = self.groups[name]
-        for came, until_ns in self._ends(kept):
-            yield _audited(kept, came, until_ns)
+        wishes = kept.wishes()
+        begins = sorted(wish.life.begin_ns for wish in wishes)
+        ends = sorted(wish.life.end_ns for wish in wishes if wish.life.end_ns is not None)
+        for number, (came, until_ns) in enumerate(self._ends(kept)):
+            if number < self._most[name]:
+                yield _audited(kept, wishes, came, until_ns)
+            else:
+                members = bisect_right(begins, came.time_ns) - bisect_right(ends, came.time_ns)
+                yield OwnerAudit(came, until_ns, members, "", (), TOO_MANY)
 
     def rebalances(self, name: str) -> list[Line]:
         """Return one line each time that a member came or went, with what the group owned when the
         next one did."""
         kept = self.groups[name]
         lines = []
+        claims = sorted(life.begin_ns for lives in kept.owners.values() for life in lives)
         for number, audit in enumerate(self.audits(name), 1):
             came = audit.came
-            claimed = [
-                life.begin_ns
-                for lives in kept.owners.values()
-                for life in lives
-                if came.time_ns <= life.begin_ns < audit.until_ns
-            ]
-            last = max(claimed, default=None)
+            before = bisect_left(claims, audit.until_ns)
+            last = claims[before - 1] if before and claims[before - 1] >= came.time_ns else None
             did = {"join": "joined", "leave": "left"}.get(came.kind, "went as its session expired")
             lines.append(
                 {
@@ -355,16 +347,22 @@ class KeptGroups:
         """Return one line for each life of a member."""
         kept = self.groups[name]
         lines = []
+        claimed: dict[str, list[tuple[int, Part]]] = {}
+        """When, and of which partition, threads of a member became the owners."""
+        for part, owners in kept.owners.items():
+            for owner in owners:
+                thread = (owner.text or "").rpartition("-")[0]
+                claimed.setdefault(thread, []).append((owner.begin_ns, part))
+        for each in claimed.values():
+            each.sort()
         for member, lives in kept.members.items():
+            mine = claimed.get(member, [])
             for life in lives:
-                owned = sorted(
-                    part
-                    for part, owners in kept.owners.items()
-                    for owner in owners
-                    if (owner.text or "").startswith(f"{member}-")
-                    and owner.begin_ns >= life.begin_ns
-                    and (life.end_ns is None or owner.begin_ns <= life.end_ns)
-                )
+                begin = bisect_left(mine, life.begin_ns, key=itemgetter(0))
+                end = len(mine)
+                if life.end_ns is not None:
+                    end = bisect_right(mine, life.end_ns, key=itemgetter(0))
+                owned = sorted(part for _, part in mine[begin:end])
                 state = {"": "active", "expired": "expired"}.get(life.ending, "left")
                 by = life.change.by
                 lines.append(
@@ -438,20 +436,20 @@ class KeptGroups:
         """Return one line per partition of which a group committed an offset."""
         kept = self.groups[name]
         lines = []
+        owned = kept.owned(kept.story.end_ns)
         for (topic, partition), lives in sorted(kept.offsets.items()):
-            owner = kept.owned(kept.story.end_ns).get((topic, partition))
             told = [
                 int(text)
                 for life in lives
                 for text in (life.change.text, *(change.text for _, change in life.changes))
-                if text and text.isascii() and text.isdecimal()
+                if text and _is_number(text, MOST_OFFSET_DIGITS)
             ]
             lines.append(
                 {
                     "group": name,
                     "topic": topic,
                     "partition": partition,
-                    "owner": owner,
+                    "owner": owned.get((topic, partition)),
                     "committed": told[-1] if told else None,
                     "back": sum(one > two for one, two in itertools.pairwise(told)),
                     "commits": len(told),

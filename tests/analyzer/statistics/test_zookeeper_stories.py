@@ -13,7 +13,9 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups, ranges, round_robin
+from kafkascope.analyzer.statistics.zookeeper import consumers
+from kafkascope.analyzer.statistics.zookeeper.assignors import ranges, round_robin
+from kafkascope.analyzer.statistics.zookeeper.consumers import TOO_MANY, KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.findings.sides import time_of
 from tests.analyzer.wire import MS, Wire, told
@@ -386,3 +388,42 @@ def test_three_real_servers_are_one_ensemble() -> None:
     (story,) = read("zookeeper-failover").stories()
     assert len(story.servers) == 2
     assert [line["attached"] for line in story.session_lines()] == [1, 1]
+
+
+def crowd(wire: ZooKeeperWire, group: str, members: int, zxid: int) -> None:
+    one = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
+    for number in range(members):
+        thread = b"%s_%d-0" % (group.encode(), number)
+        path = f"/consumers/{group}/ids/{group}_{number}"
+        wire.create(path, one, EPHEMERAL, zxid=zxid + 3 * number)
+        path = f"/consumers/{group}/owners/t/{number}"
+        wire.create(path, thread, EPHEMERAL, zxid=zxid + 3 * number + 1)
+
+
+def test_of_many_members_the_first_changes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = b'{"version":1,"partitions":{%s}}' % b",".join(b'"%d":[1]' % n for n in range(40))
+    wire = ZooKeeperWire(7).connect().create("/brokers/topics/t", topic, zxid=1)
+    crowd(wire, "small", 3, 10)
+    crowd(wire, "large", 40, 1000)
+    stories = counted(wire).stories()
+    whole = KeptGroups(stories)
+    small, large = whole.rebalances("small"), whole.rebalances("large")
+    monkeypatch.setattr(consumers, "MOST_LOOKS", 3_000)
+    some = KeptGroups(stories)
+    assert some.rebalances("small") == small
+    pairs = list(zip(large, some.rebalances("large"), strict=True))
+    same = [one == other for one, other in pairs]
+    assert 0 < sum(same) < 40
+    assert same == sorted(same, reverse=True)
+    for one, other in pairs:
+        text = one["text"].partition("; ")
+        assert other in (one, {**one, "text": f"{text[0]}; {TOO_MANY}"})
+    assert some.members("large") == whole.members("large")
+    assert [line["assigned"] for line in whole.members("small")] == [["t-0"], ["t-1"], ["t-2"]]
+
+
+def test_a_number_of_many_digits_is_no_offset() -> None:
+    wire = ZooKeeperWire(7).connect().create("/consumers/g/offsets/t/0", b"5", zxid=1)
+    wire.set("/consumers/g/offsets/t/0", b"9" * 500, zxid=2)
+    (line,) = KeptGroups(counted(wire).stories()).offsets("g")
+    assert (line["committed"], line["commits"]) == (5, 1)
