@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.statistics import mergeable
+from kafkascope.analyzer.statistics.merging import tables
 
 SAMPLES = sorted((Path(__file__).parents[1] / "captures" / "samples").glob("*.pcap*"))
 
@@ -26,9 +26,9 @@ FEW = [
 def small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table keeps at most so many keys; of several limits each has another."""
     limits, random = request.param, Random(7)
-    made: Callable[..., None] = mergeable.Keyed.__init__
+    made: Callable[..., None] = tables.Keyed.__init__
 
-    def less(self: Any, kind: Any, limit: int = mergeable.MAX_KEYS, *rest: Any) -> None:
+    def less(self: Any, kind: Any, limit: int = tables.MAX_KEYS, *rest: Any) -> None:
         made(self, kind, min(limit, random.choice(limits)), *rest)
 
-    monkeypatch.setattr(mergeable.Keyed, "__init__", less)
+    monkeypatch.setattr(tables.Keyed, "__init__", less)

@@ -17,7 +17,9 @@ from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Event, Events, Kept, Keyed, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import Event, Events, Kept
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 
 PRODUCE: Final = 0
 MAX_CLIENTS: Final = 100

@@ -10,16 +10,10 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    Keyed,
-    Names,
-    least,
-    measured,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import least, measured, most, total, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.moved import Moved, moved
 from kafkascope.dissectors.records.batches import LOG_APPEND_TIME
 

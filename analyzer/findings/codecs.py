@@ -19,7 +19,10 @@ from kafkascope.analyzer.findings.view import (
 from kafkascope.analyzer.identity import ClientKey, client_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.statistics.merging.measures import measured, most
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
 from kafkascope.dissectors.schema import Versions
 

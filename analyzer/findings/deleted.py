@@ -10,16 +10,10 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    Keyed,
-    Measures,
-    Names,
-    least,
-    measured,
-    most,
-    table,
-    whole,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.text import spelled

@@ -8,7 +8,10 @@ from typing import Any, ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural, size
 from kafkascope.analyzer.identity import client_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, total, whole
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, total, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.reference.codes import error_name
 

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, ClassVar
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.mergeable import (
-    FEW,
-    Compound,
-    Events,
+from kafkascope.analyzer.statistics.merging.compounds import Compound
+from kafkascope.analyzer.statistics.merging.events import FEW, Events
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Names
 from kafkascope.captures.model import Closed, Opened
 
 if TYPE_CHECKING:

@@ -14,13 +14,7 @@ from kafkascope.analyzer.findings.tampered import Tampered
 from kafkascope.analyzer.findings.view import Base, View
 from kafkascope.analyzer.statistics import STATISTICS
 from kafkascope.analyzer.statistics.feed import Alike, Feed
-from kafkascope.analyzer.statistics.mergeable import (
-    Measures,
-    least,
-    measured,
-    most,
-    total,
-)
+from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
 from kafkascope.analyzer.statistics.model import (
     Column,
     Line,

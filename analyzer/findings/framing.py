@@ -16,7 +16,9 @@ from kafkascope.analyzer.findings.detector import (
 )
 from kafkascope.analyzer.findings.view import View, all_of, among, api_is, listed, plural
 from kafkascope.analyzer.identity import client_of, host_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, most
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 
 WRONG: Final = frozenset({"malformed", "truncated"})
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.statistics.mergeable import Event, Measures, bits, measured
+from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.statistics.merging.measures import Measures, bits, measured
 
 SLOT: Final = 50_000_000
 MINUTE: Final = 60_000_000_000

@@ -12,7 +12,9 @@ from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import told_at
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
-from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, most
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
 

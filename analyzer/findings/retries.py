@@ -29,18 +29,11 @@ from kafkascope.analyzer.findings.sessions import expired_at
 from kafkascope.analyzer.findings.view import View, listed, once, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    Event,
-    Kept,
-    Key,
-    Keyed,
-    Names,
-    measured,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import Event, Kept
+from kafkascope.analyzer.statistics.merging.measures import measured, most, total, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Key, Keyed
 from kafkascope.analyzer.statistics.moved import Parts, parts_of
 from kafkascope.dissectors.reference.codes import error_name
 

@@ -22,7 +22,10 @@ from kafkascope.analyzer.findings.payloads import (
     writer,
 )
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
-from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, Names, measured, table, whole
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import ID_MARK
 from kafkascope.analyzer.statistics.moved import Moved, Place, moved
 from kafkascope.analyzer.text import spelled

@@ -14,7 +14,8 @@ from kafkascope.analyzer.findings.tls import failed_connections
 from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.connections import ZOOKEEPER
-from kafkascope.analyzer.statistics.mergeable import Keyed, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 

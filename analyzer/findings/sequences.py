@@ -8,7 +8,8 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import client_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.producers.story import OUT_OF_ORDER
 from kafkascope.analyzer.text import Spelled, spelled

@@ -10,15 +10,10 @@ from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, R
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, about_group, all_of
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import (
-    Keyed,
-    Names,
-    measured,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, most, total, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
 

@@ -11,7 +11,9 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, plural, size
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, total
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, most, total
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
 

@@ -11,7 +11,9 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Keyed, measured, table, total
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, total
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.text import spelled
 
 FETCH: Final = 1

@@ -25,16 +25,10 @@ from kafkascope.analyzer.findings.view import View, all_of, among, api_is, durat
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    Event,
-    Events,
-    Keyed,
-    Measures,
-    measured,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import Event, Events
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, total, whole
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.text import spelled
 
 FETCHES: Final = frozenset({1, 78})

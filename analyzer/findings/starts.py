@@ -19,7 +19,9 @@ from kafkascope.analyzer.findings.view import (
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import LATEST, told_at
-from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, least, measured, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import topic_label
 from kafkascope.analyzer.text import spelled
 

@@ -8,7 +8,10 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
 from kafkascope.analyzer.identity import client_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
 

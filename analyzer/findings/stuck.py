@@ -26,7 +26,7 @@ from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.statistics.delivery.delivery import Reads
 from kafkascope.analyzer.statistics.delivery.ends import at
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Stall
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 from kafkascope.analyzer.statistics.model import topic_label
 from kafkascope.analyzer.text import spelled
 

@@ -12,15 +12,10 @@ from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Rule
 from kafkascope.analyzer.findings.model import RANK
 from kafkascope.analyzer.findings.view import View
-from kafkascope.analyzer.statistics.mergeable import (
-    Event,
-    Events,
-    Keyed,
-    Measures,
-    measured,
-    table,
-    whole,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import Event, Events
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, whole
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.text import spelled
 
 MOST_NAMED: Final = 3

@@ -12,7 +12,9 @@ from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, pl
 from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, most
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.captures.model import Closed, Opened
 
 FETCH: Final = 1

@@ -10,7 +10,8 @@ from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, off
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.clients import Usage
-from kafkascope.analyzer.statistics.mergeable import Keyed, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.errors import UnknownApi

@@ -27,7 +27,9 @@ from kafkascope.analyzer.findings.view import (
 )
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, most
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, PING, TYPES, error_name
 
 UNIMPLEMENTED: Final = -6

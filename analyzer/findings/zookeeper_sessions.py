@@ -19,7 +19,10 @@ from kafkascope.analyzer.findings.view import (
     trees_of,
 )
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, whole
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import per_second
 from kafkascope.analyzer.statistics.zookeeper.operations import (
     CREATES,

@@ -23,7 +23,7 @@ from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, title_of
 from kafkascope.analyzer.statistics.latency import Latency
-from kafkascope.analyzer.statistics.mergeable import OTHERS
+from kafkascope.analyzer.statistics.merging.tables import OTHERS
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates

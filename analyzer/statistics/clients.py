@@ -10,20 +10,18 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import Identity, absorbed, identity_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    OTHERS,
-    Distinct,
-    Keyed,
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     stretch,
-    table,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Distinct, Names
+from kafkascope.analyzer.statistics.merging.tables import OTHERS, Keyed
 from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, TopicNames, per_second
 from kafkascope.analyzer.statistics.moved import replica_id
 from kafkascope.analyzer.statistics.simple import ByKey

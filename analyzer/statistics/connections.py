@@ -14,16 +14,9 @@ from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.identity import user_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.mergeable import (
-    Key,
-    Keyed,
-    Measures,
-    least,
-    measured,
-    most,
-    table,
-    total,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.merging.tables import Key, Keyed
 from kafkascope.analyzer.statistics.model import (
     Column,
     Exchange,

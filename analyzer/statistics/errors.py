@@ -6,16 +6,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import (
-    OTHERS,
-    Keyed,
-    Measures,
-    least,
-    measured,
-    most,
-    table,
-    total,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.merging.tables import OTHERS, Keyed
 from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, topic_key
 from kafkascope.analyzer.statistics.simple import Breakdown
 from kafkascope.dissectors.reference.codes import ERRORS, error_name

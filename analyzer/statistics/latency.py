@@ -8,15 +8,9 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.histogram import Histogram
-from kafkascope.analyzer.statistics.mergeable import (
-    Keyed,
-    Measures,
-    measured,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, most, total, whole
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, share
 from kafkascope.analyzer.statistics.simple import Breakdown
 

@@ -16,7 +16,8 @@ from typing import (
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.mergeable import OTHERS, Compound
+from kafkascope.analyzer.statistics.merging.compounds import Compound
+from kafkascope.analyzer.statistics.merging.tables import OTHERS
 from kafkascope.analyzer.topics import TopicNames, short_id
 
 Kind: TypeAlias = Literal[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Measures, measured, total
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, total
 from kafkascope.analyzer.statistics.model import (
     Column,
     Exchange,

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from kafkascope.analyzer.identity import labels
-from kafkascope.analyzer.statistics.mergeable import OTHERS, Key, Keyed, Measures
+from kafkascope.analyzer.statistics.merging.measures import Measures
+from kafkascope.analyzer.statistics.merging.tables import OTHERS, Key, Keyed
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,

@@ -8,7 +8,9 @@ from typing import ClassVar
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.histogram import Histogram
-from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, whole
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, most, whole
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row
 from kafkascope.analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved
 from kafkascope.analyzer.statistics.simple import Breakdown

@@ -6,16 +6,16 @@ from typing import ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    Keyed,
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
     least,
     measured,
     most,
     stretch,
-    table,
     total,
 )
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import (
     Column,
     Exchange,

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from kafkascope.analyzer.identity import ClientKey, host_of, labels
 from kafkascope.analyzer.payloads.model import Namespace, SchemaKey
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    Keyed,
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     stretch,
-    table,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import (
     Column,
     Exchange,

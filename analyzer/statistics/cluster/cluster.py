@@ -36,7 +36,9 @@ from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.cluster.registered import cluster_ids, registered, same
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Keyed, single, stretch, table
+from kafkascope.analyzer.statistics.merging.compounds import single, table
+from kafkascope.analyzer.statistics.merging.measures import stretch
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,

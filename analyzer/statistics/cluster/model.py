@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.mergeable import (
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Names
 
 
 @measured

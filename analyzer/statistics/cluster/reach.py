@@ -19,7 +19,9 @@ from kafkascope.analyzer.statistics.cluster.model import (
 )
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, stretch, table
+from kafkascope.analyzer.statistics.merging.compounds import Compound, table
+from kafkascope.analyzer.statistics.merging.measures import stretch
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.analyzer.statistics.moved import PRODUCE, moved
 from kafkascope.captures.model import Closed, Endpoint, Opened, Resolved

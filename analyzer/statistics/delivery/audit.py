@@ -30,7 +30,7 @@ from kafkascope.analyzer.statistics.delivery.plans import (
 )
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.model import Story
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 
 if TYPE_CHECKING:

@@ -22,22 +22,19 @@ from kafkascope.analyzer.statistics.delivery.parts import (
     starts_of,
 )
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    Event,
-    Events,
-    Kept,
-    Key,
-    Keyed,
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import Event, Events, Kept
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     stretch,
-    table,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import Key, Keyed
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Self
 
-from kafkascope.analyzer.statistics.mergeable import Measures, measured, whole
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, whole
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.statistics.moved import Moved, Parts
 

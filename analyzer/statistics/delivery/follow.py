@@ -11,7 +11,7 @@ from kafkascope.analyzer.statistics.delivery.model import (
     Stall,
 )
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 
 
 class Follow:

@@ -10,7 +10,7 @@ from typing import Final
 from kafkascope.analyzer.statistics.groups.known import GroupIndex
 from kafkascope.analyzer.statistics.groups.members import fenced_text, left_text
 from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Presence, RebalanceCause
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 
 SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000

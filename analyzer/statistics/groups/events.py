@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 from kafkascope.analyzer.statistics.model import Exchange, Row, topic_key
 
 OFFSET_COMMIT: Final = 8

@@ -17,22 +17,19 @@ from kafkascope.analyzer.statistics.groups.events import (
     observed,
 )
 from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
-from kafkascope.analyzer.statistics.mergeable import (
-    MAX_EVENTS,
-    OTHERS,
-    Event,
-    Events,
-    Keyed,
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import MAX_EVENTS, Event, Events
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     stretch,
-    table,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import OTHERS, Keyed
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Final, Generic, TypeVar
 
 from kafkascope.analyzer.statistics.groups.model import FENCING, Member, Presence
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from kafkascope.analyzer.statistics.groups.model import (
     Member,
     Presence,
 )
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 
 
 def members_of(

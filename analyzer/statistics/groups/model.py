@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
 
 RebalanceCause: TypeAlias = Literal[
     "formed",

@@ -22,7 +22,7 @@ from kafkascope.analyzer.statistics.groups.model import (
     span_of,
 )
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.merging.events import Event
 
 __all__ = ["Presence", "Story", "story_of"]
 

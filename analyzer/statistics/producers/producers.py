@@ -12,22 +12,19 @@ from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.mergeable import (
-    OTHERS,
-    Event,
-    Events,
-    Kept,
-    Keyed,
+from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.events import Event, Events, Kept
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     stretch,
-    table,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.tables import OTHERS, Keyed
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed
+from kafkascope.analyzer.statistics.merging.events import Event, Events
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.zookeeper.model import KeptSession, Znode, ZnodeChange
 
 Server: TypeAlias = str

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafkascope.analyzer.statistics.mergeable import (
-    MANY,
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     least,
     measured,
     most,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import MANY, Names
 
 
 @measured

@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Events, Keyed, single, stretch, table
+from kafkascope.analyzer.statistics.merging.compounds import single, table
+from kafkascope.analyzer.statistics.merging.events import Events
+from kafkascope.analyzer.statistics.merging.measures import stretch
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Column,

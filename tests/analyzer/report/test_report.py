@@ -26,7 +26,7 @@ from kafkascope.analyzer.report import ReportFacts, charts, collect, sections
 from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.report.markdown import _code, _text
 from kafkascope.analyzer.statistics import Latency
-from kafkascope.analyzer.statistics.mergeable import OTHERS
+from kafkascope.analyzer.statistics.merging.tables import OTHERS
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.tui.cli import main
 from tests.hostile import hostile as hostile_names

@@ -27,7 +27,8 @@ from kafkascope.analyzer.statistics.delivery.plans import (
     subscribers,
 )
 from kafkascope.analyzer.statistics.groups.groups import Groups
-from kafkascope.analyzer.statistics.mergeable import Event, Keyed
+from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.captures.model import StreamEvent
 from tests.analyzer.batches import batch
 from tests.analyzer.wire import Wire, request, response, told

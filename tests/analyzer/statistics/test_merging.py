@@ -10,24 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.statistics import mergeable
-from kafkascope.analyzer.statistics.mergeable import (
-    MOST_TEXT,
-    Distinct,
-    Event,
-    Events,
-    Keyed,
+from kafkascope.analyzer.statistics.merging import tables
+from kafkascope.analyzer.statistics.merging.events import Event, Events
+from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
-    Names,
     bits,
-    bounded,
-    has_bounded,
     least,
     measured,
     most,
     total,
     whole,
 )
+from kafkascope.analyzer.statistics.merging.names import Distinct, Names
+from kafkascope.analyzer.statistics.merging.ranks import MOST_TEXT, bounded, has_bounded
+from kafkascope.analyzer.statistics.merging.tables import Keyed
 
 TEXTS = st.lists(st.text(max_size=3), max_size=30)
 
@@ -110,10 +106,10 @@ def test_keys_of_a_table_share_names_and_events_whatever_the_order(
     values: list[tuple[int, int]], random: Random, split: int, limit: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mergeable, "SHARED_FROM", 2)
-        patch.setattr(mergeable, "TABLE_NAMES", 24)
-        patch.setattr(mergeable, "TABLE_EVENTS", 24)
-        mergeable._shared_by.cache_clear()
+        patch.setattr(tables, "SHARED_FROM", 2)
+        patch.setattr(tables, "TABLE_NAMES", 24)
+        patch.setattr(tables, "TABLE_EVENTS", 24)
+        tables._shared_by.cache_clear()
         alone = busy(values, limit)
         keys = len(alone)
         other = values.copy()
@@ -127,7 +123,7 @@ def test_keys_of_a_table_share_names_and_events_whatever_the_order(
             most = 6 if keys <= 2 else min(6, max(1, 24 >> (keys - 1).bit_length()))
             assert max(len(found.names), len(found.events)) <= most
             assert len(found.seen) <= 5
-    mergeable._shared_by.cache_clear()
+    tables._shared_by.cache_clear()
 
 
 def test_names_of_kilobytes_are_kept_in_part() -> None:

@@ -1,0 +1,40 @@
+"""Which keys and names are kept of too many, and what is kept of a long one."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
+
+MOST_TEXT: Final = 500
+"""Characters of a name in a key, or in a set of names. Of a longer one the first are kept, its
+length and a hash: Kafka allows names of 32 KB, and ten thousand are a third of a gigabyte."""
+BEGINNING: Final = 200
+"""Characters that are kept of a longer one."""
+
+T = TypeVar("T")
+
+
+def rank(key: Any) -> int:
+    """Return a number that depends on nothing but the key."""
+    text = repr(key).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest())
+
+
+def bounded(value: T) -> T:
+    """Return a name as it is kept: a long text in part, anything else as it is."""
+    if isinstance(value, tuple):
+        short = tuple(map(bounded, value))
+        return value if short == value else short  # type: ignore[return-value]
+    if not isinstance(value, str) or len(value) <= MOST_TEXT:
+        return value
+    some = value[:BEGINNING]
+    return f"{some}... ({len(value):,} characters, {rank(value):016x})"  # type: ignore[return-value]
+
+
+_BOUNDED: Final = re.compile(r"\.\.\. \([0-9,]+ characters, [0-9a-f]{16}\)")
+
+
+def has_bounded(text: str) -> bool:
+    """Return whether a name in a text is there in part (`bounded`): no filter finds it."""
+    return _BOUNDED.search(text) is not None

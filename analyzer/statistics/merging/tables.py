@@ -1,0 +1,154 @@
+"""Measures by key, of at most so many keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from heapq import heapify, heapreplace
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+
+from kafkascope.analyzer.statistics.merging.events import Events
+from kafkascope.analyzer.statistics.merging.measures import Measures
+from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.ranks import bounded, rank
+
+MAX_KEYS: Final = 10_000
+"""Of one statistic. More are summed up as others."""
+TABLE_EVENTS: Final = 1 << 19
+"""Of all keys of a table together, some 200 MB: where there are more than 128 keys each keeps
+fewer. The number of keys decides, in whatever order they came."""
+TABLE_NAMES: Final = 1 << 18
+"""The same of each set of names: where there are more than 4,096 keys each keeps fewer."""
+SHARED_FROM: Final = 128
+"""Keys of a table from which on they share the above."""
+OTHERS: Final = "(others)"
+"""Stands for the keys beyond the limit."""
+
+Key: TypeAlias = tuple[Any, ...]
+"""Of texts, numbers and None."""
+
+M = TypeVar("M", bound=Measures)
+
+
+class Keyed(dict[Key, M]):
+    """Measures by key, for at most `limit` keys; those of all other keys are one, `others`. `[key]`
+    gives the measures of a key, to be added to: at once, for the next key may drop them.
+
+    A dict, because each exchange asks some twenty tables for keys that are nearly always there.
+    """
+
+    __slots__ = ("_dropping", "_sample", "_shared", "_unranked", "kind", "limit", "others")
+
+    def __init__(
+        self,
+        kind: type[M],
+        limit: int = MAX_KEYS,
+        unranked: int = 0,
+        sample: Callable[[Key], int] | None = None,
+    ) -> None:
+        """`unranked`: so many parts at the front of a key have no say in which keys are kept.
+        `sample`: gives ranks in place of `rank`, of a table without `others`."""
+        self.kind = kind
+        self.limit = limit
+        self._unranked = unranked
+        self._sample = sample
+        self._dropping: list[tuple[int, Key]] = []
+        """A heap, the largest rank first; made when the limit is reached."""
+        self.others: M | None = None
+        self._shared = 0
+        """Keys, as a power of two, among whom events and names are shared; 0: each has its own."""
+
+    def __missing__(self, key: Key) -> M:
+        short = bounded(key)
+        if short is not key:
+            return self[short]
+        dropping = self._dropping
+        if len(self) >= self.limit:
+            if not dropping:
+                dropping += [(self._place(each), each) for each in self]
+                heapify(dropping)
+            number = self._place(key)
+            if number < dropping[0][0]:
+                return self._rest()
+            if number == dropping[0][0] and key < dropping[0][1]:
+                return self._rest()
+            _, dropped = heapreplace(dropping, (number, key))
+            gone = self.pop(dropped)
+            if self._sample is None:
+                self._rest().merge(gone)
+        made = self[key] = self.kind()
+        if len(self) > SHARED_FROM:
+            self._share(made)
+        return made
+
+    def _share(self, made: M) -> None:
+        """Bound the events and the names of all keys together, of which one is new."""
+        bits = (len(self) - 1).bit_length()
+        changed: Iterable[M] = (made,)
+        if bits > self._shared:
+            self._shared = bits
+            changed = self.values()
+        for name, most in _shared_by(cast("Any", self.kind)):
+            for each in changed:
+                getattr(each, name).shorten(max(most >> bits, 1))
+
+    @property
+    def worst(self) -> int | None:
+        """The largest rank of the keys of a sample, where some were left out: what is added to a
+        key with a larger one is not kept."""
+        return -self._dropping[0][0] if self._dropping else None
+
+    def _place(self, key: Key) -> int:
+        """Return the place of a key in the heap."""
+        return -rank(key[self._unranked :]) if self._sample is None else -self._sample(key)
+
+    def _rest(self) -> M:
+        if self._sample is not None:
+            return self.kind()
+        if self.others is None:
+            self.others = self.kind()
+            if self._shared:
+                self._share(self.others)
+        return self.others
+
+    def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
+        """Return all keys but the others, in their order."""
+        return sorted(super().items(), key=lambda item: _order(item[0]))
+
+    def merge(self, other: Keyed[M]) -> None:
+        """Add what the other one measured."""
+        for key, value in dict.items(other):
+            self[key].merge(value)
+        if other.others is not None:
+            self._rest().merge(other.others)
+
+    def dump(self) -> list[Any]:
+        """Return the state as JSON."""
+        rest = None if self.others is None else self.others.dump()
+        return [rest, [[list(key), value.dump()] for key, value in self.items()]]
+
+    def load(self, state: list[Any]) -> Self:
+        """Take over what `dump` gave."""
+        rest, pairs = state
+        self.others = None if rest is None else self.kind().load(rest)
+        self.update((tuple(key), self.kind().load(value)) for key, value in pairs)
+        if len(self) > SHARED_FROM:
+            self._share(next(iter(self.values())))
+        return self
+
+
+@cache
+def _shared_by(kind: type[Measures]) -> list[tuple[str, int]]:
+    """Return the fields with events or names, and how many of these a table may have."""
+    made = kind()
+    limits = {Events: TABLE_EVENTS, Names: TABLE_NAMES}
+    found = ((name, limits.get(type(getattr(made, name)))) for name in kind.RULES)
+    return [(name, most) for name, most in found if most is not None]
+
+
+def _order(key: Key) -> tuple[tuple[int, Any], ...]:
+    """Return a sort key for keys that mix texts, numbers and None."""
+    return tuple(
+        (0, 0) if part is None else (1, part) if isinstance(part, int) else (2, part)
+        for part in key
+    )
