@@ -37,7 +37,7 @@ CELL_KEYS = [each.name for each in LATENCY.columns if each.name not in SUMS]
 
 def summed(rows: pa.Table) -> pa.Table:
     """Return the cells of histograms, summed by key."""
-    found = rows.group_by(CELL_KEYS).aggregate(list(SUMS.items()))
+    found = rows.group_by(CELL_KEYS, use_threads=False).aggregate(list(SUMS.items()))
     names = [f"{name}_{how}" for name, how in SUMS.items()]
     found = found.select([*CELL_KEYS, *names]).rename_columns([*CELL_KEYS, *SUMS])
     return found.cast(LATENCY.schema)
