@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import signal
 import sys
 import threading
@@ -84,7 +85,7 @@ def capture(
         tee = Tee(copy, capacity=1 << 20)
     try:
         source = open_interface(interface, capture_filter, spool=tee)
-        watched = _Watched(source, log, quiet, seconds)
+        watched = _Watched(source, log, quiet, seconds, copy.file.fileno())
         try:
             watched.run(count, recording)
         finally:
@@ -115,9 +116,16 @@ class _Watched:
     """A capture that goes on, and somebody who says how."""
 
     def __init__(
-        self, source: Source, log: KeyLogFollower | None, quiet: bool, seconds: float | None
+        self,
+        source: Source,
+        log: KeyLogFollower | None,
+        quiet: bool,
+        seconds: float | None,
+        target: int,
     ) -> None:
+        """`target`: descriptor that packets are written to."""
         self._source = source
+        self._target = target
         self._log = log
         self._quiet = quiet
         self._seconds = seconds
@@ -130,7 +138,8 @@ class _Watched:
         return f"{statistics.packets:,} packets, {self._exchanges:,} exchanges"
 
     def run(self, count: int | None, recording: SecretsRecording | None) -> None:
-        """Read until ctrl+c, the count or the time. `recording` gets the packets and secrets."""
+        """Read until ctrl+c, the count, the time, or until nobody reads the pipe that packets are
+        written to. `recording` gets the packets and secrets."""
         from kafkascope.analyzer.exchanges.offline import Capture
 
         found = Capture(self._source, log=self._log)
@@ -138,10 +147,10 @@ class _Watched:
             taken = recording
             self._source.watcher = lambda block: taken.block(block, time.monotonic())
             found.context.keys.opened = recording.opened
-        teller = threading.Thread(target=self._tell, daemon=True)
-        teller.start()
         # A signal wakes what waits for packets; not SIGINT, which a job in the background ignores.
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        teller = threading.Thread(target=self._tell, daemon=True)
+        teller.start()
         signal.setitimer(
             signal.ITIMER_REAL, 0.0 if self._seconds is None else max(self._seconds, 1e-6)
         )
@@ -153,10 +162,11 @@ class _Watched:
         except KeyboardInterrupt:
             pass  # the usual end
         finally:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
             self._done.set()
             teller.join(1)
+            signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
             if recording is not None:
                 found.in_flight()  # secrets that came last open what waits
                 recording.finish()
@@ -164,7 +174,13 @@ class _Watched:
     def _tell(self) -> None:
         packets = exchanges = 0
         bar = not self._quiet and sys.stderr.isatty()
+        poll = select.poll()
+        poll.register(self._target, 0)  # POLLERR: the reader of a pipe has gone
         while not self._done.wait(EVERY):
+            if poll.poll(0):
+                # Without packets nothing is written that would tell.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+                break
             now = self._source.statistics.packets
             if bar:
                 rates = f"{now - packets:,} packets/s  {self._exchanges - exchanges:,} exchanges/s"

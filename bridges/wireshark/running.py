@@ -19,6 +19,7 @@ from kafkascope.analyzer.terminal import say
 PATIENCE_S: Final = 8.0
 """For what the child has to do at its end; longer than a proxy waits for answers."""
 MOST_WORDS: Final = 64 * 1024
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 STOPPED: Final = frozenset({0, -signal.SIGTERM, -signal.SIGINT, 130, 141})
 
 
@@ -37,16 +38,20 @@ def capture(words: Sequence[str], fifo: str) -> int:
     # Held open by nobody but us: the child ends with us, however we end.
     own, other = os.pipe()
     command = [sys.executable, "-P", "-m", "kafkascope", *words, "-w", "/dev/stdout"]
+    early: list[int] = []
+    """Signals that came before there was a child to end."""
+    for each in SIGNALS:
+        signal.signal(each, lambda number, _: early.append(number))
     child = subprocess.Popen(command, stdin=own, stdout=target, stderr=subprocess.PIPE)
     os.close(own)
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, _stop)
     said = bytearray()
     try:
-        asked = _watch(child, target, said)
+        for each in SIGNALS:
+            signal.signal(each, _stop)
+        asked = bool(early) or _watch(child, target, said)
     except _Stopped:
         asked = True
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     said += _end(child, asked)
     code = child.returncode

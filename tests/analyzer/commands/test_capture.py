@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 import signal
 import stat
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -79,6 +81,24 @@ def test_the_time_ends_a_job_in_the_background(
         assert time.monotonic() - began < 30
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_it_ends_with_the_reader_of_its_pipe(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without packets nothing is written that would fail."""
+    program(monkeypatch, "import time; time.sleep(60)")
+    fifo = tmp_path / "packets"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    timer = threading.Timer(0.3, os.close, [reader])
+    timer.start()
+    begun = time.monotonic()
+    before = signal.getsignal(signal.SIGALRM)
+    CliRunner().invoke(capture, ["-i", "eth0", "-w", str(fifo)])
+    assert time.monotonic() - begun < 20
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert fifo.exists()
 
 
 FOREIGN = b"CLIENT_TRAFFIC_SECRET_0 " + b"ab" * 32 + b" " + b"cd" * 32 + b"\n"
