@@ -130,8 +130,13 @@ def _together(
     assert pool.sums is not None
     for worker, states in enumerate(pool.sums.results):
         rank = partial(pool.gathering.rank, worker)
-        for mine, fresh, state in zip(counted, empty, states, strict=True):
-            mine.merge(deepcopy(fresh).load(ranked(state, rank)))
+        for at, (mine, fresh) in enumerate(zip(counted, empty, strict=True)):
+            state = ranked(states[at], rank)
+            states[at] = None  # full tables are large, and there are two of them otherwise
+            if worker:
+                mine.merge(deepcopy(fresh).load(state))
+            else:
+                mine.load(state)
     return True
 
 
