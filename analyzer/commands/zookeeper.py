@@ -53,7 +53,7 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
             ("slow", "zk-slow/1", ZooKeeper.SLOW_COLUMNS, found.slowest),
         )
         with Output(options) as output:
-            blank = only is None
+            blank = only is None and options.form == "table"
             if blank and found.whole.first_ns is not None:
                 output.line(_summary(found, stories))
                 for story in stories if several else ():

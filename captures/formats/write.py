@@ -18,6 +18,8 @@ from kafkascope.captures.formats.pcapng import (
 from kafkascope.captures.packets.link import ETHERNET
 
 TLS_KEY_LOG: Final = 0x544C534B
+LONGEST: Final = 0xFFFF
+"""Bytes of an option."""
 _APPLICATION: Final = 4
 _PACKET = Struct("<IIIIIII")
 _SIZE = Struct("<I")
@@ -38,13 +40,13 @@ class PcapngWriter:
         self._sink = sink
         self._interfaces = 0
         head = pack("<IHHq", BYTE_ORDER, 1, 0, -1)
-        self._block(SECTION, head + _option(_APPLICATION, application.encode()) + _END)
+        self._block(SECTION, head + _option(_APPLICATION, _text(application)) + _END)
 
     def interface(self, name: str, *, link_type: int = ETHERNET, comment: str = "") -> int:
         """Declare an interface; return its number."""
-        options = _option(IF_NAME, name.encode())
+        options = _option(IF_NAME, _text(name))
         if comment:
-            options += _option(COMMENT, comment.encode())
+            options += _option(COMMENT, _text(comment))
         options += _option(IF_TSRESOL, b"\x09") + _END
         self._block(INTERFACE, pack("<HHI", link_type, 0, 0) + options)
         self._interfaces += 1
@@ -89,7 +91,7 @@ def around(
     """Return the bytes before and behind the `size` bytes of a packet in its block."""
     tail = bytes(-size & 3)
     if comment:
-        tail += _option(COMMENT, comment.encode()) + _END
+        tail += _option(COMMENT, _text(comment)) + _END
     total = 32 + size + len(tail)
     head = _PACKET.pack(
         ENHANCED_PACKET,
@@ -103,8 +105,13 @@ def around(
     return head, tail + _SIZE.pack(total)
 
 
+def _text(text: str) -> bytes:
+    r"""What fits an option, in UTF-8; names of traffic may be none (`\udcff` stands for a byte)."""
+    data = text.encode("utf-8", "backslashreplace")
+    return data if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore").encode()
+
+
 def _option(code: int, value: bytes) -> bytes:
-    value = value[:0xFFFF]
     return pack("<HH", code, len(value)) + value + bytes(-len(value) & 3)
 
 

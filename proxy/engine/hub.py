@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.proxy.engine.metrics import Metrics
 
@@ -103,8 +104,7 @@ class Hub:
             self._said[key] = None
             if len(sentence) > LONGEST_NOTICE:
                 sentence = f"{sentence[:LONGEST_NOTICE]}..."
-            if not sentence.isprintable():  # names that brokers and clients say
-                sentence = "".join(c if c.isprintable() else "·" for c in sentence)
+            sentence = safe(sentence)  # names that brokers and clients say
             self.notices.append((time.time_ns(), sentence))
             self.said += 1
             _log.warning("%s", sentence)

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from typing import Any, Final
 
+from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.registry import APIS
 
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -157,4 +158,5 @@ def _api(key: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    # Brokers choose host names: bytes that are no UTF-8, what a terminal obeys.
+    return spelled(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -14,7 +14,7 @@ from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import safe, spelled
 from kafkascope.proxy.engine.directory import Address, whole_address, without_listener
 
 if TYPE_CHECKING:
@@ -256,12 +256,12 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], settings: Rep
     if not missing:
         return
     if not settings.create:
-        shown = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
+        shown = ", ".join(map(spelled, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
         raise Missing(f"the target has no topic {shown}: create it, or give --create-topics")
     wanted = {name: plan.partitions.get(name, 1) for name in sorted(missing)}
     refused = await cluster.create(wanted)
     if refused:
-        raise Missing(f"the target does not create {', '.join(refused)}")
+        raise Missing(f"the target does not create {', '.join(map(spelled, refused))}")
 
 
 # --- what came of it

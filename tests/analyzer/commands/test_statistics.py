@@ -71,6 +71,27 @@ def test_all_formats_hold_the_same_rows(table: tuple[str, ...]) -> None:
     assert len(printed(*table, REBALANCE).splitlines()) == len(lines) + 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stats", "zookeeper", "zookeeper.pcap"),
+        ("cluster", "zookeeper.pcap"),
+        ("cluster", "cluster.pcap.gz"),
+        ("groups", "rebalance.pcap"),
+        ("groups", "rebalance.pcap", "java-4.4.0.group.group"),
+        ("delivery", "rebalance.pcap"),
+        ("producers", "transactions.pcap"),
+    ],
+    ids=" ".join,
+)
+def test_json_of_several_tables_is_nothing_but_json(words: tuple[str, ...]) -> None:
+    args = [str(SAMPLES / word) if ".pcap" in word else word for word in words]
+    lines = printed(*args, "--json").split("\n")
+    assert lines.pop() == ""
+    assert lines
+    assert all(re.fullmatch(r"[a-z-]+/1", json.loads(line)["schema"]) for line in lines)
+
+
 @pytest.mark.parametrize("table", TABLES, ids=" ".join)
 def test_a_filter_that_nothing_passes_leaves_nothing(table: tuple[str, ...]) -> None:
     assert printed(*table, REBALANCE, "-Y", "number > 100000") == ""

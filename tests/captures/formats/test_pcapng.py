@@ -199,6 +199,23 @@ def test_writes_what_it_reads() -> None:
         writer.packet(FRAME, 1, interface=2)
 
 
+def test_texts_that_are_no_utf_8_or_too_long_are_written() -> None:
+    sink = BytesIO()
+    writer = PcapngWriter(sink, "a\udcff")
+    writer.interface("i\udcff", comment="c\udcff")
+    writer.packet(FRAME, START_NS, comment="host\udced\udca0\udc80:9092")
+    writer.packet(FRAME, START_NS, comment="x" + 40_000 * "é")
+    data = sink.getvalue()
+    found, source = packets(data)
+    assert [each.data for each in found] == [FRAME, FRAME]
+    (interface,) = source.formats[0].interfaces
+    assert (interface.name, interface.comment) == (r"i\udcff", r"c\udcff")
+    assert rb"host\udced\udca0\udc80:9092" in data
+    long = ("x" + 0x7FFF * "é").encode()
+    assert len(long) == 0xFFFF
+    assert pack("<HH", 1, len(long)) + long in data
+
+
 def test_a_connection_knows_the_comment_of_its_interface() -> None:
     events, _, _ = read(conversation(1).pcapng("broker leg"))
     assert {event.connection.interface_comment for event in events} == {"broker leg"}

@@ -33,3 +33,17 @@ def test_answers_that_pass_are_counted_and_do_not_pile_up(together: int) -> None
         assert not bench.relay.busy
     told = bench.hub.metrics.latencies()["Heartbeat"]
     assert (told["count"], told["sum_ns"]) == (1000, 2_000_000_000)
+
+
+def test_labels_that_peers_choose_are_text_on_one_line() -> None:
+    # A broker's host was written as it said it, and one that is no UTF-8 ended every answer.
+    metrics = Metrics()
+    hosts = ["h\x1b[2J\x9b\u202e", "h\udcff", "h\n", r"h\x0a", 'h"\\', "h"]
+    for host in hosts:
+        metrics.add("upstream_failures_total", f"{host}:9092")
+    text = metrics.text()
+    assert text.encode().decode().replace("\n", "").isprintable()
+    lines = [line for line in text.split("\n") if "upstream_failures_total{" in line]
+    assert len(set(lines)) == len(hosts)
+    assert r'kafkascope_upstream_failures_total{upstream="h\\x1b[2J\\x9b\\u202e:9092"} 1' in lines
+    assert r'kafkascope_upstream_failures_total{upstream="h\"\\:9092"} 1' in lines

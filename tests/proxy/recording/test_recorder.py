@@ -93,6 +93,34 @@ def test_our_reader_sees_what_passed(tmp_path: Path) -> None:
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
+def test_a_host_that_is_no_utf_8_does_not_end_the_recording(tmp_path: Path) -> None:
+    # Comments tell which addresses were replaced.
+    def told(key: int, version: int, asked: bytes) -> bytes:
+        if key != METADATA:
+            return echo(key, version, asked)
+        hosts = [endpoint(1), endpoint(2) | {"host": "h\udcff\x1b"}]
+        correlation_id = int.from_bytes(asked[8:12], "big")
+        return response(METADATA, version, {"brokers": hosts}, correlation_id=correlation_id)
+
+    async def passed(recorder: Recorder) -> None:
+        async with broker(told) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+            reader, writer = await connect(proxy.bootstrap)
+            for data in (request(METADATA, 12), request(HEARTBEAT, 4, correlation_id=2)):
+                writer.write(data)
+                await read_frame(reader)
+            writer.close()
+            await asyncio.sleep(0.05)
+
+    path = tmp_path / "session.pcapng"
+    asyncio.run(passed(Recorder(path)))
+    found = exchanges(path)
+    assert [(each.api, each.state) for each in found] == [
+        ("Metadata", "answered"),
+        ("Heartbeat", "answered"),
+    ]
+    assert rb"node 2 h\udcff" in path.read_bytes()
+
+
 @pytest.mark.parametrize("rotated", [False, True])
 @pytest.mark.parametrize("before", ["open file", "link"])
 def test_a_recording_takes_no_mode_and_no_link_of_what_was_there(
