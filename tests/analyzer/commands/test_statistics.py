@@ -75,7 +75,6 @@ def test_all_formats_hold_the_same_rows(table: tuple[str, ...]) -> None:
     "words",
     [
         ("stats", "zookeeper", "zookeeper.pcap"),
-        ("cluster", "zookeeper.pcap"),
         ("cluster", "cluster.pcap.gz"),
         ("groups", "rebalance.pcap"),
         ("groups", "rebalance.pcap", "java-4.4.0.group.group"),
