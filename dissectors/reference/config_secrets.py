@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Final
+from unicodedata import normalize
 
 from kafkascope.dissectors.reference.config_names import CONFIG_NAMES
 
@@ -20,14 +21,16 @@ _ENDS: Final = re.compile(
 """Ends of the names of Kafka's configs of type PASSWORD."""
 
 _ANYWHERE: Final = re.compile(
-    r"passw|passphrase|passcode|pwd|secret|token|credential|api[._-]?key|access[._-]?key"
+    r"passw|passphrase|passcode|pass[._-]?key|pwd|secret|token|credential|api[._-]?key|access[._-]?key"
     r"|private[._-]?key|secret[._-]?key|auth[._-]?key|master[._-]?key|account[._-]?key"
     r"|encryption[._-]?key|shared[._-]?key|signature|bearer|authorization|cookie|hmac"
     r"|jaas|user[._-]?info|connection[._-]?string"
 )
 """Parts of the names that others give to their secrets."""
 
-_WORDS: Final = frozenset({"pass", "pw", "pin", "psk", "pat", "sas", "auth", "salt", "pem"})
+_WORDS: Final = frozenset(
+    {"pass", "pw", "pin", "psk", "pat", "sas", "auth", "salt", "pem", "jwt", "otp", "totp", "dsn"}
+)
 """Words that are too short to be looked for inside of others."""
 
 _HARMLESS: Final = re.compile(
@@ -48,21 +51,23 @@ MOST_OF_NAME: Final = 512
 """Characters of a value and of a name; longer ones are taken for secrets."""
 
 _IN_VALUE: Final = re.compile(
-    r"://[^\s@]{0,1024}@"  # user and password before the host of a URL
+    r"://[^@\r\n]{0,1024}@"  # user and password before the host of a URL
+    r"|:(?:thin|oci8?):[^/@\s]{0,256}/[^\r\n]{1,1024}@"  # the same of Oracle
+    r"|\beyJ[\w-]{8,}\.[\w-]{2,}\.[\w-]*"  # a JSON Web Token
     r"|(?:passw(?:or)?d|passphrase|passwd|pwd|pass|secret|token|api[._-]?key|access[._-]?key"
     r"|private[._-]?key|account[._-]?key|signature|sig|credentials?)"
     r"[\"']?\s{0,8}(?:=|:)(?!//)\s{0,8}\S"
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY|\b(?:bearer|basic) [\w.~+/=-]{8}",
     re.IGNORECASE,
 )
-"""Matches URLs and lists of settings with a password, private keys, and headers."""
+"""Matches URLs and lists of settings with a password, tokens, private keys, and headers."""
 
 
 @lru_cache(4096)
 def _sensitive(name: str) -> bool:
     if len(name) > MOST_OF_NAME:
         return True
-    shown = _UNSEEN.sub(".", name).strip(".")
+    shown = _UNSEEN.sub(".", normalize("NFKC", name)).strip(".")
     lower = shown.lower()
     if _ENDS.search(lower):
         return True

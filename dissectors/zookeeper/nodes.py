@@ -18,7 +18,7 @@ HIDDEN: Final = "********"
 _CREDENTIALS: Final = re.compile(
     rb"salt=|stored_key=|server_key=|SCRAM-SHA-|hmac|passw|secret", re.IGNORECASE
 )
-"""Found in what holds, or may hold, a secret: parsed only then."""
+"""Found in what holds, or may hold, a secret, and is no JSON that can be parsed."""
 _SCRAM: Final = re.compile(r"(?:salt|stored_key|server_key)=")
 
 
@@ -39,10 +39,10 @@ def holds_credentials(data: bytes | None, path: str | None = None) -> bool:
         return False
     if path is not None and place_of(path).what == "delegation token":
         return True
-    if _CREDENTIALS.search(data) is None:
-        return False
     found = json_of(data)
-    return found is None or found != without_secrets(found)
+    if found is not None:
+        return bool(found != without_secrets(found))
+    return _CREDENTIALS.search(data) is not None or holds_secret(data.decode("utf-8", "replace"))
 
 
 def without_secrets(value: Any, name: str = "") -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kafkascope.dissectors import registry
@@ -10,6 +12,7 @@ from kafkascope.dissectors.embedded.masking import has_secrets, is_sensitive, ma
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
 from kafkascope.dissectors.reference.config_names import CONFIG_NAMES
 from kafkascope.dissectors.schema import Array, Field, Message
+from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 
 
 def test_a_sasl_token_is_masked_at_its_length() -> None:
@@ -226,6 +229,10 @@ SECRET_NAMES = [
     "encryption.key",
     "db.passphrase1",
     "user.password.1",
+    "ｐａｓｓｗｏｒｄ",
+    "my.passkey",
+    "gateway.jwt",
+    "otp.seed",
 ]
 HARMLESS_NAMES = [
     "ssl.keystore.location",
@@ -259,6 +266,10 @@ SECRET_VALUES = [
     "Endpoint=sb://x/;SharedAccessKeyName=r;SharedAccessKey=abc",
     "-----BEGIN RSA PRIVATE KEY-----",
     "Bearer abcdefghijk",
+    "jdbc:oracle:thin:scott/tiger@//h:1521/orcl",
+    "jdbc:oracle:oci8:scott/ti ger@orcl",
+    "mongodb://user:my password@h/db",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
     "x" * 100_000,
 ]
 HARMLESS_VALUES = [
@@ -267,6 +278,9 @@ HARMLESS_VALUES = [
     "https://h:8080/oauth/token",
     "PLAINTEXT:PLAINTEXT,SSL:SSL",
     "compact,delete",
+    "jdbc:oracle:thin:@//h:1521/orcl",
+    "http://registry:8081/,http://other:8081/",
+    "eyJ.a",
 ]
 
 
@@ -293,6 +307,26 @@ def test_what_only_sounds_like_a_secret_stays(name: str) -> None:
 def test_a_secret_inside_a_value_is_masked_whatever_the_name(value: str) -> None:
     assert set(altered("connection.url", value)) == {"*"}
     assert len(altered("x", value)) == len(value)
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_configs_in_nodes_of_zookeeper_are_told_by_the_same_names(name: str) -> None:
+    # Looked at only where the node had one of six words: `x.pwd` passed.
+    configs = {"retention.ms": "1", name: "hunter2"}
+    assert holds_credentials(json.dumps({"version": 1, "config": configs}).encode())
+
+
+@pytest.mark.parametrize("value", SECRET_VALUES)
+def test_nodes_of_zookeeper_are_told_by_the_same_values(value: str) -> None:
+    assert holds_credentials(json.dumps({"version": 1, "config": {"x": value}}).encode())
+    assert holds_credentials(value.encode())
+
+
+@pytest.mark.parametrize("name", HARMLESS_NAMES)
+@pytest.mark.parametrize("value", HARMLESS_VALUES)
+def test_other_nodes_of_zookeeper_stay(name: str, value: str) -> None:
+    assert not holds_credentials(json.dumps({"version": 1, "config": {name: value}}).encode())
+    assert not holds_credentials(value.encode())
 
 
 @pytest.mark.parametrize("value", HARMLESS_VALUES)
