@@ -73,12 +73,18 @@ class Addresses(Detector):
         Rule(
             "address-unresolved",
             "error",
-            "a client was told addresses, connected to none of them, and asks again and again",
+            "a client needs addresses that it was told, never connects there, and asks again and "
+            "again",
             "The names do not resolve for this client, or lie in a network that it has no route "
             f"to: look one up on its machine. {ADVERTISED}",
             "BROKER_NOT_AVAILABLE",
-            brief="{client} connected to no address that it was told",
-            limits=("addresses.looks", "addresses.pace"),
+            brief="{client} did not connect to an address that it needs",
+            limits=(
+                "addresses.looks",
+                "addresses.pace",
+                "addresses.needed",
+                "addresses.needed-pace",
+            ),
         ),
         Rule(
             "address-differs",
@@ -161,15 +167,27 @@ class Addresses(Detector):
             nodes = list(dict.fromkeys(str(number) for _, number, _, _ in missed))
             addresses = list(dict.fromkeys(address_text(*each[2:]) for each in missed))
             asked = [address_text(*each) for each in stuck.asked]
+            one = len(nodes) == 1
+            node, is_, has = ("node", "is", "has") if one else ("nodes", "are", "have")
+            if stuck.works:
+                text = (
+                    f"{who} was told {stuck.looks} times that {node} {listed(nodes)}, which {has} "
+                    f"what it asked for, {is_} at {listed(addresses)}, and never connected there, "
+                    f"as it did to {listed(asked)}"
+                )
+            else:
+                text = (
+                    f"{who} was told that {node} {listed(nodes)} {is_} at {listed(addresses)}, "
+                    f"never connected there, and asked {listed(asked, 2)} {stuck.looks} times"
+                )
             yield view.finding(
                 self.rule("address-unresolved"),
-                f"{who} was told that {'node' if len(nodes) == 1 else 'nodes'} {listed(nodes)} "
-                f"{'is' if len(nodes) == 1 else 'are'} at {listed(addresses)}, never connected "
-                f"there, and asked {listed(asked, 2)} {stuck.looks} times",
+                text,
                 all_of(view.of_client(client_id, host), TELLING),
                 count=stuck.looks,
                 first_ns=stuck.first_ns,
                 last_ns=stuck.last_ns,
+                severity="warning" if stuck.works else None,
                 about=[
                     ("client", who),
                     *(("broker", spelled(each)) for each in addresses[:MOST_NAMED]),

@@ -83,6 +83,7 @@ class Consumers(Detector):
             "Their records pile up unread: the leader knows fewer partitions than there are, or a "
             "custom assignor leaves some out.",
             brief="partitions of group {group} without a member",
+            limits=("unowned.pause",),
         ),
     )
 

@@ -26,6 +26,14 @@ LIMITS: Final[dict[str, Limit]] = {
         "ns",
         "between two looks on average; clients refresh their metadata every five or ten minutes",
     ),
+    "addresses.needed": Limit(
+        10,
+        "times",
+        "that a client is told of a node that it needs and never calls; starting clients ask a few",
+    ),
+    "addresses.needed-pace": Limit(
+        5 * SECOND, "ns", "between two of these on average; clients ask each second what they miss"
+    ),
     "connects.answer": Limit(
         SECOND, "ns", "before the end of the capture: TCP itself waits so long until it asks again"
     ),
@@ -33,6 +41,11 @@ LIMITS: Final[dict[str, Limit]] = {
         5 * SECOND,
         "ns",
         "the second half of a cooperative rebalance follows when members gave up their partitions",
+    ),
+    "unowned.pause": Limit(
+        2 * SECOND,
+        "ns",
+        "a leader that does not know the topics yet when it starts joins again within a second",
     ),
     "stuck.fetches": Limit(3, "count", "of one offset; a restart reads it twice"),
 }

@@ -43,6 +43,15 @@ def given(key: int | None, response: dict[str, Any]) -> Iterator[Given]:
             yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
 
 
+def needed(key: int | None, response: dict[str, Any]) -> set[int]:
+    """Return the nodes that who asked has to go to: leaders of the topics in an answer, and
+    coordinators."""
+    if key == METADATA:
+        parts = (each for topic in response["topics"] for each in topic["partitions"])
+        return {each["leader_id"] for each in parts}
+    return {each.node for each in given(key, response)} if key == FIND_COORDINATOR else set()
+
+
 def is_address(host: Any) -> bool:
     """Return whether a host is an address, and no name."""
     try:

@@ -21,6 +21,7 @@ from kafkascope.analyzer.statistics.cluster.addresses import (
     address_text,
     given,
     is_loopback,
+    needed,
     plain,
 )
 from kafkascope.analyzer.statistics.cluster.contact import contact_of
@@ -32,7 +33,7 @@ from kafkascope.analyzer.statistics.cluster.model import (
     Registration,
     Served,
 )
-from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
+from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums, wants
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.cluster.registered import cluster_ids, registered, same
 from kafkascope.analyzer.statistics.feed import Alike
@@ -151,14 +152,15 @@ class Cluster(Accumulator):
             self._coordinator(exchange.request_body or {}, response, row)
         elif key in LEADING and row.errors:
             self._led(response, row)
+        sought = needed(key, response) if wants(exchange) and not row.errors else ()
         for each in given(key, response):
-            self._node(each, row)
+            self._node(each, row, sought=each.node in sought)
 
     def add_all(self, alike: Alike) -> None:
         """Take in usual exchanges: these name no other brokers."""
         self.reach.add_all(alike)
 
-    def _node(self, address: Given, row: Row) -> None:
+    def _node(self, address: Given, row: Row, *, sought: bool) -> None:
         node = self._nodes[(address.role, address.node, address.host, address.port)]
         node.count += 1
         if row.api_key == METADATA and address.role == "broker":
@@ -166,7 +168,7 @@ class Cluster(Accumulator):
         node.sources.add(row.api)
         client = row.client_id or "", host_of(row.client_address)
         node.clients.add(client)
-        self.reach.advertise(address, client, row.time_ns)
+        self.reach.advertise(address, client, row.time_ns, needed=sought)
         node.take(rack=address.rack or None, first=(row.time_ns, row.number))
         stretch(node, row.time_ns)
 

@@ -91,6 +91,11 @@ class Advertised(Measures):
     count: int = total()
     first_ns: int | None = least()
     last_ns: int | None = most()
+    needed: int = total()
+    """Answers without an error in which the node leads a topic, or coordinates a group, that the
+    client named."""
+    first_needed_ns: int | None = least()
+    last_needed_ns: int | None = most()
 
 
 @measured

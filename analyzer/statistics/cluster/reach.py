@@ -98,11 +98,13 @@ class Reach(Compound):
         for host in event.hosts:
             known.hosts.add(plain(host))
 
-    def advertise(self, given: Given, client: ClientKey, time_ns: int) -> None:
-        """Take note that a client was told an address."""
+    def advertise(self, given: Given, client: ClientKey, time_ns: int, *, needed: bool) -> None:
+        """Take note that a client was told an address; needed: it wanted something of that node."""
         advertised = self._advertised[(given.role, given.node, given.host, given.port, *client)]
         advertised.count += 1
         stretch(advertised, time_ns)
+        if needed:
+            advertised.take(needed=1, first_needed_ns=time_ns, last_needed_ns=time_ns)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange: who asked whom, and what only some node could answer."""
@@ -119,7 +121,7 @@ class Reach(Compound):
         if answered:
             contact.answered += 1
         if row.api in LOOKS or row.api_key is None:
-            if answered and not row.errors and _wants(exchange):
+            if answered and not row.errors and wants(exchange):
                 contact.take(looks=1, first_look_ns=time_ns, last_look_ns=time_ns)
             return
         contact.work += 1
@@ -202,7 +204,7 @@ class Reach(Compound):
         )
 
 
-def _wants(exchange: Exchange) -> bool:
+def wants(exchange: Exchange) -> bool:
     """Return whether a client wants to work with what it asks for: topics that it names, a
     coordinator. Tools that watch a cluster, and idle clients, ask for all topics or none."""
     if exchange.api_key == FIND_COORDINATOR:

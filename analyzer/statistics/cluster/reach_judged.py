@@ -30,12 +30,15 @@ there was a connection and no answer on it."""
 ORDER: Final[tuple[ReachWord, ...]] = ("yes", "likely", "unanswered", "failed", "unknown", "no")
 """Of several clients the best counts."""
 
+MOST_SEEN_BY_ONE: Final = 2
+"""Addresses with work of one client: so many are not seen at one broker."""
+
 NodeKey: TypeAlias = tuple[str, int, str, int]
 """(role, node, host, port)"""
 
 
 class StuckClient(NamedTuple):
-    """A client that was told addresses, reached none of them, and asks again and again."""
+    """A client that was told addresses, did not reach them, and asks again and again."""
 
     client: ClientKey
     looks: int
@@ -44,6 +47,8 @@ class StuckClient(NamedTuple):
     asked: tuple[tuple[str, int], ...]
     """Whom."""
     missed: tuple[NodeKey, ...]
+    works: bool
+    """With other nodes, which are those in `asked`."""
 
 
 class JudgedReach:
@@ -74,6 +79,10 @@ class JudgedReach:
             if contact.answered
         }
         """(client host, host, port) where anybody on a host was answered."""
+        self._served: dict[tuple[str, int], set[str]] = {}
+        """(host, port) -> hosts of clients that were answered there."""
+        for client_host, host, port in self._answered:
+            self._served.setdefault((host, port), set()).add(client_host)
         self._inside = {client for client, host, _ in self._answered if is_private(host)}
         """Hosts of clients that private addresses answer: these lead there, whatever their own."""
         self._literals: dict[tuple[str, int, int], set[str]] = {}
@@ -91,8 +100,7 @@ class JudgedReach:
         self._end_ns = max(ends, default=0)
         """Of the capture, as far as connections and exchanges tell."""
         self._words: dict[tuple[NodeKey, ClientKey], ReachWord] = {}
-        self._since = {key: each.first_ns or 0 for key, each in advertised}
-        """When a client was told of a node first."""
+        self._told = dict(advertised)
         self._met: dict[tuple[ClientKey, int], dict[str, Contact]] = {}
         self._unresolved: dict[ClientKey, dict[int, set[str]]] = {}
         self._attempted: dict[str, dict[int, dict[str, Attempts]]] = {}
@@ -193,6 +201,10 @@ class JudgedReach:
             return {place for place in found if is_loopback(place[0])}
         for client in clients:
             found |= {(each, port) for each in self._attempted.get(client[1], {}).get(port, {})}
+        if self.best(node) == "failed":
+            # Where they are served, the bootstrap address that is, is not what failed.
+            mine = {client[1] for client in clients}
+            found = {each for each in found if mine.isdisjoint(self._served.get(each, ()))}
         return found - self._taken
 
     def attempts(self, node: NodeKey) -> Attempts:
@@ -210,7 +222,7 @@ class JudgedReach:
         told."""
         port = node[3]
         names = self._names_of(client).get(port, set())
-        since = self._since[node, client]
+        since = self._told[node, client].first_ns or 0
         there = {
             host: each
             for host, each in self._at(client, port).items()
@@ -229,7 +241,7 @@ class JudgedReach:
         ]
         if any(each.failed(self._end_ns) for each in failed):
             return "failed"
-        if self.is_waiting(client):
+        if self.is_waiting(client) or self.is_missed(node, client):
             return "no"
         onward = [
             host for host, each in there.items() if (each.opened_ns or 0) > since and each.answered
@@ -250,6 +262,35 @@ class JudgedReach:
         least, pace_ns = limit("addresses.looks"), limit("addresses.pace")
         return count >= least and last - first <= pace_ns * (count - 1)
 
+    def is_missed(self, node: NodeKey, client: ClientKey) -> bool:
+        """Return whether a client that works with others asks again and again for what a node has,
+        and never goes there.
+
+        Two others, at least: a capture at one broker does not see who is with the others.
+        """
+        told = self._told[node, client]
+        if told.needed < limit("addresses.needed") or len(self._working(client)) < MOST_SEEN_BY_ONE:
+            return False
+        span = (told.last_needed_ns or 0) - (told.first_needed_ns or 0)
+        if span > limit("addresses.needed-pace") * (told.needed - 1):
+            return False
+        # What fails elsewhere makes clients ask, too; who was connected before may still be.
+        calls = (
+            each
+            for by_host in self._attempted.get(client[1], {}).values()
+            for each in by_host.values()
+        )
+        contacts = self._contacts.get(client, {}).values()
+        return not (
+            any(each.failed(self._end_ns) for each in calls)
+            or any(each.midstream for each in contacts)
+        )
+
+    def _working(self, client: ClientKey) -> list[tuple[str, int]]:
+        """Return the addresses where a client's work is answered."""
+        mine = self._contacts.get(client, {})
+        return sorted(place for place, each in mine.items() if each.answered_work_ns is not None)
+
     def is_outside(self, node: NodeKey, client: ClientKey) -> bool:
         """Return whether a client has a public address and did not get to a private one that it was
         told, although it tried, or has nowhere else to go."""
@@ -260,21 +301,45 @@ class JudgedReach:
         )
 
     def stuck(self) -> Iterator[StuckClient]:
-        """Yield clients that reached nothing of what they were told, and go on asking."""
-        for client, mine in sorted(self._by_client.items(), key=lambda each: each[0]):
-            if not self.is_waiting(client):
-                continue
-            words = {node: self.word(node, client) for node, _ in mine}
-            if any(word not in ("no", "failed") for word in words.values()):
-                continue
-            missed = tuple(sorted(node for node, word in words.items() if word == "no"))
-            looks = {place: each for place, each in self._contacts[client].items() if each.looks}
-            if missed:
-                yield StuckClient(
-                    client,
-                    sum(each.looks for each in looks.values()),
-                    min(each.first_look_ns or 0 for each in looks.values()),
-                    max(each.last_look_ns or 0 for each in looks.values()),
-                    tuple(sorted(looks)),
-                    missed,
-                )
+        """Yield clients that reached nothing of what they were told, or not all that they need, and
+        go on asking."""
+        for client in sorted(self._by_client):
+            found = self._waiting(client) if self.is_waiting(client) else self._missing(client)
+            if found is not None:
+                yield found
+
+    def _waiting(self, client: ClientKey) -> StuckClient | None:
+        """Return what a client waits for that reached nothing."""
+        words = {node: self.word(node, client) for node, _ in self._by_client[client]}
+        missed = tuple(sorted(node for node, word in words.items() if word == "no"))
+        if not missed or any(word not in ("no", "failed") for word in words.values()):
+            return None
+        looks = {place: each for place, each in self._contacts[client].items() if each.looks}
+        return StuckClient(
+            client,
+            sum(each.looks for each in looks.values()),
+            min(each.first_look_ns or 0 for each in looks.values()),
+            max(each.last_look_ns or 0 for each in looks.values()),
+            tuple(sorted(looks)),
+            missed,
+            works=False,
+        )
+
+    def _missing(self, client: ClientKey) -> StuckClient | None:
+        """Return what a client misses that reached other nodes."""
+        found = {
+            node: each
+            for node, each in self._by_client[client]
+            if self.is_missed(node, client) and self.word(node, client) == "no"
+        }
+        if not found:
+            return None
+        return StuckClient(
+            client,
+            max(each.needed for each in found.values()),
+            min(each.first_needed_ns or 0 for each in found.values()),
+            max(each.last_needed_ns or 0 for each in found.values()),
+            tuple(self._working(client)),
+            tuple(sorted(found)),
+            works=True,
+        )

@@ -30,6 +30,7 @@ from kafkascope.analyzer.statistics.delivery.plans import (
 )
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.model import Story
+from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.merging.events import Event
 from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 
@@ -297,20 +298,23 @@ class Audit:
         """Yield partitions that two members own at once, or none."""
         plans = list(self._judged(group))
         after: tuple[PartitionKey, ...] | None = None
+        until_ns = self._heard_ns(group)
         spared: dict[int, tuple[PartitionKey, ...]] = {}
-        for _, generation, assignor, *_, judged in reversed(plans):
+        for _, generation, assignor, _, _, time_ns, _, judged in reversed(plans):
             # What one gives up in a cooperative rebalance has no owner until the next generation.
             cooperative = "cooperative" in (assignor or "")
             waits = () if cooperative else judged.unassigned
-            still = waits if after is None else after
+            # A leader that has just started may not know the topics yet, and joins again.
+            soon = until_ns - (time_ns or 0) <= limit("unowned.pause")
+            still = (() if soon else waits) if after is None else after
             spared[generation] = tuple(
                 place
                 for place in judged.unassigned
                 # Before the first generation that was seen, anybody may have had it.
-                if not (place in judged.given_up or (cooperative and judged.moved is None))
+                if not (soon or place in judged.given_up or (cooperative and judged.moved is None))
                 or place in still
             )
-            after = judged.unassigned
+            after, until_ns = judged.unassigned, time_ns or 0
         for name, generation, _, _, _, time_ns, number, judged in plans:
             found: tuple[tuple[HappeningKind, Any], ...] = (
                 ("twice", judged.twice),
@@ -333,6 +337,11 @@ class Audit:
                     f"the leader assigned {shown}{more} to {who} in generation {generation}",
                 )
         yield from self._held(group)
+
+    def _heard_ns(self, group: str) -> int:
+        """Return when a member of a group was heard of last."""
+        heard = self.groups.last_heard(group) if self.groups is not None else {}
+        return max(heard.values(), default=0)
 
     def _held(self, group: str) -> Iterator[Happening]:
         """Return who was told to own what, at which time: without JoinGroup the broker assigns.

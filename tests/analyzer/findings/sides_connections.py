@@ -139,6 +139,22 @@ def looks(count: int, every_ns: int) -> bool:
     return "address-unresolved" in found([wire], "address-unresolved")
 
 
+def needs(count: int, every_ns: int) -> bool:
+    """A client that works with two nodes is told of a third one, which it needs, and asks again."""
+    nodes = [(1, "10.0.1.2", 9092), (2, "10.0.1.3", 9092), (3, "kafka-3", 9092)]
+    asker, others = Wire(), [Wire(number=number, port=50_000 + number) for number in (1, 2)]
+    for other, (_, host, port) in zip(others, nodes, strict=False):
+        other.connection.b = other.connection.b._replace(host=host, port=port)
+        at(other, 0).client(request("OffsetCommit", 8, 1, group_id="g"))
+        other.broker(response("OffsetCommit", 8, 1))
+    for number in range(count):
+        asked = [{"topic_id": bytes(16), "name": "t"}]
+        at(asker, every_ns * number).client(request("Metadata", 12, number, topics=asked))
+        asker.broker(response("Metadata", 12, number, **metadata(*nodes, leader=3)))
+    wires = [*others, asker]
+    return "address-unresolved" in found(wires, "address-unresolved")
+
+
 REST = 6 * SECOND
 
 SIDES: dict[tuple[str, ...], Side] = {
@@ -191,5 +207,9 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("address-unresolved", "addresses.looks"): Side(lambda n: looks(n, SECOND), 2, 3),
     ("address-unresolved", "addresses.pace"): Side(
         lambda n: looks(3, n), 60 * SECOND + 1, 60 * SECOND
+    ),
+    ("address-unresolved", "addresses.needed"): Side(lambda n: needs(n, SECOND), 9, 10),
+    ("address-unresolved", "addresses.needed-pace"): Side(
+        lambda n: needs(10, n), 5 * SECOND + 1, 5 * SECOND
     ),
 }

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds
+from kafkascope.dissectors.registry import encode_body
+from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, wire_of
 from tests.analyzer.findings.test_memberships import restless
 from tests.analyzer.findings.test_readers import Readers, failing, sharing, zstd
 from tests.analyzer.statistics.groups.test_groups import Members, subscribed
@@ -93,6 +94,31 @@ def standing_still(length_ns: int) -> bool:
     group.join("a", 0, 1, ("a", "b"), takes=seconds(length_ns))
     group.join("b", 5, 1)
     return of(group, "rebalance-slow") is not None
+
+
+def unowned(pause_ns: int) -> bool:
+    """A leader assigns nothing, as one that does not know the topic yet, and all so long after."""
+    group, known = Members(), wire_of(9)
+    group.wires["known"] = known
+    at(known, 0).client(
+        request("Metadata", 7, 1, "a", topics=[{"name": "orders"}], allow_auto_topic_creation=True)
+    )
+    part = {"error_code": 0, "partition_index": 0, "leader_id": 1, "leader_epoch": 0}
+    part |= {"replica_nodes": [1], "isr_nodes": [1], "offline_replicas": []}
+    topic = {"error_code": 0, "name": "orders", "is_internal": False, "partitions": [part]}
+    at(known, MS).broker(response("Metadata", 7, 1, topics=[topic]))
+    for generation, numbers in ((1, []), (2, [0])):
+        begin = 1 + (generation - 1) * seconds(pause_ns)
+        group.join("a", begin, generation, ("a",))
+        given = {"topic": "orders", "partitions": numbers}
+        body = {"assigned_partitions": [given] if numbers else [], "user_data": None}
+        mine = b"\0\1" + encode_body("ConsumerProtocolAssignment", 1, body)
+        asked = {"generation_id": generation, "member_id": "a", "protocol_name": "range"}
+        asked |= {"protocol_type": "consumer"}
+        asked |= {"assignments": [{"member_id": "a", "assignment": mine}]}
+        answer = {"error_code": 0, "assignment": mine}
+        group.ask("a", begin + 2 * TENTH, "SyncGroup", 5, asked, answer, TENTH)
+    return of(group, "owned-by-none") is not None
 
 
 # --- readers ------------------------------------------------------------------------------------
@@ -203,6 +229,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     (STORM, "rebalances.handover"): Side(handing_over, 5 * SECOND - 1, 5 * SECOND),
     ("rebalance-poll", "rebalances.back"): Side(came_back, 30 * SECOND, 30 * SECOND - 1),
     ("rebalance-slow", "rebalances.slow"): Side(standing_still, 10 * SECOND - 1, 10 * SECOND),
+    ("owned-by-none", "unowned.pause"): Side(unowned, 2 * SECOND, 2 * SECOND + 1),
     ("consumer-silent", "consumer.silence"): Side(silent, 60 * SECOND - 1, 60 * SECOND),
     ("commits-lost", "commits.none"): Side(uncommitted, 60 * SECOND - 1, 60 * SECOND),
     ("commits-lost", "commits.restart"): Side(restarted, SECOND // 2 - 1, SECOND // 2),

@@ -128,6 +128,42 @@ def test_who_was_told_has_to_go_there() -> None:
     assert [stuck.client[1] for stuck in found.judged().stuck()] == [CLIENT.host]
 
 
+NODES = [(1, "10.0.1.2", 9092), (2, "10.0.1.3", 9092), (3, "kafka-3", 9092)]
+
+
+def misses(*others: Wire, leader: int = 3, times: int = 12) -> str:
+    """Whether the third node was reached by a client that others of its connections are of."""
+    asker = later(9)
+    for number in range(1, times + 1):
+        asker.client(request("Metadata", 12, number, topics=WANTED))
+        asker.broker(response("Metadata", 12, number, **metadata(*NODES, leader=leader)))
+    found = counted([*others, asker])
+    (line,) = [each for each in found.rows() if each["node"] == 3]
+    stuck = list(found.judged().stuck())
+    assert [each.works for each in stuck] == [True] * (line["contacted"] == "no")
+    assert all(each.missed == (("broker", *NODES[2]),) for each in stuck)
+    return str(line["contacted"])
+
+
+def test_a_client_that_works_elsewhere_may_miss_one_node() -> None:
+    first, second = works(later(1)), works(later(2, "10.0.1.3"))
+    assert misses(first, second) == "no"
+    assert misses(first, second, times=3) == "unknown", "clients that start ask a few times"
+    assert misses(first, second, leader=1) == "unknown", "it needs nothing there"
+    assert misses(first) == "unknown", "what a capture at one broker sees"
+    refused = later(3, "10.0.1.3").close("broker", "rst")
+    assert misses(first, works(later(2, "10.0.1.4")), refused) != "no", "it asks for another node"
+    early = Wire(number=3, handshake=False)
+    assert misses(first, second, works(early)) == "unknown", "it may be connected"
+
+
+def test_connects_to_the_bootstrap_are_none_to_a_name() -> None:
+    """Refused three times, and the bootstrap address has the same port."""
+    calls = [later(number, "10.0.1.9").close("broker", "rst") for number in (1, 2, 3)]
+    line = counted([asks(Wire(), NODE, times=4), *calls]).rows()[0]
+    assert (line["contacted"], line["attempts"]) == ("failed", 3)
+
+
 def test_connections_before_the_capture_may_be_silent() -> None:
     wire = Wire(handshake=False)
     asks(wire, (1, "10.0.1.9", 9092))
