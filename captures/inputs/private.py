@@ -2,8 +2,9 @@
 
 Writing into a file that exists would keep its mode, its links and its open readers. A new file is
 made in the same folder and renamed to the wanted name: whatever had that name before, a symbolic
-link included, is replaced and left untouched itself. FIFOs and devices are written as they are,
-and /dev/stdout or /dev/fd/N is the open file of that number.
+link included, is replaced and left untouched itself. Until then it has no name where the system
+knows such files, so that nothing of it stays when we are killed. FIFOs and devices are written as
+they are, and /dev/stdout or /dev/fd/N is the open file of that number.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 PREFIX: Final = ".kafkascope-"
-"""Begin of the names that files have until they are published."""
+"""Begin of the names that files have until they are published, where they have any."""
+OPEN_FILES: Final = Path("/proc/self/fd")
 STANDARD: Final = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _NUMBERED: Final = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 
@@ -34,6 +36,7 @@ class PrivateFile:
         `OSError` where no file can be made or the name is a folder's."""
         self.path = Path(path)
         self._temporary: Path | None = None
+        self._unnamed: int | None = None
         special = _open_special(self.path)
         self.is_new = special is None
         """Whether the file was made here: it is no FIFO, device or open descriptor."""
@@ -41,6 +44,8 @@ class PrivateFile:
             self.file: BinaryIO = os.fdopen(special, "wb", buffering)
             return
         descriptor, self._temporary = _create_beside(self.path)
+        if self._temporary is None:
+            self._unnamed = os.dup(descriptor)  # `close` needs it behind the end of the file
         if shared:
             mask = os.umask(0)
             os.umask(mask)
@@ -68,10 +73,13 @@ class PrivateFile:
 
     def publish(self) -> None:
         """Take the name now; later writes are seen under it. Raises `OSError`."""
-        temporary = self._temporary
-        if temporary is not None:
+        if self._temporary is not None or self._unnamed is not None:
             try:
-                temporary.replace(self.path)
+                if self._unnamed is not None:
+                    self._temporary = _name(self._unnamed, self.path.parent)
+                    self._forget()
+                assert self._temporary is not None
+                self._temporary.replace(self.path)
             except OSError as error:
                 self.discard()
                 raise OSError(error.errno, error.strerror, str(self.path)) from error
@@ -91,10 +99,16 @@ class PrivateFile:
         temporary, self._temporary = self._temporary, None
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        self._forget()
         try:
             self.file.close()
         except OSError:
             pass  # a full disk: it is gone anyway
+
+    def _forget(self) -> None:
+        unnamed, self._unnamed = self._unnamed, None
+        if unnamed is not None:
+            os.close(unnamed)
 
 
 def is_special(path: Path) -> bool:
@@ -130,11 +144,10 @@ def _open_special(path: Path) -> int | None:
     return descriptor
 
 
-def _create_beside(path: Path) -> tuple[int, Path]:
+def _create_beside(path: Path) -> tuple[int, Path | None]:
+    """Return the descriptor of a new file and its name, if it has one."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    from tempfile import mkstemp  # slow to import, and many commands write no file
-
     folder = path.parent
     try:
         there = path.lstat()
@@ -143,13 +156,45 @@ def _create_beside(path: Path) -> tuple[int, Path]:
     else:
         _refuse_of_others(path, there.st_uid)
     try:
-        descriptor, name = mkstemp(prefix=PREFIX, dir=folder)
+        descriptor = _without_name(folder)
+        return (descriptor, None) if descriptor is not None else _with_name(folder)
     except PermissionError as error:
         why = f"the folder {folder} is not writable, and a file is made anew there"
         raise PermissionError(error.errno, why, str(path)) from error
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _without_name(folder: Path) -> int | None:
+    """Return a new file that nobody finds; None where system or file system do not know such."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not OPEN_FILES.is_dir():
+        return None
+    try:
+        return os.open(folder, flag | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+            return None
+        raise
+
+
+def _with_name(folder: Path) -> tuple[int, Path]:
+    from tempfile import mkstemp  # slow to import, and many commands write no file
+
+    descriptor, name = mkstemp(prefix=PREFIX, dir=folder)
     return descriptor, Path(name)
+
+
+def _name(descriptor: int, folder: Path) -> Path:
+    """Return a name that a file without one got: only a rename can take one that is in use."""
+    while True:
+        temporary = folder / f"{PREFIX}{os.urandom(6).hex()}"
+        try:
+            # Any `src_dir_fd` makes it `linkat`, which alone follows the link to an open file.
+            os.link(OPEN_FILES / str(descriptor), temporary, src_dir_fd=descriptor)
+        except FileExistsError:
+            continue
+        return temporary
 
 
 def _refuse_of_others(path: Path, owner: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -78,6 +80,45 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
         fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name are Linux's")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_stays_of_what_is_killed(tmp_path: Path, how: signal.Signals) -> None:
+    # A hidden file with captured traffic stayed, one for each time.
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    code = (
+        "import sys; from kafkascope.captures.inputs.private import PrivateFile\n"
+        "file = PrivateFile(sys.argv[1]); file.file.write(b'secret' * 9_999); file.file.flush()\n"
+        "print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n"
+        process.send_signal(how)
+        process.wait(60)
+    assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], b"old")
+
+
+def test_files_have_a_name_where_the_file_system_wants_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, unnamed = os.open, getattr(os, "O_TMPFILE", 0)
+
+    def refused(path: str | Path, flags: int, *more: int) -> int:
+        if unnamed and flags & unnamed == unnamed:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return really(path, flags, *more)
+
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "open", refused)
+    with PrivateFile(path) as file:
+        file.write(b"new")
+        assert len(list(tmp_path.iterdir())) == 2
+    assert (list(tmp_path.iterdir()), path.read_bytes(), mode(path)) == ([path], b"new", 0o600)
 
 
 def test_a_shared_file_has_the_usual_mode(tmp_path: Path, open_umask: object) -> None:
