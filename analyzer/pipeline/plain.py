@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -65,6 +66,10 @@ lacked; two rounds suffice except for contrived input."""
 GROUP_ROWS: Final = 65_536
 GROUP_BYTES: Final = 4 << 20
 """Limits of a row group: a reader skips some, and a writer holds one."""
+MANY: Final = 5_000
+"""Connections whose memory is worth a look at everything there is."""
+SUM_ROWS: Final = 16_384
+"""Cells that are summed at a time, which takes Arrow twenty times their memory."""
 T = TypeVar("T")
 FILE: Final = "part-0.parquet"
 LEFT: Final = "tls.parquet"
@@ -309,6 +314,9 @@ def _read(capture: Capture, raw: _Raw) -> None:
         collector.add(exchange)
         if collector.large or not number % 256:
             raw.put_all(collector.ready())
+    if capture.source.statistics.connections > MANY:
+        # The two directions of a connection know each other. What they took is needed again soon.
+        gc.collect()
     raw.put_all(collector.finish())
 
 
@@ -379,7 +387,7 @@ def _cells_apart(raw: Parts, names: TopicNames, folder: Path) -> Iterator[pa.Tab
     groups = [each.row_group(number) for each in about for number in range(each.num_row_groups)]
     rows = sum(each.num_rows for each in groups)
     size = sum(each.total_byte_size for each in groups)
-    parts = 1 + max(rows // GROUP_ROWS, size // GROUP_BYTES)
+    parts = 1 + max(rows // SUM_ROWS, size // GROUP_BYTES)
     writers = Writers(folder, compression=QUICK)
     for batch in _batches(raw, LATENCY):
         batch = named(batch, names)

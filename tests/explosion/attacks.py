@@ -98,6 +98,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "overlaps": Attack(packets.overlaps, 30_000, write_packets),
     "descending": Attack(packets.descending, 20_000, write_packets),
     "descending on many": Attack(packets.descending_on_many, 400_000, write_packets),
+    "many brokers": Attack(packets.brokers, 50_000, write_packets),
     "hellos": Attack(packets.hellos, 6_000, write_packets),
     "fragments": Attack(packets.fragments, 20_000, write_packets),
     "scan": Attack(packets.scan, 100_000, write_packets),

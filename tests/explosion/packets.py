@@ -17,6 +17,7 @@ from tests.analyzer.wire import request, response
 from tests.explosion.turns import TIME, produce
 
 __all__ = [
+    "brokers",
     "comments",
     "descending",
     "descending_on_many",
@@ -134,6 +135,19 @@ def descending_on_many(n: int) -> Iterator[bytes]:
 
 
 # --- connections
+
+
+def brokers(n: int) -> Iterator[bytes]:
+    """Connections of one exchange, closed, each to a broker of its own."""
+    asked, told = request("ApiVersions", 0, 1), response("ApiVersions", 0, 1)
+    for number in range(n):
+        host = f"10.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
+        client = Endpoint("10.255.0.4", 1_024 + number % 60_000)
+        composer = Composer(client, Endpoint(host, BROKER.port))
+        yield from composer.open()
+        yield from composer.send(0, asked)
+        yield from composer.send(1, told)
+        yield from composer.close(0)
 
 
 def hellos(n: int) -> Iterator[bytes]:

@@ -51,7 +51,7 @@ RECORD_TEXTS: Final = slice(
 RECORD_SCHEMAS: Final = slice(
     RECORDS.schema.get_field_index("key_schema"), 1 + RECORDS.schema.get_field_index("value_error")
 )
-CELLS: Final = 50_000
+CELLS: Final = 16_384
 """Cells of histograms that are kept before they are yielded."""
 HOUR_NS: Final = 3_600_000_000_000
 ENDED: Final = MAX_CONNECTIONS + MAX_CONNECTIONS // 4
@@ -359,7 +359,8 @@ class TableCollector:
         self._seen.update(seen)
 
     def finish(self) -> Iterator[Told]:
-        """Yield the remaining batches, and the facts of all connections."""
+        """Yield the remaining batches, and the facts of all connections; nothing is added after
+        that."""
         self.settle()
         yield from self._done
         self._done.clear()
@@ -370,6 +371,9 @@ class TableCollector:
             yield self._measured()
         self.facts.take(self._context)
         self._feed.settle()
+        # Who takes a statistic's state has it for themselves: nobody here holds it any longer.
+        self._feed = Feed(())
+        self._saws, self._nameds, self._whole = [], [], []
         for fact in self.facts.told():
             yield "facts", record_batch([fact], FACTS.schema)
 

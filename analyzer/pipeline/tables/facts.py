@@ -58,6 +58,8 @@ class Facts:
         """Notes for `analyzer.pipeline.keys.Agreement`."""
         self.payloads = None if schemas is None else schemas.payloads(self.missing)
         self.statistics: dict[str, Statistic] = accumulators(self.payloads)
+        self._merged: set[str] = set()
+        """Names of statistics that have taken in a state."""
         self._whole: Findings | None = None
 
     def whole(self) -> Findings:
@@ -88,7 +90,8 @@ class Facts:
         return names
 
     def told(self) -> Iterator[tuple[str, str]]:
-        """Yield all facts as (kind, JSON), to be merged elsewhere."""
+        """Yield all facts as (kind, JSON), to be merged elsewhere, and let go of statistics one by
+        one: who merges them holds each once more."""
         for topic_id, name in self.topics.items():
             yield "topic", dumped([topic_id.hex(), name])
         rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
@@ -97,8 +100,10 @@ class Facts:
             yield "awaited", dumped(sorted(self.awaited))
         if self.missing:
             yield "missing", dumped([list(each) for each in sorted(self.missing, key=str)])
-        for name, statistic in self.statistics.items():
-            yield f"statistic {name}", dumped(statistic.dump())
+        # The last first: findings read all others.
+        self._whole = None
+        for name in reversed(list(self.statistics)):
+            yield f"statistic {name}", dumped(self.statistics.pop(name).dump())
 
     def merge(self, kind: str, text: str) -> None:
         """Add one result of `told`."""
@@ -128,7 +133,11 @@ class Facts:
         else:
             name = kind.partition(" ")[2]
             mine = self.whole() if name == WHOLE else self.statistics[name]
-            mine.merge(type(mine)().load(value))
+            if name in self._merged:
+                mine.merge(type(mine)().load(value))
+            else:
+                self._merged.add(name)
+                mine.load(value)
 
     def merge_all(self, batch: pa.RecordBatch) -> None:
         """Add all facts of a batch."""

@@ -264,7 +264,7 @@ def resumables() -> list[Resumable]:
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 14
+    assert state.VERSION == 15
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}
@@ -284,7 +284,7 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.write([1, "two"])
     assert state.read(data) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.read(data.replace(b"[14, ", b"[99, ", 1))
+        state.read(data.replace(b"[15, ", b"[99, ", 1))
     # As version 6 wrote it.
     with pytest.raises(state.OtherState, match="version 6"):
         state.read(b'[6, {"k": "o", "c": "Phases", "n": 0, "v": {}}]')
@@ -292,6 +292,6 @@ def test_states_of_other_versions_are_refused() -> None:
 
 def test_a_state_is_made_of_known_classes_only() -> None:
     with pytest.raises(state.OtherState, match="Popen"):
-        state.read(b'[14, [], {"Popen": ["true"]}]')
+        state.read(b'[15, [], {"Popen": ["true"]}]')
     with pytest.raises(TypeError, match="Path"):
         state.write(Path())
