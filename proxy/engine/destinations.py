@@ -37,7 +37,9 @@ METADATA_SERVICES: Final = frozenset(
         ip_address,
         (
             *("169.254.169.254", "fd00:ec2::254", "fd20:ce::254"),  # AWS, Azure, Google and others
+            *("169.254.170.2", "169.254.170.23", "fd00:ec2::23"),  # AWS: of tasks and pods
             *("100.100.100.200", "168.63.129.16", "192.0.0.192"),  # Alibaba, Azure, Oracle
+            *("169.254.0.23", "fe80::a9fe:a9fe"),  # Tencent, OpenStack
         ),
     )
 )
