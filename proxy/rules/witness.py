@@ -76,6 +76,9 @@ NAMED: Final[dict[str, frozenset[str]]] = {
 }
 """Fields that bodies tell -> the names of the fields of messages, any of them."""
 
+PRODUCE: Final = 0
+ACKS: Final = (("request", "acks"), ("body", "acks"))
+
 _EITHER: Final = frozenset({True, False})
 
 
@@ -181,8 +184,17 @@ def _of_test(test: Test, key: int, version: int, side: int | None) -> Outcomes:
         }[name]
         return frozenset({scoped(test)(values)})
     if side is None or _tells(test, key, version, side):
+        if side == BROKER and key == PRODUCE and (name == "acks" or test.path in ACKS):
+            return frozenset(scoped(test)((value,)) for value in _answered(test))
         return _EITHER
     return frozenset({scoped(test)(())})
+
+
+def _answered(test: Test) -> set[int]:
+    """Values of acks that make a difference to a test: but for 0, which brokers do not answer."""
+    pairs = test.value if isinstance(test.value, tuple) else ((test.value, None),)
+    ends = {end for pair in pairs for end in pair if isinstance(end, int)}
+    return ({-1, 1} | {near for end in ends for near in (end - 1, end, end + 1)}) - {0}
 
 
 def _tells(test: Test, key: int, version: int, side: int) -> bool:

@@ -139,6 +139,10 @@ def test_each_field_is_told_by_some_frames_or_refused(field: Field, side: str) -
         "api == Fetch -> corrupt-crc on request",
         "api == ApiVersions -> error 35 at partition",
         "api == Heartbeat -> stamp 6 at topic",
+        "acks == 0 -> stamp 6",
+        "api == Produce and acks in {0} -> delay 1s on response",
+        "request.acks == 0 -> set response.throttle_time_ms = 3",
+        "body.acks == 0 -> drop on response",
     ],
 )
 def test_what_can_never_fire_is_refused_wherever_it_is_given(text: str, tmp_path: Path) -> None:
@@ -178,6 +182,22 @@ def test_a_rule_looks_where_there_is_something_to_see(text: str, side: int) -> N
     assert parse_fault(f"{text} -> delay 1s").side == side
     (rule,) = hold_rules(text)
     assert (rule.side, rule.name) == (side, f"hold {('request', 'response')[side]}")
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [
+        # A Produce with acks 0 has no response: `drop` of one never came.
+        ("acks == 0 -> drop", CLIENT),
+        ("api == Produce and acks == 0 -> truncate 10", CLIENT),
+        ("acks in {-1, 0} -> drop", BROKER),
+        ("acks == 5 -> drop", BROKER),
+        ("acks <= 0 -> stamp 6", BROKER),
+        ("not acks == 0 -> drop", BROKER),
+    ],
+)
+def test_a_rule_acts_where_frames_come(text: str, side: int) -> None:
+    assert parse_fault(text).side == side
 
 
 @pytest.mark.parametrize("text", ["marked", "finding == x", "undecoded", "state == open"])
