@@ -19,6 +19,10 @@ DOCUMENTS = [
     *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.md"))),
 ]
 LINK = re.compile(r"\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
+NAMED = re.compile(
+    rf"`((?:analyzer|bridges|dissectors|library|tui|{'|'.join(FOLDERS)})/[\w./-]+\.(?:py|md|json|txt))`"
+)
+INVENTED = {"dissectors/messages/close_account.py"}
 REFERENCE = re.compile(r"(?<!\])\[([^\]\[]+)\](?:\[([^\]]+)\])?(?![(\[:])")
 
 
@@ -58,6 +62,12 @@ def test_links_lead_somewhere(path: Path) -> None:
         target = path.parent / place if place else path
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_are_named_are_there(path: Path) -> None:
+    named = set(NAMED.findall(path.read_text("utf-8"))) - INVENTED
+    assert not [each for each in named if not (ROOT / each).exists()]
 
 
 def test_the_readme_works_on_an_index_page() -> None:

@@ -15,9 +15,6 @@ TOKEN: Final = -2
 OPAQUE: Final = -1
 """In the column of api keys: a raw SASL token, and bytes without a readable header."""
 
-ID_BYTES: Final = 4
-"""Of a correlation id."""
-
 
 class Rewrite(Protocol):
     """What becomes of frames and addresses on their way out."""
@@ -50,8 +47,10 @@ class Masked:
             return _orphan(payload) if side else None
         if is_zookeeper(key):
             return secrets.masked_zookeeper(payload, key, "response" if side else "request")
-        hide = secrets.masked_response if side else secrets.masked_request
-        return hide(bytes(4) + payload, key, version)[4:]
+        if not side:
+            return secrets.masked_request(bytes(4) + payload, key, version)[4:]
+        payload = secrets.masked_metadata_log(payload, key, version)
+        return secrets.masked_response(bytes(4) + payload, key, version)[4:]
 
     def other(self, head: bytes) -> bytes:
         """What tells the protocol, and a TLS handshake as everybody on the line sees it."""
@@ -113,4 +112,4 @@ class Anonymous:
 
 def _orphan(payload: bytes) -> bytes:
     """A response that nobody can read: its correlation id stays."""
-    return payload[:ID_BYTES] + secrets.HIDDEN * (len(payload) - ID_BYTES)
+    return payload[: secrets.ID_BYTES] + secrets.HIDDEN * (len(payload) - secrets.ID_BYTES)

@@ -10,11 +10,16 @@ from functools import cache
 from typing import Final
 
 from kafkascope.analyzer.model import Side
+from kafkascope.dissectors.embedded.internal import CLUSTER_METADATA_ID, without_secrets
+from kafkascope.dissectors.embedded.internal import decode as decode_record
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import decode
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.redaction import with_values
 from kafkascope.dissectors.registry import (
     APIS,
+    decode_response,
     layout_of,
     read_layout,
     read_request_header,
@@ -25,6 +30,11 @@ from kafkascope.dissectors.zookeeper.frames import HEAD, REPLY_HEAD
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HIDDEN: Final = b"*"
+ID_BYTES: Final = 4
+"""Of a correlation id."""
+METADATA_TOPIC: Final = b"__cluster_metadata"
+METADATA_LOG: Final = {1: ("responses", "records"), 59: ("topics", "unaligned_records")}
+"""Keys of the APIs by which the metadata log is read, Fetch and FetchSnapshot -> where it is."""
 
 
 @cache
@@ -69,6 +79,35 @@ def masked_response(frame: bytes, key: int, version: int) -> bytes:
     if not in_response(key, version):
         return frame
     return _masked("Response", key, version, frame, 8 + response_header_version(key, version))
+
+
+def masked_metadata_log(payload: bytes, key: int, version: int) -> bytes:
+    """Return the payload of a response with asterisks for the secrets in records of Kafka's
+    metadata log (SCRAM credentials, passwords of configs), which brokers fetch from controllers.
+
+    Batches that were compressed may get another size.
+    """
+    if key not in METADATA_LOG or not (METADATA_TOPIC in payload or CLUSTER_METADATA_ID in payload):
+        return payload
+    arrays, field = METADATA_LOG[key]
+    try:
+        decoded = decode_response(payload, key, version)
+    except DissectError:
+        return payload[:ID_BYTES] + HIDDEN * (len(payload) - ID_BYTES)
+    for topic in decoded.body[arrays]:
+        name = topic.get("topic", topic.get("name"))
+        if name != METADATA_TOPIC.decode() and (topic.get("topic_id") != CLUSTER_METADATA_ID):
+            continue
+        for partition in topic["partitions"]:
+            if partition[field]:
+                partition[field] = with_values(partition[field], _without_credentials)
+    written = write_layout(decoded.layout, decoded.body)
+    return payload[: decoded.body_at] + written + payload[decoded.end :]
+
+
+def _without_credentials(record: Record) -> bytes | None:
+    found = decode_record(None, record.key, record.value, topic_id=CLUSTER_METADATA_ID)
+    return record.value if found is None else without_secrets(found, record.value)
 
 
 def _masked(kind: str, key: int, version: int, frame: bytes, at: int) -> bytes:

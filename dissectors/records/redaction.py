@@ -74,7 +74,48 @@ def _partial(data: bytes) -> bytes:
     return data[:kept] + STAR * (len(data) - kept)
 
 
+def with_values(data: bytes, value_of: Callable[[Record], bytes | None]) -> bytes:
+    """Return a records field with other values of its records. Batches without a change keep their
+    bytes, control batches too; what cannot be opened becomes asterisks behind its header."""
+    out, end = [], 0
+    try:
+        for batch in batches(data):
+            end = batch.at + batch.size
+            whole = data[batch.at : end]
+            if isinstance(batch, Partial):
+                out.append(_partial(whole))
+            elif batch.magic != 2:
+                out.append(_entry(data, batch, False, None, 0))
+            elif batch.attributes & CONTROL:
+                out.append(whole)
+            else:
+                out.append(_with_values(data, batch, value_of))
+    except DissectError:
+        pass
+    out.append(STAR * (len(data) - end))
+    return b"".join(out)
+
+
+def _with_values(data: bytes, batch: Batch, value_of: Callable[[Record], bytes | None]) -> bytes:
+    differs = False
+
+    def changed(record: Record) -> Record:
+        nonlocal differs
+        value = value_of(record)
+        differs = differs or value != record.value
+        return record._replace(value=value)
+
+    made, readable = _rewritten(data, batch, changed)
+    return made if differs or not readable else data[batch.at : batch.at + batch.size]
+
+
 def _batch(data: bytes, batch: Batch, keys: bool, names: Change | None) -> bytes:
+    change = _control if batch.attributes & CONTROL else _plain
+    return _rewritten(data, batch, lambda record: change(record, keys, names))[0]
+
+
+def _rewritten(data: bytes, batch: Batch, change: Callable[[Record], Record]) -> tuple[bytes, bool]:
+    """Return a batch with its records changed, and whether they could be read: asterisks else."""
     whole = data[batch.at : batch.at + batch.size]
     count = batch.record_count or 0
     try:
@@ -84,23 +125,23 @@ def _batch(data: bytes, batch: Batch, keys: bool, names: Change | None) -> bytes
         if opened.error is not None:
             raise opened.error
     except DissectError:
-        packed = STAR * (batch.size - HEADER_SIZE)
+        readable, packed = False, STAR * (batch.size - HEADER_SIZE)
     else:
-        change = _control if batch.attributes & CONTROL else _plain
+        readable = True
         base = batch.base_offset, batch.base_timestamp
         left = opened.records[::-1]
         del opened
         # Each record goes when it is hidden: they may take a hundred megabytes.
-        hidden = (change(left.pop(), keys, names) for _ in range(len(left)))
+        hidden = (change(left.pop()) for _ in range(len(left)))
         packed = compress(batch.codec, b"".join(encode_record(each, *base) for each in hidden))
     length = HEADER_SIZE - 12 + len(packed)
     head = whole[:8] + struct.pack(">i", length) + whole[12:HEADER_SIZE]
     written = head + packed
     new = batch._replace(at=0, size=len(written))
     sealed = with_right_crc(written, new)
-    if crc_ok(data, batch):
-        return sealed
-    return sealed[:_CRC_AT] + bytes([sealed[_CRC_AT] ^ 1]) + sealed[_CRC_AT + 1 :]
+    if not crc_ok(data, batch):
+        sealed = sealed[:_CRC_AT] + bytes([sealed[_CRC_AT] ^ 1]) + sealed[_CRC_AT + 1 :]
+    return sealed, readable
 
 
 def _plain(record: Record, keys: bool, names: Change | None) -> Record:
