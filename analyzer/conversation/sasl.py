@@ -18,6 +18,16 @@ _FORMS = re.compile(
     re.DOTALL,
 )
 
+_ANSWERS = re.compile(
+    rb"r=[\x21-\x2b\x2d-\x7e]{8,},s=[A-Za-z0-9+/=]+,i=\d"  # SCRAM: nonce, salt, iterations
+    rb"|v=[A-Za-z0-9+/]{26,88}={0,2}\Z"  # SCRAM: the signature of the server
+)
+
+
+def is_answer(payload: bytes) -> bool:
+    """Return whether bytes that answer no known request are a broker's part of a login."""
+    return _ANSWERS.match(payload) is not None
+
 
 def is_token(payload: bytes) -> bool:
     """Return whether bytes that are no request of a known API are a token of a client, by their

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from kafkascope.analyzer.conversation.sasl import is_answer, is_token
 from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.dissectors.embedded import Around, Embedded, embedded_in, sasl_token
 from kafkascope.dissectors.embedded.masking import has_secrets
@@ -36,7 +37,7 @@ def may_hide(exchange: Exchange, side: Request | Response) -> bool:
         return True  # Passwords, tokens, and what is in nodes.
     api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
     if api is None:
-        return False
+        return is_token(side.frame.payload) or is_answer(side.frame.payload)
     if side.decoded is not None:
         # Surplus after a whole message.
         return api.key == SASL_AUTHENTICATE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.conversation.sasl import is_token, user_of
+from kafkascope.analyzer.conversation.sasl import is_answer, is_token, user_of
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures.build import Composer
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.dissectors.registry import APIS
 from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
-from tests.analyzer.wire import framed, request, response
+from tests.analyzer.wire import BROKER, CLIENT, MS, START, framed, request, response
 
 
 @pytest.mark.parametrize(
@@ -91,3 +94,37 @@ def test_a_token_without_its_handshake_is_in_no_output(
     assert b"hunter2" not in shown + target.read_bytes()
     with open_capture([target]) as capture:
         assert [each.api for each in capture.exchanges()] == told
+
+
+ANSWERS = [
+    b"r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=aHVudGVyMg==,i=4096",
+    b"v=" + b64encode(b"hunter2" + bytes(25)),
+    b"v=" + b64encode(b"hunter2" + bytes(57)),
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_a_broker_says_in_a_login_that_was_not_seen_is_not_shown(
+    answer: bytes, tmp_path: Path
+) -> None:
+    # The capture begins in the middle of the login: it was shown as undecoded bytes.
+    path, time_ns = tmp_path / "mid.pcapng", START
+    composer = Composer(CLIENT, BROKER)
+    turns = [(0, framed(b"c=biws,r=abc,p=x")), (1, framed(answer))]
+    turns += [(0, request("Heartbeat", 4, 2)), (1, response("Heartbeat", 4, 2))]
+    with path.open("wb") as file:
+        writer = PcapngWriter(file)
+        writer.interface("eth0")
+        for side, data in turns:
+            for packet in composer.send(side, data):
+                writer.packet(packet, time_ns)
+                time_ns += MS
+    done = CliRunner().invoke(main, ["show", str(path), "1-3", "--hex"])
+    assert done.exit_code == 0, done.output
+    assert f"{len(answer)} bytes that may hold a secret, not shown" in done.stdout
+    assert b64encode(b"hunter2")[:8].decode() not in done.stdout
+
+
+@pytest.mark.parametrize("answer", [b"v=1", b"r=a,s=b", b"value", b"v=" + b"x" * 200])
+def test_other_answers_are_shown(answer: bytes) -> None:
+    assert not is_answer(answer)
