@@ -23,7 +23,7 @@ from kafkascope.analyzer.statistics.model import Line, shown
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import cut, packed, safe
 
 LANE_WIDTH: Final = 72
 """In a pipe."""
@@ -120,8 +120,18 @@ def _print_lanes(
         if index:
             output.line("")
         short = (story.last_ns - story.first_ns) * TICK < SHORT_NS * width
-        for line in timeline(story, width, _clock(times, short=short)):
+        title, *lanes = timeline(story, width, _clock(times, short=short))
+        if output.width is not None:
+            title, *lanes = _fitting(title, lanes, output.width)
+        for line in (title, *lanes):
             output.line(line)
+
+
+def _fitting(title: str, lanes: list[str], width: int) -> list[str]:
+    """Lines that a terminal does not break: what stands behind a lane is in `--members`, too."""
+    parts = [f"{part}  " for part in title.split("   ")]  # `packed` puts a third blank between
+    head = [line.rstrip() for line in packed(parts, width + 2, hanging="  ")]
+    return [cut(line, width) for line in (*head, *lanes)]
 
 
 def _clock(times: Times, *, short: bool) -> Callable[[int], str]:

@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.cells import cell_len
 
+from kafkascope.analyzer.commands import output
 from kafkascope.tui.cli import main
+from tests.hostile import hostile
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "captures" / "samples"
@@ -237,6 +240,23 @@ def test_a_timeline_has_a_lane_for_every_member() -> None:
     assert "left" in two
     assert "J join" in legend
     assert run("groups", REBALANCE, "--timeline", "--json").exit_code == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_timeline_fits_a_terminal(
+    width: int, wide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Reasons of members and the line of the group were broken by the terminal.
+    path = Path(REBALANCE)
+    if wide:
+        path = hostile(path, tmp_path / "wide.pcapng", "日本語🎉", "注文")
+    monkeypatch.setattr(output, "terminal_width", lambda: width)
+    told = printed("groups", str(path), "--timeline")
+    lines = told.splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert "3 rebalances" in " ".join(told.split())
+    assert len([line for line in lines if line.startswith(" c")]) == 4
 
 
 def test_the_cluster_as_told() -> None:
