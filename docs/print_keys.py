@@ -26,7 +26,9 @@ exchange out of the list, and out of screens that are limited to it (`L`); `name
 palette gives a topic id the name that the capture does not tell. Both are kept beside the capture,
 with marks and comments. Nothing needs a mouse; with one, a click moves, a double click opens, a
 click on a title orders, the wheel scrolls, and the lines between panes are dragged. In the list
-`*` is a mark, `◆` says that a finding of severity error is about the row, `◇` a warning.
+`*` is a mark, `◆` says that a finding of severity error is about the row, `◇` a warning. The list
+holds as many exchanges of a file as take some 400 MB, a million and a half or more, and says so;
+of live traffic the last million.
 """
 SETTINGS: Final = """## Settings
 

@@ -30,6 +30,8 @@ MARGIN: Final = 64 << 20
 """Bytes of a live capture that may arrive between two batches."""
 LIVE_ROWS: Final = 1_000_000
 """Rows that are kept of input without end; then the oldest quarter goes."""
+MOST_BYTES: Final = 384 << 20
+"""What is kept of an input with an end, as it comes through the pipe."""
 QUEUE: Final = 8
 """Batches in hand; more of them stay in the pipe, and the reader waits."""
 
@@ -92,6 +94,7 @@ class Feed:
             "output": output,
             "keylog": list(keylog),
             "limit": limit if interface or "-" in inputs else 0,
+            "most": MOST_BYTES,
             "schemas": self.decodes,
             "jobs": jobs,
         }

@@ -46,6 +46,10 @@ STOP: Final = b"s"
 TOGETHER: Final = 256
 """Exchanges that go into the columns together, from how many bytes of the input at most."""
 HELD: Final = 1 << 22
+ENOUGH: Final = (
+    "there is more: the list holds the first {:,} exchanges, the other screens count all; "
+    "`kafkascope cut` chooses those for a smaller capture"
+)
 GC_THRESHOLD: Final = 100_000
 """New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
 costs a fifth of the time."""
@@ -63,6 +67,11 @@ class Indexer:
         self._commands: int = options["commands"]
         self.spool = _spool(options)
         self._limit: int = options.get("limit", 0)
+        self._most: int = options.get("most", 0)
+        """Bytes that may be handed over, of input with an end; 0: any number."""
+        self._sent = 0
+        self._enough = False
+        """Whether reading ended because the UI has as much as it may keep."""
         self.capture = _opened(options, self.spool)
         self._plaintext = self.capture.plaintext(options["plaintext"])
         self.pace: Pace | None = None
@@ -267,6 +276,8 @@ class Indexer:
             said = [*remarks(capture, verbose=False)]
             if not self.session.rows_told:
                 said.insert(0, nothing_found(capture))
+            if self._enough:
+                said.insert(0, ENOUGH.format(self.session.rows_told))
         damage = [str(each) for each in found]
         done = {"kind": "done", "damage": damage, "remarks": said, "stopped": self.stopped}
         return [batch, done]
@@ -302,6 +313,10 @@ class Indexer:
                         return
                     batch = self._batch()
                 self._send(batch)
+            if self._sent > self._most > 0 and not (self._limit or self.stopped):
+                self._enough = self.stopped = True
+                if self.pace is not None:
+                    self._stop_reading()
             if batch["told"]:
                 wait = TICK
 
@@ -311,7 +326,7 @@ class Indexer:
             self._send(_failure(text, code))
 
     def _send(self, message: dict[str, Any]) -> None:
-        send(self._results, message)
+        self._sent += send(self._results, message)
 
     def _listen(self) -> None:
         """Wait for commands; the end of the pipe is the end of the UI."""
@@ -340,8 +355,8 @@ def _failure(text: str, code: int) -> dict[str, Any]:
     return {"kind": "failed", "text": text, "code": code}
 
 
-def send(results: int, message: dict[str, Any]) -> None:
-    """Write a message to the UI, in as many pieces as its pipe takes."""
+def send(results: int, message: dict[str, Any]) -> int:
+    """Write a message to the UI, in as many pieces as its pipe takes; return its size in bytes."""
     data = pickle.dumps(message, protocol=5)
     view = memoryview(SIZE.pack(len(data)) + data)
     try:
@@ -349,6 +364,7 @@ def send(results: int, message: dict[str, Any]) -> None:
             view = view[os.write(results, view) :]
     except OSError:
         os._exit(0)  # the UI is gone
+    return len(data)
 
 
 def messages(results: int) -> Iterator[bytes]:

@@ -6,10 +6,11 @@ import gzip
 import os
 import pickle
 import select
+import struct
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,17 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, result, row_of
 from kafkascope.captures import NotKept
+from kafkascope.captures.build import Composer
 from kafkascope.captures.inputs.spool import DEFAULT_BYTES
 from kafkascope.captures.model import Closed, Opened
+from kafkascope.tui.data import feed as feed_module
 from kafkascope.tui.data.exports import Job
 from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.indexer import SIZE, Indexer
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.notes import Notes
+from tests.analyzer.wire import request, response
+from tests.explosion.packets import BROKER, CLIENT, write_packets
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 ENCRYPTED = Path(__file__).parents[2] / "analyzer" / "captures" / "tls"
@@ -452,3 +457,41 @@ def test_a_failure_is_not_told_in_the_middle_of_rows() -> None:
         assert pipe.read(19) == b"the rest of a batch"
         told = pickle.loads(pipe.read(SIZE.unpack(pipe.read(SIZE.size))[0]))
         assert told == {"kind": "failed", "text": "broken", "code": 4}
+
+
+def beats(path: Path, count: int, first: int) -> Path:
+    """A connection of heartbeats, fifty in a packet."""
+    mark = 0x12345678
+    asked = request("Heartbeat", 0, mark).split(struct.pack(">i", mark))
+    told = response("Heartbeat", 0, mark).split(struct.pack(">i", mark))
+
+    def packets() -> Iterator[bytes]:
+        composer = Composer(CLIENT._replace(port=1024 + first % 60_000), BROKER)
+        yield from composer.open()
+        for begin in range(first, first + count, 50):
+            ids = [struct.pack(">i", begin + number) for number in range(50)]
+            for side, (head, tail) in enumerate((asked, told)):
+                yield from composer.send(side, b"".join(head + each + tail for each in ids))
+
+    write_packets(path, packets())
+    return path
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_of_too_much_the_list_has_the_beginning_and_says_so(
+    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "MOST_BYTES", 5_000_000)
+    names = [str(beats(tmp_path / f"{n}.pcapng", 150_000, n * 150_000)) for n in range(files)]
+    feed = Feed(names, jobs=1)
+    try:
+        found = read_all(feed)
+        assert 0 < len(found) < files * 150_000
+        numbers = [found.session.row(index).number for index in range(len(found))]
+        assert numbers == list(range(1, len(found) + 1))
+        assert found.progress.stopped
+        assert found.progress.remarks[0].startswith(
+            f"there is more: the list holds the first {len(found):,} exchanges"
+        )
+    finally:
+        feed.close()
