@@ -6,7 +6,7 @@ group. `group_story` finds the rebalances and their causes in them.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.groups.events import (
@@ -18,7 +18,7 @@ from kafkascope.analyzer.statistics.groups.events import (
 )
 from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
 from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.events import MAX_EVENTS, Event, Events
+from kafkascope.analyzer.statistics.merging.events import Event, Events
 from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
     least,
@@ -42,8 +42,6 @@ from kafkascope.analyzer.statistics.model import (
 )
 
 MAX_GROUPS: Final = 1_000
-MOST_EVENTS: Final = 256_000
-"""Of all groups together: some 200 MB. Up to 64 groups keep all that one group may."""
 MAX_PRESENCES: Final = 20_000
 """Members times generations."""
 
@@ -112,7 +110,8 @@ class Groups(Accumulator):
         Column("text", "what happened"),
     )
 
-    _groups: Keyed[Group] = table(Group, MAX_GROUPS)
+    _groups: Keyed[Group] = table(Group, MAX_GROUPS, weight=2)
+    """Up to 64 groups keep all events that one group may."""
     _presences: Keyed[Presence] = table(Presence, MAX_PRESENCES)
     """By group, member and generation."""
 
@@ -120,8 +119,6 @@ class Groups(Accumulator):
         super().__init__(limit)
         self._members: dict[str, dict[tuple[str, int], Presence]] | None = None
         """The same by group: made once for all that ask, there may be thousands of groups."""
-        self._each = MAX_EVENTS
-        """Events that a group keeps."""
         self._stories: dict[str, Story] = {}
         """What was told since something happened last: detectors ask one after the other."""
 
@@ -140,7 +137,6 @@ class Groups(Accumulator):
         stretch(group, row.time_ns)
         for event in found.events:
             group.events.add(event)
-        self._share(group)
         if found.alive is not None:
             self._saw(found.group, found.alive, row)
 
@@ -162,29 +158,11 @@ class Groups(Accumulator):
         self._presences[(group, alive.member, alive.generation)].merge(here)
         self._members = None
 
-    def _share(self, *changed: Group) -> None:
-        """Bound the events of all groups together: where there are many groups, each keeps fewer.
-        The number of groups decides, in whatever order they came."""
-        each = MOST_EVENTS >> max(len(self._groups) - 1, 0).bit_length()
-        if each < self._each:
-            self._each = each
-            changed = tuple(self._groups.values())
-        if self._each < MAX_EVENTS:
-            for group in changed:
-                group.events.shorten(self._each)
-
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
         super().merge(other)
-        self._share(*self._groups.values())
         self._stories.clear()
         self._members = None
-
-    def load(self, state: dict[str, Any]) -> Self:
-        """Take over what `dump` gave; `WrongState`."""
-        super().load(state)
-        self._share(*self._groups.values())
-        return self
 
     def names(self) -> list[str]:
         """Return the groups that are known."""

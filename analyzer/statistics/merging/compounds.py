@@ -21,15 +21,16 @@ def table(
     limit: int = MAX_KEYS,
     unranked: int = 0,
     sample: Callable[[Key], int] | None = None,
+    weight: int = 1,
 ) -> Any:
     """Declare a part of a `Compound`: measures by key, for at most `limit` keys. `unranked`: so
     many parts at the front of a key are not the same in every way of reading a capture (the number
     of a connection), and have no say in which keys are kept. `sample`: gives the rank of a key,
     where keys are many, and nobody asks for the sum of those that are left out; keys of equal rank
-    are compared."""
+    are compared. `weight`: so many times the memory of others an event of this table takes."""
 
     def made(most: int | None) -> Keyed[Any]:
-        return Keyed(kind, limit if most is None else min(limit, most), unranked, sample)
+        return Keyed(kind, limit if most is None else min(limit, most), unranked, sample, weight)
 
     return _Part(made)
 

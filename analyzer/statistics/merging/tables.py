@@ -19,8 +19,8 @@ TABLE_EVENTS: Final = 1 << 19
 fewer. The number of keys decides, in whatever order they came."""
 TABLE_NAMES: Final = 1 << 18
 """The same of each set of names: where there are more than 4,096 keys each keeps fewer."""
-SHARED_FROM: Final = 128
-"""Keys of a table from which on they share the above."""
+SHARED_FROM: Final = 64
+"""Keys of a table from which on they may have to share the above."""
 PLACE_BITS: Final = 32
 """Of the place of a key among those that are kept."""
 OTHERS: Final = "(others)"
@@ -39,7 +39,10 @@ class Keyed(dict[Key, M]):
     A dict, because each exchange asks some twenty tables for keys that are nearly always there.
     """
 
-    __slots__ = ("_dropping", "_kept", "_sample", "_shared", "_unranked", "kind", "limit", "others")
+    __slots__ = (
+        *("_dropping", "_kept", "_sample", "_shared", "_unranked", "_weight"),
+        *("kind", "limit", "others"),
+    )
 
     def __init__(
         self,
@@ -47,13 +50,16 @@ class Keyed(dict[Key, M]):
         limit: int = MAX_KEYS,
         unranked: int = 0,
         sample: Callable[[Key], int] | None = None,
+        weight: int = 1,
     ) -> None:
         """`unranked`: so many parts at the front of a key have no say in which keys are kept.
-        `sample`: gives ranks in place of `rank`, of a table without `others`."""
+        `sample`: gives ranks in place of `rank`, of a table without `others`. `weight`: of an
+        event, see `table`."""
         self.kind = kind
         self.limit = limit
         self._unranked = unranked
         self._sample = sample
+        self._weight = weight
         self._kept: list[Key] = []
         self._dropping: list[int] = []
         """A heap, the largest rank first, of the places of keys in `_kept`, each below its rank: a
@@ -93,9 +99,10 @@ class Keyed(dict[Key, M]):
         if bits > self._shared:
             self._shared = bits
             changed = self.values()
-        for name, most in _shared_by(cast("Any", self.kind)):
+        limits = {Events: TABLE_EVENTS // self._weight, Names: TABLE_NAMES}
+        for name, part in _shared_by(cast("Any", self.kind)):
             for each in changed:
-                getattr(each, name).shorten(max(most >> bits, 1))
+                getattr(each, name).shorten(max(limits[part] >> bits, 1))
 
     @property
     def worst(self) -> int | None:
@@ -143,12 +150,11 @@ class Keyed(dict[Key, M]):
 
 
 @cache
-def _shared_by(kind: type[Measures]) -> list[tuple[str, int]]:
-    """Return the fields with events or names, and how many of these a table may have."""
+def _shared_by(kind: type[Measures]) -> list[tuple[str, type[Events | Names]]]:
+    """Return the fields with events or names, and which of them it is."""
     made = kind()
-    limits = {Events: TABLE_EVENTS, Names: TABLE_NAMES}
-    found = ((name, limits.get(type(getattr(made, name)))) for name in kind.RULES)
-    return [(name, most) for name, most in found if most is not None]
+    found = ((name, type(getattr(made, name))) for name in kind.RULES)
+    return [(name, part) for name, part in found if part in (Events, Names)]
 
 
 def _order(key: Key) -> tuple[tuple[int, Any], ...]:

@@ -109,7 +109,6 @@ def test_keys_of_a_table_share_names_and_events_whatever_the_order(
         patch.setattr(tables, "SHARED_FROM", 2)
         patch.setattr(tables, "TABLE_NAMES", 24)
         patch.setattr(tables, "TABLE_EVENTS", 24)
-        tables._shared_by.cache_clear()
         alone = busy(values, limit)
         keys = len(alone)
         other = values.copy()
@@ -123,7 +122,6 @@ def test_keys_of_a_table_share_names_and_events_whatever_the_order(
             most = 6 if keys <= 2 else min(6, max(1, 24 >> (keys - 1).bit_length()))
             assert max(len(found.names), len(found.events)) <= most
             assert len(found.seen) <= 5
-    tables._shared_by.cache_clear()
 
 
 def test_names_of_kilobytes_are_kept_in_part() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.statistics.groups import groups
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, timeline
+from kafkascope.analyzer.statistics.merging import tables
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import MS, START, Wire, request, response, told
@@ -317,7 +317,8 @@ def test_a_fenced_member() -> None:
 
 
 def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_EVENTS", 64)
+    monkeypatch.setattr(tables, "SHARED_FROM", 2)
+    monkeypatch.setattr(tables, "TABLE_EVENTS", 128)
     members, context = Members(), Context()
     for at in range(30):
         for number in range(5):
