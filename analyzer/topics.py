@@ -20,7 +20,9 @@ MAX_NAMES: Final = 500_000
 """Far more topics than any cluster has; the limit keeps hostile input from filling the memory. Of
 more than these the ids stay in place of the names."""
 MAX_LETTERS: Final = 64 << 20
-"""The same of the characters of all names: topics' have 249 at most, but on the wire 32 KB."""
+"""The same of the characters of all names."""
+MOST_LETTERS: Final = 1 << 15
+"""Of one name: Kafka allows 249, but there is room on the wire for so many."""
 
 
 def short_id(topic_id: bytes) -> str:
@@ -88,6 +90,11 @@ class TopicNames:
     def all(self) -> dict[bytes, str]:
         """All pairs, in the order in which they were learned; not to be changed."""
         return self._names
+
+    @property
+    def full(self) -> bool:
+        """Whether a name more may have no room."""
+        return len(self._names) >= MAX_NAMES or self._letters > MAX_LETTERS - MOST_LETTERS
 
     def __len__(self) -> int:
         return len(self._names)

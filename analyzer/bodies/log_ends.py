@@ -122,6 +122,8 @@ class LogEnds(Resumable):
                     # Removal one by one, oldest first, would scan the gaps that earlier removals
                     # left.
                     known.clear()
+                    if self._ledger is not None:
+                        self._ledger.forgotten += 1
                 known[place] = _log_end((told_ns, high, stable))
         if self._ledger is not None and len(known) > before:
             self._ledger.waiting += (len(known) - before) * LOG_END_BYTES

@@ -53,6 +53,11 @@ class NodeAddresses:
             found = [n for n, told in self._addresses.items() if told.endswith(f":{port}")]
         return found[0] if len(found) == 1 else None
 
+    @property
+    def full(self) -> bool:
+        """Whether no other node is taken in."""
+        return len(self._addresses) >= MAX_NODES
+
     def __len__(self) -> int:
         return len(self._addresses)
 

@@ -172,6 +172,11 @@ def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
             f"{plural(cutting.beyond, 'exchange')} left out: on connections beyond the first"
             f" {len(cutting.connections):,}"
         )
+    if cutting.without_greeting:
+        yield (
+            "written without the handshakes that tell their sessions, for there are too many:"
+            f" {plural(cutting.without_greeting, 'connection')} to ZooKeeper"
+        )
     if cutting.resent:
         yield f"written once, though it was sent again: {plural(cutting.resent, 'segment')}"
 

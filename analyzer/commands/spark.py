@@ -480,6 +480,8 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
 
             for line in copies(result.order, [file["path"] for file in manifest["files"]]):
                 say(line)
+        for line in manifest["left_out"]:
+            say(line)
         files = len(manifest["files"])
         wanted = manifest["rows"]["exchanges"]
         chosen = f"{wanted} of " if manifest["options"].get("filter") else ""

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final, Protocol
 
 from kafkascope.analyzer.bodies.fetch_sessions import KEYS
-from kafkascope.analyzer.bodies.nodes import NodeAddresses
+from kafkascope.analyzer.bodies.nodes import MAX_NODES, NodeAddresses
 from kafkascope.analyzer.bodies.short import Much
 from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
@@ -114,6 +114,11 @@ class Context:
         """Memory that is held until more bytes come, at most: requests without an answer, frames
         that are not whole, connections of which nobody knows what they speak. What is over is not
         subtracted until it matters (`Conversations`)."""
+        self.forgotten = 0
+        """How often partitions that a connection fetches were forgotten, or where their logs
+        end."""
+        self.beyond: set[str] = set()
+        """What others left out for its number, who read a part: see `left_out`."""
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 
@@ -128,6 +133,25 @@ class Context:
     def only_waits(self) -> None:
         """Ask of bodies for nothing but waits, beside what headers and times tell."""
         self.bodies, self.stateful = False, STATEFUL | WAITING | KEYS
+
+    def left_out(self) -> set[str]:
+        """Return sentences about what was not taken note of, for there is too much of it."""
+        found = set(self.beyond)
+        if self.names.full:
+            found.add("too many topics have an id: ids stand in place of the names that came last")
+        if self.nodes.full:
+            found.add(f"more than {MAX_NODES:,} brokers were told of: others have no address")
+        if max(len(self.brokers), len(self.zookeepers)) >= MOST_ENDPOINTS:
+            found.add(
+                f"more than {MOST_ENDPOINTS:,} endpoints answered: connections to others are "
+                "judged by their own bytes alone"
+            )
+        if self.forgotten:
+            found.add(
+                "too many partitions are fetched: those of a request, and whether it waits for "
+                "data, are not known behind the place where they were forgotten"
+            )
+        return found
 
     def next_number(self, packet: int = 0) -> int:
         """Return the number of the next exchange, whose first byte came with a packet."""

@@ -322,6 +322,7 @@ class Conversation(Resumable):
         if held:
             self._fetching.relieve()
             self._waits.relieve()
+            self._context.forgotten += 1
             if self._context.given_up is not None:
                 self._context.given_up()
         return held

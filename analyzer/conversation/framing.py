@@ -76,7 +76,7 @@ class FrameBuffer(Resumable):
         self._total = 0
         """The same when the frame is whole; 0 while the size field is incomplete."""
         self._parts: list[Part] = []
-        self._sized_by: list[Piece] = []
+        self._sized_by: tuple[Piece, ...] = ()
         """Where the size field stands, when it came in several chunks."""
         self._offset = 0
         self._first_ns = 0
@@ -225,7 +225,7 @@ class FrameBuffer(Resumable):
     def _reset(self) -> None:
         self._blocks = []
         self._parts = []
-        self._sized_by = []
+        self._sized_by = ()
         self._kept = self._passed = self._total = 0
         self._cut = ""
 
@@ -309,7 +309,7 @@ class FrameBuffer(Resumable):
                 while index + 1 < len(pieces) and pieces[index + 1].start < end:
                     index += 1
             if not self._total:
-                self._sized_by += pieces[begun : index + 1]
+                self._sized_by += tuple(pieces[begun : index + 1])
             self._last_ns = pieces[index].time_ns
             self._passed += take
             at = end

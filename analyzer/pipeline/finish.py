@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -30,7 +31,10 @@ from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.facts import Facts
+    from kafkascope.analyzer.pipeline.tables.schemas import Table
 
+ROWS: Final = 16_384
+"""Rows per batch."""
 SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
 CELL_KEYS = [each.name for each in LATENCY.columns if each.name not in SUMS]
 
@@ -43,18 +47,27 @@ def summed(rows: pa.Table) -> pa.Table:
     return found.cast(LATENCY.schema)
 
 
-def fixed_tables(job: Job, facts: Facts, rank: Callable[[int], int]) -> dict[str, pa.RecordBatch]:
-    """Return the tables, or parts of them, that one process makes; with ranks for places."""
-    topics = [(str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items())]
-    return {
-        "captures": record_batch(capture_rows(job), CAPTURES.schema),
-        "splits": record_batch(split_rows(job), SPLITS.schema),
-        "topic_names": record_batch(topics, TOPICS.schema),
-        "nodes": record_batch(_nodes(facts), NODES.schema),
-        "rebalances": record_batch(list(_rebalances(facts, rank)), REBALANCES.schema),
-        "verdicts": record_batch(list(_verdicts(facts)), VERDICTS.schema),
-        "diagnostics": record_batch(damage_rows(job), DIAGNOSTICS.schema),
-    }
+def fixed_tables(
+    job: Job, facts: Facts, rank: Callable[[int], int]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield rows of the tables, or parts of them, that one process makes, by the table's name; with
+    ranks for places."""
+    made: list[tuple[Table, Iterable[tuple[Any, ...]]]] = [
+        (CAPTURES, capture_rows(job)),
+        (SPLITS, split_rows(job)),
+        (TOPICS, ((str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items()))),
+        (NODES, _nodes(facts)),
+        (REBALANCES, _rebalances(facts, rank)),
+        (VERDICTS, _verdicts(facts)),
+        (DIAGNOSTICS, damage_rows(job)),
+    ]
+    for table, rows in made:
+        left = iter(rows)
+        # Ten thousand clients have a third of a million verdicts. An empty table has a batch, too.
+        batch = list(islice(left, ROWS))
+        yield table.name, record_batch(batch, table.schema)
+        while batch := list(islice(left, ROWS)):
+            yield table.name, record_batch(batch, table.schema)
 
 
 def _nodes(facts: Facts) -> list[tuple[Any, ...]]:
@@ -89,7 +102,9 @@ def _verdicts(facts: Facts) -> Iterator[tuple[Any, ...]]:
 
 
 def statistics_rows(facts: Facts, rank: Callable[[int], int]) -> Iterator[pa.RecordBatch]:
-    """Yield the states of statistics, one at a time, with ranks for places."""
-    for name, statistic in facts.statistics.items():
-        state = ranked(statistic.dump(), rank)
-        yield record_batch([(name, statistic.VERSION, dumped(state))], STATISTICS.schema)
+    """Yield the states of statistics, one at a time, with ranks for places; `facts` has none
+    afterwards."""
+    for name, version, state in facts.states():
+        text = dumped(ranked(state, rank))
+        del state
+        yield record_batch([(name, version, text)], STATISTICS.schema)

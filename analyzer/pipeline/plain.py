@@ -347,7 +347,7 @@ def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
             for group in _groups(_numbered(raw, table, ranks, names)):
                 writers.write(table.name, group)
     _segments(job, writers)
-    for name, small in fixed_tables(job, facts, ranks.one).items():
+    for name, small in fixed_tables(job, facts, ranks.one):
         writers.write(name, small)
     for state in statistics_rows(facts, ranks.one):
         writers.write("statistics", state)

@@ -270,6 +270,7 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "exchanges": facts.exchanges,
         "skipped_bytes": facts.skipped_bytes,
         "opaque": dict(facts.opaque),
+        "left_out": sorted(facts.left_out),
         "brokers": sorted([*endpoint, since] for endpoint, since in facts.brokers.items()),
         "connections": _opened(job, made),
         "carried": _rows(made / CARRY.name) - (made / CARRY.name / plain.LEFT).exists(),

@@ -179,6 +179,7 @@ class Followed:
         own = self._context
         if self._share.first:
             context.skipped_bytes += own.skipped_bytes
+            context.forgotten += own.forgotten
             context.opaque += own.opaque
             context.encrypted.extend(own.encrypted)
             return

@@ -328,4 +328,8 @@ def sums_of(found: Sequence[Sums]) -> Sums:
     said = list(dict.fromkeys(line for each in found for line in each.said))
     damage = first.damage
     log = any(each.key_log for each in found)
-    return Sums(statistics, damage, skipped, opaque, encrypted, log, heard, brokers, results, said)
+    beyond = set[str]().union(*(each.beyond for each in found))
+    return Sums(
+        *(statistics, damage, skipped, opaque, encrypted, log, heard, brokers, results, said),
+        beyond,
+    )

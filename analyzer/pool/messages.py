@@ -224,3 +224,5 @@ class Sums:
     """What the workers' own counting gave, see `Work.result`: one of each."""
     said: list[str] = field(default_factory=list)
     """Lines that a worker would have written to stderr."""
+    beyond: set[str] = field(default_factory=set)
+    """See `Context.left_out`."""

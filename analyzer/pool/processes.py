@@ -173,6 +173,7 @@ class Pool:
         capture.source.statistics, capture.damage = sums.statistics, sums.damage
         context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
         context.opaque, context.brokers = sums.opaque, sums.brokers
+        context.beyond |= sums.beyond
         context.encrypted.extend(sums.encrypted)
         if sums.key_log and context.keys.log is None:
             # What is inside the input, the workers have read.

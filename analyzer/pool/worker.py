@@ -247,6 +247,7 @@ class Worker:
             self._heard,
             set(context.brokers),
             [] if self._work.result is None else [self._work.result()],
+            beyond=context.left_out(),
         )
 
     def _end(self) -> None:

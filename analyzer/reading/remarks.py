@@ -150,6 +150,7 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
             "message was found: too many at once told nothing of what they speak; name the "
             "broker's port with -d tcp.port==PORT,kafka"
         )
+    yield from sorted(context.left_out())
     if not verbose:
         return
     yield (

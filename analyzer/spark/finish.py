@@ -89,7 +89,7 @@ def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: 
     def rank(place: int) -> int:
         return known.get(place, place)
 
-    for name, small in fixed_tables(job, facts, rank).items():
+    for name, small in fixed_tables(job, facts, rank):
         writers.write(name, small)
     for batch in statistics_rows(facts, rank):
         writers.write("statistics", batch)

@@ -112,6 +112,10 @@ class Cutting:
         """Addresses of the clients of what was chosen."""
         self._greetings: dict[int, Exchange] = {}
         """Handshakes with ZooKeeper that were not chosen, by number of the connection."""
+        self._greeted = -1
+        """The last connection of which one was forgotten."""
+        self.without_greeting = 0
+        """Connections to ZooKeeper of which it was needed."""
         self._deeds: dict[int, str] = {}
         """What rules of our proxy did, by exchange."""
         self.ports: set[int] = set()
@@ -139,7 +143,9 @@ class Cutting:
         if exchange.api_key == HANDSHAKE:
             self._greetings[exchange.connection.number] = exchange
             if len(self._greetings) > MOST_GREETINGS:
-                self._greetings.pop(next(iter(self._greetings)))
+                forgotten = next(iter(self._greetings))
+                self._greeted = max(self._greeted, forgotten)
+                del self._greetings[forgotten]
         self.others.exchange(exchange)
 
     def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
@@ -171,6 +177,9 @@ class Cutting:
         if greeting is not None and greeting.number != exchange.number:
             # Nothing else tells what the connection is, or whose session.
             self._take(greeting)
+        elif exchange.zookeeper is not None and number <= self._greeted:
+            known = number in self._index or exchange.api_key == HANDSHAKE
+            self.without_greeting += not known
         self._take(exchange)
 
     def _take(self, exchange: Exchange) -> None:

@@ -4,7 +4,7 @@ without I/O."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -97,7 +97,7 @@ class ConnectionTotals:
     exchanges: int = 0
     unanswered: int = 0
     client: int = 0
-    client_ids: dict[str, None] = field(default_factory=dict)
+    client_ids: tuple[str, ...] = ()
     software: str = ""
     user: str = ""
     mechanism: str = ""
@@ -255,8 +255,9 @@ class TableCollector:
         seen.exchanges += 1
         seen.unanswered += exchange.state in ("open", "lost")
         seen.client = int(exchange.client != exchange.connection.a)
-        if exchange.client_id and len(seen.client_ids) < CLIENT_IDS:
-            seen.client_ids[exchange.client_id] = None
+        name, known = exchange.client_id, seen.client_ids
+        if name and name not in known and len(known) < CLIENT_IDS:
+            seen.client_ids = (*known, name)
         seen.software = exchange.software or seen.software
         seen.user = exchange.user or seen.user
         seen.mechanism = exchange.mechanism or seen.mechanism

@@ -39,6 +39,8 @@ class Facts:
         self.topics: dict[bytes, str] = dict(topics or {})
         self.opaque: Counter[str] = Counter()
         self.skipped_bytes = 0
+        self.left_out: set[str] = set()
+        """See `Context.left_out`."""
         self.exchanges = 0
         self.rows: Counter[str] = Counter()
         """Counts by table."""
@@ -81,6 +83,7 @@ class Facts:
             self.learn(topic_id, name)
         self.opaque.update(context.opaque)
         self.skipped_bytes += context.skipped_bytes
+        self.left_out |= context.left_out()
 
     def names(self) -> TopicNames:
         """Return the names in the form that rows use."""
@@ -90,20 +93,33 @@ class Facts:
         return names
 
     def told(self) -> Iterator[tuple[str, str]]:
-        """Yield all facts as (kind, JSON), to be merged elsewhere, and let go of statistics one by
-        one: who merges them holds each once more."""
+        """Yield all facts as (kind, JSON), to be merged elsewhere: see `states`."""
         for topic_id, name in self.topics.items():
             yield "topic", dumped([topic_id.hex(), name])
         rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
-        yield "counts", dumped(rest)
+        yield "counts", dumped([*rest, sorted(self.left_out)])
         if self.awaited:
             yield "awaited", dumped(sorted(self.awaited))
         if self.missing:
             yield "missing", dumped([list(each) for each in sorted(self.missing, key=str)])
-        # The last first: findings read all others.
+        for name, _, state in self.states():
+            text = dumped(state)
+            del state
+            yield f"statistic {name}", text
+
+    def states(self) -> Iterator[tuple[str, int, Any]]:
+        """Yield the name, version and state of each statistic, and let go of it before the next:
+        whoever takes them holds them all once more."""
         self._whole = None
-        for name in reversed(list(self.statistics)):
-            yield f"statistic {name}", dumped(self.statistics.pop(name).dump())
+        # First those that read the others.
+        names = sorted(self.statistics, key=lambda name: name not in (Findings.NAME, WHOLE))
+        for name in names:
+            yield self._taken(name)
+
+    def _taken(self, name: str) -> tuple[str, int, Any]:
+        """Return the name, version and state of a statistic that nobody needs any longer."""
+        statistic = self.statistics.pop(name)
+        return name, statistic.VERSION, statistic.dump()
 
     def merge(self, kind: str, text: str) -> None:
         """Add one result of `told`."""
@@ -118,6 +134,7 @@ class Facts:
             self.skipped_bytes += value[1]
             self.exchanges += value[2]
             self.rows.update(value[3])
+            self.left_out.update(value[4])
         elif kind == "awaited":
             self.awaited.update(value)
         elif kind == "missing":
