@@ -116,6 +116,7 @@ def cut(
             capture.context.keys.opened = originals.opened
         else:
             cutting = composed = Cutting(capture.plaintext, decrypt=decrypt)
+            capture.named = composed.named
         capture.listener = cutting
         refuse_inputs(str(path), options.inputs)
         try:

@@ -43,6 +43,16 @@ def advertised_to(broker: str, view: View) -> set[tuple[str, str]]:
 
 
 @once
+def advertised_places(view: View) -> set[str]:
+    """Return the addresses that those of nodes stand for, or may stand for: what failed there is
+    told of the node."""
+    judged = _judged(view)
+    return {
+        address_text(host, port) for node in judged.advertised for host, port in judged.places(node)
+    }
+
+
+@once
 def gone_addresses(view: View) -> set[str]:
     """Return addresses that took no connection, of brokers that their cluster counts as gone and
     that nobody reached at another address since."""

@@ -70,6 +70,12 @@ LIMITS: Final[dict[str, Limit]] = {
     "unknown-topic.spreading": Limit(
         5 * SECOND, "ns", "brokers hear of a new topic one after the other"
     ),
+    "outage.unseen": Limit(
+        3, "count", "connects to an address that took none; a scan of ports tries once or twice"
+    ),
+    "outage.unseen-span": Limit(
+        5 * SECOND, "ns", "between the first and the last; a broker starts within seconds"
+    ),
     "clock.ahead": Limit(
         600 * SECOND, "ns", "machines with NTP are milliseconds apart; windows allow minutes"
     ),

@@ -6,8 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
+from kafkascope.analyzer.conversation.detect import KAFKA_PORTS
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.gone import advertised_to, gone_addresses, node_at
+from kafkascope.analyzer.findings.gone import (
+    advertised_places,
+    advertised_to,
+    gone_addresses,
+    node_at,
+)
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
 from kafkascope.analyzer.findings.view import (
@@ -23,7 +29,7 @@ from kafkascope.analyzer.findings.view import (
 )
 from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.connections import ZOOKEEPER
+from kafkascope.analyzer.statistics.connections import FAILED, ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
@@ -38,6 +44,11 @@ ZOOKEEPER_DOWN: Final = (
     "ensemble; without a majority, or with a single server, no controller is elected and no topic "
     "changes, and sessions that outlast their timeout take their nodes with them."
 )
+ABSENT: Final = (
+    "Nothing listens there, or nothing gets there: the broker is not started, bootstrap.servers "
+    "names a wrong host or port, or a firewall is between (nc -vz HOST PORT on the client's "
+    "machine)."
+)
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
 """connections.max.idle.ms of brokers."""
 
@@ -49,13 +60,19 @@ class Outages(Detector):
         Rule(
             "broker-down",
             "warning",
-            "a broker that had worked took no connections for some time",
+            "a broker took no connections for some time, or none at all",
             "Look into the broker's log at that time: a restart, a crash, a machine that stopped. "
             "With replicas on other brokers and acks=all nothing is lost; clients come back by "
             "themselves.",
             "BROKER_NOT_AVAILABLE",
             subject=("node", "broker"),
-            limits=("outage.before", "outage.short", "connects.answer"),
+            limits=(
+                "outage.before",
+                "outage.short",
+                "outage.unseen",
+                "outage.unseen-span",
+                "connects.answer",
+            ),
         ),
         Rule(
             "silent-drop",
@@ -93,12 +110,25 @@ class Outages(Detector):
             dead = [line for line in lines if _is_dead(line)]
             if dead:
                 yield self._dropped(broker, dead, lines, view)
-            for outage in outages_of(lines, gone=broker in gone):
+            absent = broker in gone or self._is_absent(broker, lines, view)
+            for outage in outages_of(lines, gone=absent):
                 if not (dead and outage.silent):
                     yield self._down(broker, outage, lines, view)
             yield from self._idle(broker, lines, view)
 
     # --- broker-down
+
+    def _is_absent(self, broker: str, lines: list[Line], view: View) -> bool:
+        """Return whether clients call an address on a port of Kafka's that nobody advertised, and
+        that took no connection in the whole capture: one that they were started with."""
+        port = int(broker.rpartition(":")[2])
+        return (
+            len(lines) >= limit("outage.unseen")
+            and lines[-1]["opened"] - lines[0]["opened"] >= limit("outage.unseen-span")
+            and all(line["phase"] in FAILED for line in lines)
+            and (port in KAFKA_PORTS or port in _ports(view))
+            and broker not in advertised_places(view)
+        )
 
     def _down(self, broker: str, outage: Outage, lines: list[Line], view: View) -> Finding:
         end = outage.end_ns if outage.end_ns is not None else view.last_ns or outage.begin_ns
@@ -115,14 +145,21 @@ class Outages(Detector):
         closed = (
             f"ended {plural(len(outage.ended), 'connection')} at once and " if outage.ended else ""
         )
-        of = f" of {listed(hit)}" if hit else ""
+        hosts = sorted({host_of(line["client_address"]) for line in outage.failed})
+        of = f" of {listed(hit or hosts)}"
         when = (
             f"was down for {duration(lasted)} and came back"
             if back
             else (f"went down and was not back when the capture ended, {duration(lasted)} later")
         )
-        if not outage.seen:
+        absent = not outage.seen and broker not in gone_addresses(view)
+        if absent:
+            when = f"took no connection in this capture, for {duration(lasted)}"
+        elif not outage.seen:
             when = f"was down for {duration(lasted)}, and its cluster counted it as gone"
+        severity = _severity(outage, lasted, users, lines, view)
+        if absent:
+            severity = "note" if _served(outage, lines, view) else "warning"
         # Of connections that carried no more than a word there are no exchanges.
         numbers = [line["connection"] for line in outage.ended if line["requests"]][:MOST_NAMED]
         groups = [("group", each) for each in _groups(hit, view)]
@@ -133,8 +170,8 @@ class Outages(Detector):
             count=len(outage.failed),
             first_ns=outage.begin_ns,
             last_ns=end,
-            severity=_severity(outage, lasted, users, lines, view),
-            advice=ZOOKEEPER_DOWN if kind == "ZooKeeper" else "",
+            severity=severity,
+            advice=ZOOKEEPER_DOWN if kind == "ZooKeeper" else ABSENT if absent else "",
             connects=_connects(broker, [*outage.ended, *outage.failed]),
             about=[
                 *([] if node is None else [("node", str(node))]),
@@ -211,6 +248,13 @@ class Outages(Detector):
 
 
 # --- what connections tell --------------------------------------------------------------------
+
+
+@once
+def _ports(view: View) -> set[int]:
+    """Return the ports at which brokers answered."""
+    served = (line for line in view.lines() if works(line) and not _is_zookeeper([line]))
+    return {int(line["broker_address"].rpartition(":")[2]) for line in served}
 
 
 def _connects(broker: str, lines: Iterable[Line]) -> str:

@@ -47,8 +47,8 @@ def nothing_found(capture: Capture) -> str:
     where = "in the connection" if count == 1 else f"in {count} connections"
     if opaque and set(opaque) == {EMPTY}:
         return (
-            f"no exchanges: no byte was sent {where}: opened and closed as a health check does it, "
-            "or without an answer; `kafkascope stats connections` tells which"
+            f"no exchanges: no byte was sent {where}: refused, without an answer, or opened and "
+            "closed as a health check does it; `kafkascope stats connections` tells which"
         )
     reason = f" ({opaque.most_common(1)[0][0]})" if opaque else ""
     return (

@@ -39,8 +39,9 @@ from kafkascope.analyzer.transform.other_traffic import (
     is_closed,
 )
 from kafkascope.captures.build import MSS
+from kafkascope.captures.formats.pcapng import MAX_NAMES
 from kafkascope.captures.formats.write import Sink
-from kafkascope.captures.model import Closed, Connection, StreamEvent
+from kafkascope.captures.model import Closed, Connection, Resolved, StreamEvent
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
@@ -50,6 +51,8 @@ MOST_CONNECTIONS: Final = 150_000
 """That are written: about 2 KB each. Exchanges on others are left out."""
 MOST_GREETINGS: Final = 10_000
 """Handshakes with ZooKeeper that are remembered in case an exchange behind them is chosen."""
+MOST_HOSTS: Final = 64
+"""Addresses that one host name stands for."""
 MOST_RESENT: Final = 100_000
 """Segments that are written again, as they were sent again; others are written once."""
 MANY: Final = 10_000
@@ -118,6 +121,8 @@ class Cutting:
         """Connections to ZooKeeper of which it was needed."""
         self._deeds: dict[int, str] = {}
         """What rules of our proxy did, by exchange."""
+        self._names: dict[str, set[str]] = {}
+        """Host names, and the addresses that they stand for."""
         self.ports: set[int] = set()
         """Those of brokers."""
         self.unread = 0
@@ -136,6 +141,20 @@ class Cutting:
         ):
             self.ended(event.connection.number, event.direction, event.how, event.time_ns)
         self.others.event(event)
+
+    def named(self, event: Resolved) -> None:
+        """Take note of what a host name stands for; for `Capture.named`."""
+        if event.name in self._names or len(self._names) < MAX_NAMES:
+            known = self._names.setdefault(event.name, set())
+            known.update(event.hosts[: max(0, MOST_HOSTS - len(known))])
+
+    def names(self) -> Iterator[Resolved]:
+        """Yield the names of hosts whose connections are written: what answers tell of others is
+        nobody's business."""
+        places = {end.host for each in self.connections for end in (each.a, each.b)}
+        for name, hosts in self._names.items():
+            if here := tuple(sorted(hosts & places)):
+                yield Resolved(name, here, "block")
 
     def exchange(self, exchange: Exchange) -> None:
         """Take note that a connection is Kafka's; for `Capture.listener`."""
@@ -324,6 +343,7 @@ class _Writing:
             self._begin(*begin)
             begin = next(begins, None)
         packets.flush()
+        packets.names(self._rewrite.names(cut.names()))
         cut.left_out = len(self._dropped)
 
     def _begins(self) -> Iterator[tuple[int, int]]:

@@ -7,12 +7,12 @@ what was sent again, what the capture lacks. Sans-I/O, apart from the `Sink` tha
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter, Sink
-from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.model import Connection, Endpoint, Resolved
 from kafkascope.captures.packets.tcp import ACK, MASK, SYN
 
 ISN_STEP: Final = 0x2545F49
@@ -117,6 +117,10 @@ class Packets:
             self._write(packet)
             self._waiting[packet.connection] -= 1
             self.forget(packet.connection)
+
+    def names(self, found: Iterable[Resolved]) -> None:
+        """Write what host names stand for."""
+        self._writer.names(found)
 
     def forget(self, connection: int) -> None:
         """Forget what is known of a connection that has no more packets."""

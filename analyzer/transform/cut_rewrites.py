@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
 from kafkascope.analyzer.transform import hiding, secrets
 from kafkascope.analyzer.transform.redaction import Redaction
-from kafkascope.captures.model import Endpoint
+from kafkascope.captures.model import Endpoint, Resolved
+from kafkascope.captures.packets.resolved import canonical
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 TOKEN: Final = -2
@@ -27,6 +29,9 @@ class Rewrite(Protocol):
 
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """The address to write."""
+
+    def names(self, found: Iterable[Resolved]) -> Iterable[Resolved]:
+        """What is written of what host names stand for, when all else is."""
 
     def comment(self, text: str) -> str:
         """The comment of an interface to write."""
@@ -59,6 +64,10 @@ class Masked:
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """The same."""
         return endpoint
+
+    def names(self, found: Iterable[Resolved]) -> Iterable[Resolved]:
+        """The same."""
+        return found
 
     def comment(self, text: str) -> str:
         """The same."""
@@ -99,6 +108,17 @@ class Anonymous:
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """Another address, the same port."""
         return Endpoint(self.redaction.names.host(endpoint.host), endpoint.port)
+
+    def names(self, found: Iterable[Resolved]) -> Iterable[Resolved]:
+        """Those that were met, under their other names, with the addresses that were."""
+        met = self.redaction.names.hosts
+        others: dict[str, list[str]] = {}
+        for host, other in met.items():
+            others.setdefault(canonical(host), []).append(other)
+        for name, hosts, source in found:
+            places = tuple(sorted(met[host] for host in hosts if host in met))
+            for other in others.get(name, ()) if places else ():
+                yield Resolved(other, places, source)
 
     def comment(self, text: str) -> str:
         """Our proxy's own mark; whatever else people wrote goes."""

@@ -1,7 +1,10 @@
-"""Writes pcapng with struct: interfaces with name and comment, packets in nanoseconds, secrets."""
+"""Writes pcapng with struct: interfaces with name and comment, packets in nanoseconds, secrets,
+host names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from ipaddress import ip_address
 from struct import Struct, pack
 from typing import Final, Protocol
 
@@ -12,14 +15,21 @@ from kafkascope.captures.formats.pcapng import (
     IF_NAME,
     IF_TSRESOL,
     INTERFACE,
+    NAMES,
+    NRB_IPV4,
+    NRB_IPV6,
     SECRETS,
     SECTION,
 )
+from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.link import ETHERNET
 
 TLS_KEY_LOG: Final = 0x544C534B
 LONGEST: Final = 0xFFFF
 """Bytes of an option."""
+LONGEST_NAME: Final = 255
+"""Characters of a host name."""
+NAMES_OF_A_BLOCK: Final = 1_000
 _APPLICATION: Final = 4
 _PACKET = Struct("<IIIIIII")
 _SIZE = Struct("<I")
@@ -71,6 +81,17 @@ class PcapngWriter:
         """Write a decryption secrets block; it must come before the packets that need it."""
         self._sink.write(secrets_block(data, kind))
 
+    def names(self, found: Iterable[Resolved]) -> None:
+        """Write what host names stand for, in name resolution blocks."""
+        records = [
+            _name(name, host)
+            for name, hosts, _ in found
+            if 0 < len(name) <= LONGEST_NAME
+            for host in hosts
+        ]
+        for at in range(0, len(records), NAMES_OF_A_BLOCK):
+            self._block(NAMES, b"".join(records[at : at + NAMES_OF_A_BLOCK]) + _END)
+
     def _block(self, kind: int, body: bytes) -> None:
         self._sink.write(_whole(kind, body))
 
@@ -78,6 +99,13 @@ class PcapngWriter:
 def secrets_block(data: bytes, kind: int = TLS_KEY_LOG) -> bytes:
     """Return a decryption secrets block of a little-endian section."""
     return _whole(SECRETS, pack("<II", kind, len(data)) + data + bytes(-len(data) & 3))
+
+
+def _name(name: str, host: str) -> bytes:
+    """Return the record of an address with one of its names."""
+    address = ip_address(host.partition("%")[0])
+    value = address.packed + _text(name) + b"\0"
+    return _option(NRB_IPV4 if address.version == 4 else NRB_IPV6, value)
 
 
 def _whole(kind: int, body: bytes) -> bytes:

@@ -4,6 +4,7 @@ an anonymised capture still tells its story."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from secrets import token_bytes
@@ -169,6 +170,11 @@ class Pseudonyms:
     def originals(self) -> list[str]:
         """All names and hosts that got another one."""
         return [old for old, new in {**self._names, **self._hosts}.items() if old != new]
+
+    @property
+    def hosts(self) -> Mapping[str, str]:
+        """Hosts that were met, and the other ones."""
+        return self._hosts
 
     @property
     def remarks(self) -> list[str]:

@@ -119,6 +119,12 @@ def unanswered(wait_ns: int) -> bool:
     return "broker-down" in found(wires, "broker-down")
 
 
+def unseen(count: int, span_ns: int) -> bool:
+    """Connects to an address that takes none."""
+    wires = [failed(number, seconds(span_ns * number // (count - 1))) for number in range(count)]
+    return "broker-down" in found(wires, "broker-down")
+
+
 def told_and_silent(wait_ns: int) -> bool:
     told = asking((1, "10.0.1.2", 9092))
     told.connection.b = told.connection.b._replace(host="10.0.1.7")
@@ -202,6 +208,8 @@ SIDES: dict[tuple[str, ...], Side] = {
         lambda n: idle([600 * SECOND - n]), 10 * SECOND + 1, 10 * SECOND
     ),
     ("idle-close", "idle.apart"): Side(lambda n: idle([REST, REST], n), SECOND - 1, SECOND),
+    ("broker-down", "outage.unseen"): Side(lambda n: unseen(n, 9 * SECOND), 2, 3),
+    ("broker-down", "outage.unseen-span"): Side(lambda n: unseen(4, n), 5 * SECOND - 1, 5 * SECOND),
     ("broker-down", "connects.answer"): Side(unanswered, SECOND - 1, SECOND),
     ("address-unanswered", "connects.answer"): Side(told_and_silent, SECOND - 1, SECOND),
     ("address-unresolved", "addresses.looks"): Side(lambda n: looks(n, SECOND), 2, 3),

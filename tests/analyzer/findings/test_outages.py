@@ -183,3 +183,22 @@ def test_a_server_of_zookeeper_is_known_by_its_protocol_or_by_words(
     protocol: str | None, expected: bool
 ) -> None:
     assert _is_zookeeper([{"protocol": protocol}]) is expected
+
+
+def test_an_address_that_took_no_connection_at_all() -> None:
+    """The address that a client was started with; on a port of Kafka's."""
+    refused = [failed(number, 2 * number) for number in range(4)]
+    (finding,) = found(*refused).values()
+    assert (finding.name, finding.severity, finding.count) == ("broker-down", "warning", 4)
+    assert "took no connection in this capture, for 6.0 s: it refused 4 attempts" in finding.text
+    assert "bootstrap.servers" in finding.advice
+    for wire in refused:
+        wire.connection.b = wire.connection.b._replace(port=8081)
+    assert not found(*refused), "anything may be there"
+
+
+def test_a_client_that_others_serve_does_not_miss_one_of_its_bootstrap_addresses() -> None:
+    served = working(9, 0, 9)
+    served.connection.b = served.connection.b._replace(host="10.0.1.8")
+    finding = found(served, *(failed(number, 2 * number) for number in range(1, 5)))["broker-down"]
+    assert finding.severity == "note"

@@ -3,12 +3,14 @@ as the capture."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.analyzer.commands.cluster import cluster
 from kafkascope.analyzer.commands.cut import cut
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
@@ -16,10 +18,12 @@ from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.transform import other_traffic
 from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.captures.model import Connection, Endpoint, Opened
+from kafkascope.captures.model import Connection, Endpoint, Opened, Resolved
 from tests.analyzer.capture_files import capture_file
-from tests.analyzer.wire import beat, heartbeat
+from tests.analyzer.statistics.cluster.test_cluster import metadata
+from tests.analyzer.wire import BROKER, beat, heartbeat, request, response
 
 TROUBLES = Path(__file__).parents[1] / "captures"
 SHOP = TROUBLES / "shop.pcap.zst"
@@ -224,3 +228,41 @@ def test_rows_of_other_protocols_can_be_exported_without_events(tmp_path):
         "TLS": 12,
         "HTTP, not Kafka": 2,
     }
+
+
+@pytest.mark.parametrize("anonymous", [False, True], ids=["as it is", "anonymized"])
+def test_what_host_names_stand_for_is_kept(tmp_path, anonymous):
+    """A client that reached a broker was told of as one that never connected there."""
+    asked = [{"topic_id": bytes(16), "name": "orders"}]
+    answer = metadata((1, "Kafka-1.Prod.", BROKER.port), (2, "kafka-2.prod", BROKER.port))
+    path = capture_file(
+        tmp_path / "a.pcapng",
+        [
+            frame
+            for number in range(4)
+            for frame in (
+                ("client", request("Metadata", 12, number, topics=asked)),
+                ("broker", response("Metadata", 12, number, **answer)),
+            )
+        ],
+    )
+    names = [
+        Resolved("kafka-1.prod", (BROKER.host, "10.9.9.9"), "dns"),
+        Resolved("kafka-2.prod", ("2001:db8::2",), "dns"),
+        Resolved("bank.example", ("10.9.9.8",), "dns"),
+        Resolved("not-told.example", (BROKER.host,), "dns"),
+    ]
+    with path.open("ab") as file:
+        PcapngWriter(file).names(names)
+    target = tmp_path / "cut.pcapng"
+    run(path, "-o", target, *["--anonymize"] * anonymous)
+
+    def reached(path: Path) -> list[tuple[object, object]]:
+        result = CliRunner().invoke(cluster, [str(path), "--only", "nodes", "--json"])
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        return [(line["node"], line["contacted"]) for line in lines]
+
+    assert reached(target) == reached(path) == [(1, "yes"), (2, "no")]
+    written = target.read_bytes()
+    assert not any(each in written for each in (b"bank", bytes((10, 9, 9)), b"\x20\x01\x0d\xb8"))
+    assert (b"kafka-1" in written.lower()) == (b"not-told" in written) == (not anonymous)
