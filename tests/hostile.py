@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_rewrites import TOKEN
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.captures.model import Endpoint
+from kafkascope.captures.model import Endpoint, Resolved
 from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Slot
@@ -57,6 +57,9 @@ class Evil:
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
 
+    def names(self, found: Iterable[Resolved]) -> Iterable[Resolved]:
+        return [each._replace(name=self.before + each.name + self.evil) for each in found]
+
     def comment(self, text: str) -> str:
         return text + self.evil
 
@@ -93,7 +96,7 @@ def hostile(source: Path, target: Path, evil: str = EVIL, before: str = "") -> P
     """The capture with `evil` behind its texts, and `before` in front of them."""
     cutting = Cutting()
     with open_capture([str(source)], spool=Spool()) as capture, target.open("wb") as file:
-        capture.listener = cutting
+        capture.listener, capture.named = cutting, cutting.named
         for exchange in capture.exchanges():
             cutting.add(exchange)
         cutting.write(file, capture.source.read, rewrite=Evil(evil, before))
