@@ -6,6 +6,8 @@ that every output has them and findings do not blame the broker.
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.model import Note
@@ -22,6 +24,19 @@ RULE: Final = "rule: "
 BY_HAND: Final = " by hand"
 """Held frames that somebody edited or dropped."""
 BETWEEN: Final = "; "
+HIDDEN: Final = "hidden"
+_GIVEN: Final = re.compile(
+    r"set (?:request|response)\.[a-z0-9_.\[\]*]+ [-+*]?= |records set (?:value|key|header) "
+)
+"""What comes before the values that rules give to fields and records."""
+_OURS: Final = (
+    "delay normal throttle drop error stamp reset close half-close truncate corrupt-crc set "
+    "records lose duplicate reorder corrupt crc value timestamp versions <= member expire "
+    "stale-metadata black-hole hold at top group topic partition the broker was not asked "
+    "edited dropped by hand"
+)
+_WORDS: Final = frozenset(_OURS.split())
+_NUMBER: Final = re.compile(r"[-+]?[\d.]+[A-Za-z]{0,3}(?:/s)?(?:(?:\.\.|-)[\d.]+[a-z]{0,3})?")
 NOTE: Final = "the proxy that recorded this: "
 
 
@@ -55,12 +70,49 @@ def deeds_of(notes: Iterable[Note]) -> list[str]:
     return [each.text.removeprefix(NOTE) for each in notes if each.text.startswith(NOTE)]
 
 
+def renamed(notes: tuple[Note, ...]) -> tuple[Note, ...]:
+    """Return the notes of an exchange whose names are changed."""
+    return tuple(
+        note._replace(text=NOTE + nameless(note.text.removeprefix(NOTE)))
+        if note.text.startswith(NOTE)
+        else note
+        for note in notes
+    )
+
+
 def comment_of(notes: Iterable[Note]) -> str:
     """Return the comment from which these notes are read again."""
     return BETWEEN.join(
         deed if deed.startswith(RULE) or deed.endswith(BY_HAND) else FAULT + deed
         for deed in deeds_of(notes)
     )
+
+
+def nameless(deed: str) -> str:
+    """Return what was done without what people wrote into their rule: its name, and the values that
+    fields and records got. What else is no word of ours goes, too."""
+    if deed.startswith(RULE):
+        return f"{RULE}{HIDDEN}"
+    found = _GIVEN.match(deed)
+    if found is not None:
+        return f"{found[0]}{HIDDEN}"
+    kept: list[str] = []
+    for word in deed.split():
+        bare = word.strip(",")
+        if bare in _WORDS or _NUMBER.fullmatch(bare) or bare in _names():
+            kept.append(word)
+        elif kept[-1:] != [HIDDEN]:
+            kept.append(HIDDEN)
+    return " ".join(kept)
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Names of errors and APIs."""
+    from kafkascope.dissectors.reference.codes import ERRORS
+    from kafkascope.dissectors.registry import APIS
+
+    return frozenset(each.name for table in (ERRORS, APIS) for each in table.values())
 
 
 def untold(text: str) -> str:
@@ -80,6 +132,8 @@ __all__ = [
     "comment_of",
     "deeds_of",
     "named",
+    "nameless",
     "notes_of",
+    "renamed",
     "untold",
 ]

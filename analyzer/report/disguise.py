@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
+from kafkascope.analyzer.conversation.tampering import renamed
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response, ZooKeeperFacts
@@ -107,6 +108,7 @@ class Disguise:
             fetch_session=self._session(exchange.fetch_session),
             tls=self._summary(exchange.tls),
             facts=None,
+            notes=renamed(exchange.notes),
             zookeeper=self._zookeeper(exchange.zookeeper),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
+from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT, nameless
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
 from kafkascope.analyzer.transform import hiding, secrets
 from kafkascope.analyzer.transform.redaction import Redaction
@@ -125,9 +125,11 @@ class Anonymous:
         return text if text in (CLIENT_LEG, BROKER_LEG) else ""
 
     def deeds(self, text: str) -> str:
-        """Faults have no names of anybody; rules in Python may."""
-        parts = text.split(BETWEEN)
-        return BETWEEN.join(f"{RULE}hidden" if each.startswith(RULE) else each for each in parts)
+        """What was done, without what people wrote into their rules."""
+        return BETWEEN.join(
+            FAULT + nameless(each.removeprefix(FAULT)) if each.startswith(FAULT) else nameless(each)
+            for each in text.split(BETWEEN)
+        )
 
 
 def _orphan(payload: bytes) -> bytes:

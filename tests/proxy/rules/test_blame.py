@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.conversation.tampering import deeds_of, nameless
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
@@ -125,6 +125,28 @@ def found_in(path: Path) -> tuple[list[Finding], dict[int, list[str]]]:
                 deeds[row.number] = deeds_of(row.notes)
     return findings.told(), deeds
 
+
+ACTIONS = [
+    "-> delay 50ms..200ms",
+    "-> delay normal 1s 20ms",
+    "-> throttle 10kB/s",
+    "-> error 3 at topic",
+    "-> stamp REBALANCE_IN_PROGRESS",
+    "-> truncate 12",
+    "-> half-close",
+    "-> black-hole",
+    "-> versions Fetch <= 11, Produce 3-8, Metadata 9",
+    "api == Heartbeat -> member expire",
+    "api == Metadata -> stale-metadata",
+    "api == Fetch -> corrupt-crc",
+    "api == Fetch -> records lose 2",
+    "api == Fetch -> records duplicate",
+    "api == Fetch -> records reorder",
+    "api == Fetch -> records corrupt crc",
+    "api == Fetch -> records corrupt value",
+    "api == Fetch -> records set timestamp -1d",
+]
+"""That have words of ours alone."""
 
 BLAMED = {
     "-> delay 2s on request first 4": "slow-answers",
@@ -290,6 +312,48 @@ def test_rules_in_python_are_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["cut", str(path), "--anonymize", "-o", str(part)])
     assert done.exit_code == 0
     assert found_in(part)[1] == {1: ["rule: hidden"]}
+
+
+GIVEN = {
+    'set request.client_id = "UNIQUE one"': "set request.client_id = hidden",
+    'set request.session_timeout_ms = 5, request.member_id = "UNIQUE; two"': (
+        "set request.session_timeout_ms = hidden"
+    ),
+    "records set value UNIQUE": "records set value hidden",
+    "records set key 4111222233334444": "records set key hidden",
+    "records set header UNIQUE=UNIQUE": "records set header hidden",
+    "rule: UNIQUE": "rule: hidden",
+    "error UNKNOWN_TOPIC_OR_PARTITION at topic, the broker was not asked": (
+        "error UNKNOWN_TOPIC_OR_PARTITION at topic, the broker was not asked"
+    ),
+    "delay UNIQUE words of others 2s": "delay hidden 2s",
+    "edited by hand": "edited by hand",
+}
+
+
+@pytest.mark.parametrize("deed", GIVEN)
+def test_what_people_wrote_into_rules_is_a_name(deed: str) -> None:
+    assert nameless(deed) == GIVEN[deed]
+
+
+@pytest.mark.parametrize("rule", [*BLAMED, *ACTIONS])
+def test_what_rules_do_is_none(rule: str) -> None:
+    action = str(parse_fault(rule).action)
+    assert nameless(action) == action
+
+
+def test_nobody_is_told_what_a_rule_gave(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    recorded(path, "-> set response.error_code = 7, response.throttle_time_ms = 4242 on response")
+    assert found_in(path)[1], "deeds are recorded"
+    part, page = tmp_path / "part.pcapng", tmp_path / "page.md"
+    for words in (["cut", "--anonymize", "-o", part], ["report", "--redact", "all", "-o", page]):
+        done = CliRunner().invoke(main, [words[0], str(path), *map(str, words[1:])])
+        assert done.exit_code == 0, done.output
+    given = {deed for deeds in found_in(part)[1].values() for deed in deeds}
+    assert given == {"set response.error_code = hidden"}
+    text = page.read_text().translate({ord("\\"): None, ord("`"): None})
+    assert ("4242" in text, "set response.error_code = hidden" in text) == (False, True)
 
 
 def test_comments_of_others_are_not_read(tmp_path: Path) -> None:
