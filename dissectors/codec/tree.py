@@ -105,5 +105,11 @@ def annotate(layout: Layout, data: bytes, at: int = 0) -> Node:
 
     Beyond `NODE_LIMIT` the elements of an array become one node, `REST`."""
     root = Node(layout.message.name, at)
-    root.value, root.end = parse(layout, data, at, _Recorder(root))
+    recorder = _Recorder(root)
+    try:
+        root.value, root.end = parse(layout, data, at, recorder)
+    finally:
+        # The contexts of construct refer to themselves, and to what listens: all nodes would stay
+        # until garbage is collected, which our programs do seldom.
+        recorder.open.clear()
     return root
