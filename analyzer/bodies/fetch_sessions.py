@@ -158,15 +158,16 @@ class FetchSessions(Resumable):
 
     def _open(self, name: Any, partitions: tuple[Partition, ...]) -> None:
         if name not in self._sessions and len(self._sessions) >= MAX_SESSIONS:
+            # Not worth a word: who opens so many goes on with the last ones.
             self._close(next(iter(self._sessions)))
-            self._forgot()
         self._keep(name, dict.fromkeys(partitions))
 
     def _keep(self, name: Any, partitions: dict[Partition, None] | None) -> None:
         held = partitions
         if partitions is not None and len(partitions) > MAX_PARTITIONS:
             held = None
-            self._forgot()
+            if self._ledger is not None:
+                self._ledger.forgotten += 1
         before = self._shown.get(name)
         self._sessions[name] = held
         self._shown[name] = shown = None if held is None else Implied(held)
@@ -174,10 +175,6 @@ class FetchSessions(Resumable):
         self._count += more
         if self._ledger is not None and more > 0:
             self._ledger.waiting += more * PARTITION_BYTES
-
-    def _forgot(self) -> None:
-        if self._ledger is not None:
-            self._ledger.forgotten += 1
 
     def _close(self, name: Any) -> Implied | None:
         self._sessions.pop(name, None)

@@ -21,8 +21,6 @@ TABLE_NAMES: Final = 1 << 18
 """The same of each set of names: where there are more than 4,096 keys each keeps fewer."""
 SHARED_FROM: Final = 64
 """Keys of a table from which on they may have to share the above."""
-PLACE_BITS: Final = 32
-"""Of the place of a key among those that are kept."""
 OTHERS: Final = "(others)"
 """Stands for the keys beyond the limit."""
 
@@ -40,7 +38,7 @@ class Keyed(dict[Key, M]):
     """
 
     __slots__ = (
-        *("_dropping", "_kept", "_sample", "_shared", "_unranked", "_weight"),
+        *("_dropping", "_sample", "_shared", "_unranked", "_weight"),
         *("kind", "limit", "others"),
     )
 
@@ -60,10 +58,8 @@ class Keyed(dict[Key, M]):
         self._unranked = unranked
         self._sample = sample
         self._weight = weight
-        self._kept: list[Key] = []
-        self._dropping: list[int] = []
-        """A heap, the largest rank first, of the places of keys in `_kept`, each below its rank: a
-        number takes a third of the memory of a tuple. Made when the limit is reached."""
+        self._dropping: list[tuple[int, Key]] = []
+        """A heap, the largest rank first; made when the limit is reached."""
         self.others: M | None = None
         self._shared = 0
         """Keys, as a power of two, among whom events and names are shared; 0: each has its own."""
@@ -72,19 +68,18 @@ class Keyed(dict[Key, M]):
         short = bounded(key)
         if short is not key:
             return self[short]
+        dropping = self._dropping
         if len(self) >= self.limit:
-            dropping, kept = self._dropping, self._kept
             if not dropping:
-                kept += self
-                dropping += [self._below(each) << PLACE_BITS | at for at, each in enumerate(kept)]
+                dropping += [(self._place(each), each) for each in self]
                 heapify(dropping)
-            number = self._below(key)
-            worst, place = divmod(dropping[0], 1 << PLACE_BITS)
-            if number < worst or (number == worst and key < kept[place]):
+            number = self._place(key)
+            if number < dropping[0][0]:
                 return self._rest()
-            heapreplace(dropping, number << PLACE_BITS | place)
-            gone = self.pop(kept[place])
-            kept[place] = key
+            if number == dropping[0][0] and key < dropping[0][1]:
+                return self._rest()
+            _, dropped = heapreplace(dropping, (number, key))
+            gone = self.pop(dropped)
             if self._sample is None:
                 self._rest().merge(gone)
         made = self[key] = self.kind()
@@ -108,10 +103,10 @@ class Keyed(dict[Key, M]):
     def worst(self) -> int | None:
         """The largest rank of the keys of a sample, where some were left out: what is added to a
         key with a larger one is not kept."""
-        return -(self._dropping[0] >> PLACE_BITS) if self._dropping else None
+        return -self._dropping[0][0] if self._dropping else None
 
-    def _below(self, key: Key) -> int:
-        """Return the rank of a key for the heap, whose least is the largest rank."""
+    def _place(self, key: Key) -> int:
+        """Return the place of a key in the heap."""
         return -rank(key[self._unranked :]) if self._sample is None else -self._sample(key)
 
     def _rest(self) -> M:

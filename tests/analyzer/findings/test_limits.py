@@ -63,7 +63,6 @@ NO_LIMITS = {
     "statistics.merging.ranks.BEGINNING": "bounds memory",
     "statistics.merging.events.FEW": "bounds memory",
     "statistics.merging.names.RECENT": "bounds memory",
-    "statistics.merging.tables.PLACE_BITS": "room for the place of a key",
     "statistics.merging.tables.SHARED_FROM": "bounds memory",
     "statistics.merging.tables.TABLE_EVENTS": "bounds memory",
     "statistics.merging.tables.TABLE_NAMES": "bounds memory",

@@ -198,3 +198,23 @@ def test_measures_take_values_by_the_rules_of_their_fields() -> None:
     ends.take(count=2, first=(3, "c"), last=3)
     ends.take(first=None, last=None)
     assert ends.dump() == [3, [3, "c"], 5]
+
+
+@given(
+    st.lists(st.integers(0, 60), max_size=60, unique=True),
+    st.randoms(use_true_random=False),
+    st.integers(1, 12),
+)
+def test_of_keys_with_equal_ranks_the_same_are_kept_whatever_the_order(
+    values: list[int], random: Random, limit: int
+) -> None:
+    def kept(order: list[int]) -> list[int]:
+        table = Keyed(Busy, limit, sample=lambda key: key[0] % 3)
+        for value in order:
+            table[(value,)].seen.add(value)
+        return sorted(key[0] for key in table)
+
+    other = values.copy()
+    random.shuffle(other)
+    assert kept(other) == kept(values)
+    assert len(kept(values)) == min(limit, len(values))
