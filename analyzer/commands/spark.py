@@ -480,7 +480,7 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
 
             for line in copies(result.order, [file["path"] for file in manifest["files"]]):
                 say(line)
-        for line in manifest["left_out"]:
+        for line in manifest.get("left_out", ()):  # older batches have none
             say(line)
         files = len(manifest["files"])
         wanted = manifest["rows"]["exchanges"]
