@@ -62,7 +62,7 @@ class Cluster(Accumulator):
     """Nodes, leaders, coordinators."""
 
     NAME = "cluster"
-    VERSION = 5
+    VERSION = 6
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("node", "Node", "count"),
         Column("address", "Address"),
