@@ -138,7 +138,7 @@ def test_cells_are_added_up_some_of_them_at_a_time(
     whole = cells(tmp_path / "whole")
     assert len(whole) >= 300
     monkeypatch.setattr(collect, "CELLS", 64)
-    monkeypatch.setattr(plain, "GROUP_ROWS", 50)
+    monkeypatch.setattr(plain, "SUM_ROWS", 50)
     assert cells(tmp_path / "parts") == whole
     (file,) = (tmp_path / "parts" / "latency_histogram").rglob("*.parquet")
     assert pq.ParquetFile(file).metadata.num_row_groups > 5

@@ -46,6 +46,8 @@ STOP: Final = b"s"
 TOGETHER: Final = 256
 """Exchanges that go into the columns together, from how many bytes of the input at most."""
 HELD: Final = 1 << 22
+CONNECTION_BYTES: Final = 1_500
+"""What a connection takes in both processes, beyond its bytes in the pipe."""
 ENOUGH: Final = (
     "there is more: the list holds the first {:,} exchanges, the other screens count all; "
     "`kafkascope cut` chooses those for a smaller capture"
@@ -313,6 +315,7 @@ class Indexer:
                         return
                     batch = self._batch()
                 self._send(batch)
+            self._sent += CONNECTION_BYTES * len(batch["delta"].get("connections", ()))
             if self._sent > self._most > 0 and not (self._limit or self.stopped):
                 self._enough = self.stopped = True
                 if self.pace is not None:
