@@ -173,23 +173,24 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
 
     reach = _reach(settings)
     permit = Permit(settings.writes, bool(settings.prefix) or settings.same_groups)
-    with Reading(options, spool=True) as reading, Output(options) as output:
-        capture = reading.capture
-        context = capture.context
-        session = Session(context, capture.source.read, plaintext=capture.plaintext)
-        plan = Plan(permit)
-        for row, exchange in reading.rows():
-            plan.add(exchange, partial(session.add, exchange, row))
-        damaged = reading.finish()
-        try:
+    try:
+        with Reading(options, spool=True) as reading, Output(options) as output:
+            capture = reading.capture
+            context = capture.context
+            session = Session(context, capture.source.read, plaintext=capture.plaintext)
+            plan = Plan(permit)
+            for row, exchange in reading.rows():
+                plan.add(exchange, partial(session.add, exchange, row))
+            damaged = reading.finish()
             outcome = asyncio.run(_run(reading, session, plan, settings, reach, options, output))
-        except PeerError as error:
-            say(f"{error}")
-            return UNREACHABLE
-        except Missing as error:
-            say(f"{error}")
-            return 2
-        found = _print(outcome, plan, options, output)
+            found = _print(outcome, plan, options, output)
+    except PeerError as error:
+        # Whatever stood in the file of -o stays: nothing was replayed.
+        say(f"{error}")
+        return UNREACHABLE
+    except Missing as error:
+        say(f"{error}")
+        return 2
     return damaged or (DIFFERENT if found or outcome.unanswered else 0)
 
 

@@ -95,7 +95,10 @@ def test_answers_without_requests_are_not_sent(tmp_path: Path) -> None:
     assert "requests" in result.output.replace("0 requests sent", "")
 
 
-def test_nobody_listens() -> None:
-    result = replay(SAMPLES / "sasl-old.pcap", 1)
+def test_nobody_listens(tmp_path: Path) -> None:
+    kept = tmp_path / "before.txt"
+    kept.write_text("what was found the last time")
+    result = replay(SAMPLES / "sasl-old.pcap", 1, "-o", str(kept))
     assert result.exit_code == 3
     assert "127.0.0.1:1" in result.output
+    assert kept.read_text() == "what was found the last time"
