@@ -72,6 +72,7 @@ class ParquetExport:
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Add the exchange, or its chosen records, as rows."""
+        self._bytes += len(row.client_id or "")
         if self._table is RECORDS:
             how = (self._names, self.problems, self._payloads, chosen)
             for record in record_values(row, exchange, *how):

@@ -15,6 +15,7 @@ from kafkascope.analyzer.findings.view import View
 from kafkascope.analyzer.statistics.merging.compounds import table
 from kafkascope.analyzer.statistics.merging.events import Event, Events
 from kafkascope.analyzer.statistics.merging.measures import Measures, measured, whole
+from kafkascope.analyzer.statistics.merging.ranks import bounded
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.text import spelled
 
@@ -112,7 +113,7 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
 
 def _packed(row: Row) -> dict[str, Any]:
     """Return what filters of findings may ask of a row, as plain values."""
-    packed = {name: getattr(row, name) for name in _PLAIN}
+    packed = {name: bounded(getattr(row, name)) for name in _PLAIN}
     packed["errors"] = [[each.code, each.name, each.top] for each in row.errors]
     packed["topic_ids"] = [each.hex() for each in row.topic_ids]
     return {

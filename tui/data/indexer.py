@@ -361,10 +361,11 @@ def _failure(text: str, code: int) -> dict[str, Any]:
 def send(results: int, message: dict[str, Any]) -> int:
     """Write a message to the UI, in as many pieces as its pipe takes; return its size in bytes."""
     data = pickle.dumps(message, protocol=5)
-    view = memoryview(SIZE.pack(len(data)) + data)
     try:
-        while view:
-            view = view[os.write(results, view) :]
+        for part in (SIZE.pack(len(data)), data):
+            view = memoryview(part)
+            while view:
+                view = view[os.write(results, view) :]
     except OSError:
         os._exit(0)  # the UI is gone
     return len(data)

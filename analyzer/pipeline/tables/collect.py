@@ -203,6 +203,8 @@ class TableCollector:
         if options.full:
             bodies = values.bodies_of(exchange, self.facts.payloads)
             self._bytes += sum(len(body) for body in bodies if body)
+        # Of 32 KB at most: in the row, and in cells.
+        self._bytes += 2 * len(row.client_id or "")
         rows["exchanges"].append(values.exchange_values(row, exchange, bodies))
         if row.batches:
             rows["record_batches"] += values.batch_values(row, exchange)
@@ -308,7 +310,7 @@ class TableCollector:
                 yield self._batch(name, rows)
         if large:
             self._bytes = 0
-        if len(self._cells) >= CELLS:
+        if len(self._cells) >= CELLS or (large and self._cells):
             yield self._measured()
 
     def _measured(self) -> Told:
