@@ -158,7 +158,13 @@ class _Connection:
         self.flush()
 
     def push(self) -> None:
-        """Encrypt what waits; while a handshake is under way nothing can be."""
+        """Encrypt what waits; while a handshake is under way nothing can be.
+
+        OpenSSL would still write between its HelloRequest and the client's answer. Clients of Go
+        that have already begun the handshake end on such a record ("unexpected message").
+        """
+        if self.tls.renegotiate_pending():
+            return
         with suppress(SSL.WantReadError):
             while self.unsent:
                 count = self.tls.send(bytes(self.unsent[:PIECE]))
