@@ -8,7 +8,9 @@ marked as unknown. Sans-I/O.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections import Counter
+from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from kafkascope.analyzer.topics import TopicNames
@@ -34,20 +36,23 @@ PARTITION_BYTES: Final = 250
 """Memory of a partition of a session."""
 
 LISTED: Final = 2_000
-"""Partitions of a session that are listed with each of its requests; larger sessions only give the
-number, because the output would grow with the product of partitions and requests."""
+"""Partitions, and topics, of a session that are told with each of its requests. Of a larger one
+requests tell the number, and the first topics: with all of them the output would grow with the
+product of partitions and requests."""
 
 Partition: TypeAlias = tuple[str | bytes, int]
 """Topic, by name or id, and partition number."""
 
 
-class Implied(tuple[Partition, ...]):
-    """Partitions; shared by all requests between two changes of their session."""
+class Implied(NamedTuple):
+    """What a session fetches; shared by all requests between two changes of it."""
 
-    @cached_property
-    def topics(self) -> tuple[str | bytes, ...]:
-        """The topics of the partitions, without duplicates."""
-        return tuple(dict.fromkeys(topic for topic, _ in self))
+    size: int
+    """Partitions."""
+    partitions: tuple[Partition, ...] | None
+    """All of them; None when they are more than `LISTED`."""
+    topics: tuple[str | bytes, ...]
+    """Their topics without duplicates, the first `LISTED` of them."""
 
 
 class Ledger(Protocol):
@@ -56,6 +61,8 @@ class Ledger(Protocol):
     waiting: int
     forgotten: int
     """How often partitions were forgotten that did not fit."""
+    untold: bool
+    """Whether a session has more topics than its requests tell."""
 
 
 class FetchSession(NamedTuple):
@@ -64,8 +71,8 @@ class FetchSession(NamedTuple):
     id: int | None
     """None in share sessions, which are identified by group and member."""
     epoch: int
-    partitions: Implied | None
-    """All partitions that are fetched; None when the session began before the capture."""
+    implied: Implied | None
+    """What is fetched; None when the session began before the capture."""
     incremental: bool
     """Whether the request lists only what changed."""
 
@@ -73,7 +80,7 @@ class FetchSession(NamedTuple):
 class FetchSessions(Resumable):
     """The sessions of one connection."""
 
-    STATE = ("_sessions",)
+    STATE = ("_sessions", "_topics")
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         """`ledger` is told of the memory that is taken."""
@@ -81,13 +88,15 @@ class FetchSessions(Resumable):
         self._count = 0
         """Partitions of all sessions."""
         self._sessions: dict[Any, dict[Partition, None] | None] = {}
+        self._topics: dict[Any, dict[str | bytes, int]] = {}
+        """Partitions of each topic, of the sessions that are known."""
         self._shown: dict[Any, Implied | None] = {}
-        """The same as tuples, made again only when a session changed."""
+        """What requests tell of them, made again only when a session changed."""
 
     def load(self, state: Dump) -> Self:
         """Restore the state that `dump` returned."""
         for name, partitions in state["_sessions"].items():
-            self._keep(name, partitions)
+            self._show(name, partitions, state["_topics"].get(name, {}), 0)
         return self
 
     @property
@@ -114,7 +123,7 @@ class FetchSessions(Resumable):
             # Ends the session and fetches only what it lists. With epoch 0 it asks for another
             # session.
             self._close(name)
-            return FetchSession(name, epoch, listed(body), incremental=False)
+            return FetchSession(name, epoch, _implied(listed(body)), incremental=False)
         return FetchSession(name, epoch, self._change(name, body), incremental=True)
 
     def _share(self, key: int, body: dict[str, Any]) -> FetchSession:
@@ -135,12 +144,23 @@ class FetchSessions(Resumable):
         known = self._sessions.get(name)
         if known is None:
             return None
-        added, gone = listed(body), _forgotten(body)
-        if any(each not in known for each in added) or any(each in known for each in gone):
-            known.update(dict.fromkeys(added))
-            for each in gone:
-                known.pop(each, None)
-            self._keep(name, known)
+        topics = self._topics[name]
+        before = len(known)
+        changed = False
+        for each in listed(body):
+            if each not in known:
+                known[each] = None
+                topics[each[0]] = topics.get(each[0], 0) + 1
+                changed = True
+        for each in _forgotten(body):
+            if each in known:
+                del known[each]
+                topics[each[0]] -= 1
+                if not topics[each[0]]:
+                    del topics[each[0]]
+                changed = True
+        if changed:
+            self._show(name, known, topics, before)
         return self._shown[name]
 
     def response(self, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -163,24 +183,56 @@ class FetchSessions(Resumable):
         self._keep(name, dict.fromkeys(partitions))
 
     def _keep(self, name: Any, partitions: dict[Partition, None] | None) -> None:
-        held = partitions
+        before = self._shown.get(name)
+        self._show(name, partitions, _by_topic(partitions or ()), before.size if before else 0)
+
+    def _show(
+        self,
+        name: Any,
+        partitions: dict[Partition, None] | None,
+        topics: dict[str | bytes, int],
+        before: int,
+    ) -> None:
+        """Hold what a session has become; `before`: its partitions until then."""
         if partitions is not None and len(partitions) > MAX_PARTITIONS:
-            held = None
+            partitions = None
             if self._ledger is not None:
                 self._ledger.forgotten += 1
-        before = self._shown.get(name)
-        self._sessions[name] = held
-        self._shown[name] = shown = None if held is None else Implied(held)
-        more = len(shown or ()) - len(before or ())
+        self._sessions[name] = partitions
+        if partitions is None:
+            self._topics.pop(name, None)
+            self._shown[name] = None
+        else:
+            self._topics[name] = topics
+            if self._ledger is not None and len(topics) > LISTED:
+                self._ledger.untold = True
+            self._shown[name] = _implied(partitions, topics)
+        more = len(partitions or ()) - before
         self._count += more
         if self._ledger is not None and more > 0:
             self._ledger.waiting += more * PARTITION_BYTES
 
     def _close(self, name: Any) -> Implied | None:
         self._sessions.pop(name, None)
+        self._topics.pop(name, None)
         shown = self._shown.pop(name, None)
-        self._count -= len(shown or ())
+        self._count -= shown.size if shown else 0
         return shown
+
+
+def _by_topic(partitions: Iterable[Partition]) -> dict[str | bytes, int]:
+    """Return the topics in the order of their first partitions, with the numbers of them."""
+    return dict(Counter(topic for topic, _ in partitions))
+
+
+def _implied(
+    partitions: Collection[Partition], topics: Iterable[str | bytes] | None = None
+) -> Implied:
+    """Return what requests tell of some partitions; `topics`: of them, in their order."""
+    size = len(partitions)
+    told = tuple(partitions) if size <= LISTED else None
+    topics = _by_topic(partitions) if topics is None else topics
+    return Implied(size, told, tuple(islice(topics, LISTED)))
 
 
 def topic_of(topic: dict[str, Any]) -> str | bytes:
@@ -189,9 +241,9 @@ def topic_of(topic: dict[str, Any]) -> str | bytes:
     return name
 
 
-def listed(body: dict[str, Any]) -> Implied:
+def listed(body: dict[str, Any]) -> tuple[Partition, ...]:
     """Return the partitions that a request lists for fetching."""
-    return Implied(
+    return tuple(
         (
             topic_of(topic),
             partition["partition"] if "partition" in partition else partition["partition_index"],

@@ -139,8 +139,9 @@ def is_follower(asked: dict[str, Any]) -> bool:
 
 def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
     """Return the number of partitions fetched; infinity where it is unknown."""
-    partitions = listed(asked) if session is None else session.partitions
-    return float("inf") if partitions is None else len(partitions)
+    if session is None:
+        return len(listed(asked))
+    return float("inf") if session.implied is None else session.implied.size
 
 
 def _bytes_before(records: bytes, end: int, wanted: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Final, Protocol
 
-from kafkascope.analyzer.bodies.fetch_sessions import KEYS
+from kafkascope.analyzer.bodies.fetch_sessions import KEYS, LISTED
 from kafkascope.analyzer.bodies.nodes import MAX_NODES, NodeAddresses
 from kafkascope.analyzer.bodies.short import Much
 from kafkascope.analyzer.bodies.waits import WAITING
@@ -117,6 +117,8 @@ class Context:
         self.forgotten = 0
         """How often partitions that a connection fetches were forgotten, or where their logs
         end."""
+        self.untold = False
+        """Whether a fetch session has more topics than its requests tell."""
         self.beyond: set[str] = set()
         """What others left out for its number, who read a part: see `left_out`."""
         self.skipped_bytes = 0
@@ -150,6 +152,11 @@ class Context:
             found.add(
                 "too many partitions are fetched: those of a request, and whether it waits for "
                 "data, are not known behind the place where they were forgotten"
+            )
+        if self.untold:
+            found.add(
+                f"fetch sessions have more than {LISTED:,} topics: requests that do not name them "
+                "are found by the first ones"
             )
         return found
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from kafkascope.analyzer.bodies.contents import is_intact, lone_batch
-from kafkascope.analyzer.bodies.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.bodies.fetch_sessions import by_topic
 from kafkascope.analyzer.exchanges.batch_json import BATCH, lone_record, told_of
 from kafkascope.analyzer.exchanges.embedded import embedded_of
 from kafkascope.analyzer.exchanges.records import (
@@ -159,17 +159,17 @@ def _with_records(
 
 
 def _session(session: FetchSession, names: TopicNames) -> dict[str, Any]:
-    implied = session.partitions
+    implied = session.implied
     told: dict[str, Any] = {
         "id": session.id,
         "epoch": session.epoch,
         "incremental": session.incremental,
         "partitions": None,
     }
-    if implied is not None and len(implied) > LISTED:
-        told["partition_count"] = len(implied)
+    if implied is not None and implied.partitions is None:
+        told["partition_count"] = implied.size
     elif implied is not None:
-        told["partitions"] = by_topic(implied, names)
+        told["partitions"] = by_topic(implied.partitions or (), names)
     return told
 
 

@@ -642,13 +642,14 @@ def _implied(
     session: "FetchSession", listed: tuple[str, ...], names: "TopicNames"
 ) -> tuple[str, ...]:
     """Return the topics of a fetch session that the request itself does not list."""
-    if not session.incremental or session.partitions is None:
+    if not session.incremental or session.implied is None:
         return ()
     found = dict.fromkeys(
         each if isinstance(each, str) else names.get(each) or short_id(each)
-        for each in session.partitions.topics
+        for each in session.implied.topics
     )
-    return tuple(topic for topic in found if topic not in listed)
+    known = frozenset(listed)
+    return tuple([topic for topic in found if topic not in known])
 
 
 @lru_cache(4096)

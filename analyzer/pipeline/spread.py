@@ -68,8 +68,8 @@ class Pairs:
         session = exchange.fetch_session
         if exchange.api_key is None or (
             session is not None
-            and session.partitions is not None
-            and len(session.partitions) > MOST_IMPLIED
+            and session.implied is not None
+            and session.implied.size > MOST_IMPLIED
         ):
             return False
         asked, answer = _payload(exchange.request), _payload(exchange.response)
@@ -271,23 +271,23 @@ def _notes(values: list[Any], bodies: list[Decoded | None]) -> tuple[Note, ...]:
 
 def _told(session: FetchSession) -> str:
     """Return a session as text, which is mostly the same as the previous one."""
-    implied = session.partitions
-    partitions = implied and [
-        ["", topic.hex(), number] if isinstance(topic, bytes) else [topic, "", number]
-        for topic, number in implied
-    ]
-    return dumped([session.id, session.epoch, partitions, session.incremental])
+    implied = session.implied
+    topics = partitions = None
+    if implied is not None:
+        places = {topic: place for place, topic in enumerate(implied.topics)}
+        topics = [["", t.hex()] if isinstance(t, bytes) else [t, ""] for t in implied.topics]
+        partitions = [[places[topic], number] for topic, number in implied.partitions or ()]
+    return dumped([session.id, session.epoch, topics, partitions, session.incremental])
 
 
 @lru_cache(maxsize=64)
 def _session(text: str) -> FetchSession:
-    id_, epoch, partitions, incremental = loads(text)
+    id_, epoch, topics, partitions, incremental = loads(text)
     implied = None
-    if partitions is not None:
-        implied = Implied(
-            (Uuid(bytes.fromhex(topic_id)) if topic_id else topic, number)
-            for topic, topic_id, number in partitions
-        )
+    if topics is not None:
+        known = [Uuid(bytes.fromhex(topic_id)) if topic_id else name for name, topic_id in topics]
+        pairs = [(known[place], number) for place, number in partitions]
+        implied = Implied(len(pairs), tuple(pairs), tuple(known))
     return FetchSession(id_, epoch, implied, incremental)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 15
+VERSION: Final = 16
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Certificate, events.Tls),
@@ -44,10 +44,10 @@ RECORDS: Final[tuple[Any, ...]] = (
     *(events.Closed, events.Piece, Segment, Waiting),
     *(model.Frame, model.Part, model.Undecoded, model.Note),
     *(TlsRecord, ClientHello, Epoch, Origin),
-    *(RequestHeader, FetchSession, LogEnd, ConnectionTotals),
+    *(RequestHeader, FetchSession, Implied, LogEnd, ConnectionTotals),
 )
 """Classes of values with fields, all of them public."""
-COLLECTIONS: Final = (tuple, set, deque, Implied)
+COLLECTIONS: Final = (tuple, set, deque)
 BYTES: Final = (bytes, bytearray, Uuid)
 KINDS: Final = {each.__name__: each for each in (dict, *BYTES, *COLLECTIONS, *RECORDS)}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.bodies.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.bodies.fetch_sessions import by_topic
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide, token_of
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
@@ -88,13 +88,14 @@ def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
         return
     number = "" if session.id is None else f" {session.id}"
     title = f"  session{number} epoch {session.epoch}"
-    if session.partitions is None:
+    implied = session.implied
+    if implied is None:
         yield f"{title}: began before the capture, so its other partitions are unknown"
         return
-    if len(session.partitions) > LISTED:
-        yield f"{title}: {len(session.partitions):,} partitions, not listed"
+    if implied.partitions is None:
+        yield f"{title}: {implied.size:,} partitions, not listed"
         return
-    topics = by_topic(session.partitions, names)
+    topics = by_topic(implied.partitions, names)
     shown = [f"{topic} {_ranges(numbers)}" for topic, numbers in topics.items()]
     more = f", and {len(shown) - MOST_TOPICS} topics more" if len(shown) > MOST_TOPICS else ""
     yield f"{title}: {', '.join(shown[:MOST_TOPICS]) or 'no partition'}{more}"

@@ -181,22 +181,26 @@ class Disguise:
         )
 
     def _session(self, session: FetchSession | None) -> FetchSession | None:
-        if session is None or session.partitions is None:
+        if session is None or session.implied is None:
             return session
-        known = session.partitions
+        known = session.implied
         found = self._implied.get(id(known))
         if found is None or found[0] is not known:
             if len(self._implied) >= MOST_SESSIONS:
                 self._implied.clear()
-            found = self._implied[id(known)] = known, self._partitions(known)
-        return session._replace(partitions=found[1])
+            found = self._implied[id(known)] = known, self._disguised(known)
+        return session._replace(implied=found[1])
 
-    def _partitions(self, known: Implied) -> Implied:
+    def _disguised(self, known: Implied) -> Implied:
         names = self._redaction.names
-        return Implied(
-            (names.name(t, "topicName") if isinstance(t, str) else names.uuid(Uuid(t)), number)
-            for t, number in known
-        )
+        topics = {
+            t: names.name(t, "topicName") if isinstance(t, str) else names.uuid(Uuid(t))
+            for t in known.topics
+        }
+        partitions = known.partitions
+        if partitions is not None:
+            partitions = tuple([(topics[t], number) for t, number in partitions])
+        return Implied(known.size, partitions, tuple(topics.values()))
 
 
 def _without_bytes(frame: Frame) -> Frame:

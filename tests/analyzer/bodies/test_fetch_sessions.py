@@ -16,8 +16,10 @@ from kafkascope.analyzer.bodies.fetch_sessions import (
     SHARE_FETCH,
     FetchSession,
     FetchSessions,
+    Implied,
     by_topic,
 )
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
@@ -62,13 +64,13 @@ def opened(*listed: tuple[str | bytes, int], session: int = 9) -> FetchSessions:
 def implied(sessions: FetchSessions, body: dict[str, Any], key: int = FETCH) -> Any:
     found = sessions.request(key, body)
     assert found is not None
-    return None if found.partitions is None else set(found.partitions)
+    return None if found.implied is None else set(found.implied.partitions or ())
 
 
 def test_an_incremental_fetch_implies_what_the_session_began_with() -> None:
     sessions = opened(("a", 0), ("a", 1))
     found = sessions.request(FETCH, fetch(9, 1))
-    assert found == FetchSession(9, 1, (("a", 0), ("a", 1)), incremental=True)
+    assert found == FetchSession(9, 1, Implied(2, (("a", 0), ("a", 1)), ("a",)), incremental=True)
 
 
 def test_partitions_are_added_and_dropped() -> None:
@@ -87,7 +89,7 @@ def test_a_session_from_before_the_capture_is_unknown() -> None:
 def test_a_full_request_ends_the_session_that_it_names(epoch: int) -> None:
     sessions = opened(("a", 0))
     found = sessions.request(FETCH, fetch(9, epoch, ("b", 0)))
-    assert found == FetchSession(9, epoch, (("b", 0),), incremental=False)
+    assert found == FetchSession(9, epoch, Implied(1, (("b", 0),), ("b",)), incremental=False)
     assert implied(sessions, fetch(9, 1)) is None
 
 
@@ -162,7 +164,42 @@ def test_it_remembers_as_a_set_would(first: Any, changes: list[tuple[Any, Any]])
     sessions, known = opened(*first), set(first)
     for epoch, (added, gone) in enumerate(changes, start=1):
         known = (known | set(added)) - set(gone)
-        assert implied(sessions, fetch(9, epoch, *added, gone=tuple(gone))) == known
+        found = sessions.request(FETCH, fetch(9, epoch, *added, gone=tuple(gone)))
+        assert found is not None
+        assert found.implied is not None
+        assert set(found.implied.partitions or ()) == known
+        assert found.implied.size == len(known)
+        assert sorted(found.implied.topics, key=repr) == sorted({t for t, _ in known}, key=repr)
+        # Who goes on with the state tells the same, in the same order.
+        loaded = FetchSessions().load(sessions.dump())
+        assert loaded.request(FETCH, fetch(9, epoch)) == found
+        assert loaded.held == sessions.held
+
+
+def test_large_sessions_tell_their_size_and_first_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each request tells stays below a limit, as n requests of n partitions would be n²."""
+    monkeypatch.setattr(fetch_sessions, "LISTED", 2)
+    context = Context()
+    sessions = FetchSessions(context)
+    asked = fetch(0, 0, ("a", 0), ("b", 0))
+    sessions.response(FETCH, asked, {"error_code": 0, "session_id": 9})
+    assert context.left_out() == set()
+    found = [
+        sessions.request(FETCH, each)
+        for each in (
+            fetch(9, 1, ("a", 1)),
+            fetch(9, 2, ("c", 0)),
+            fetch(9, 3, gone=(("a", 0), ("a", 1), ("b", 0))),
+        )
+    ]
+    assert [each and each.implied for each in found] == [
+        Implied(3, None, ("a", "b")),
+        Implied(4, None, ("a", "b")),
+        Implied(1, (("c", 0),), ("c",)),
+    ]
+    assert sessions.held == fetch_sessions.PARTITION_BYTES
+    (said,) = context.left_out()
+    assert "topics: requests that do not name them are found by the first ones" in said
 
 
 CALLS = [
@@ -197,7 +234,8 @@ def test_topics_are_called_by_name_where_it_is_known() -> None:
 
 
 def sessions_of(exchanges: list[Exchange]) -> list[Any]:
-    return [None if e.fetch_session is None else e.fetch_session.partitions for e in exchanges]
+    implied = [e.fetch_session and e.fetch_session.implied for e in exchanges]
+    return [each and each.partitions for each in implied]
 
 
 def test_exchanges_of_a_connection_carry_their_session() -> None:

@@ -317,15 +317,14 @@ def test_partitions_of_sessions_and_log_ends_are_limited_in_all(
         events += wire.events[before:]
     unlimited, found = most_held(events, Context())
     assert unlimited > 20 * 200 * 500
-    assert [
-        each.fetch_session and len(each.fetch_session.partitions or ()) for each in found[20:]
-    ] == [200] * 20
+    sessions = [each.fetch_session for each in found[20:]]
+    assert [each and each.implied and each.implied.size for each in sessions] == [200] * 20
     monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
     most, found = most_held(events, Context())
     assert most <= 400_000 * 5 / 4 + 200_000
     assert [each.state for each in found] == ["answered"] * 40
     sessions = [each.fetch_session for each in found[20:]]
-    known = [each is not None and each.partitions is not None for each in sessions]
+    known = [each is not None and each.implied is not None for each in sessions]
     assert 0 < known.count(True) < 20, known
 
 
