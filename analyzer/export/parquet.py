@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
-from kafkascope.analyzer.pipeline.tables.arrow import record_batch
-from kafkascope.analyzer.pipeline.tables.collect import BODY_BYTES
+from kafkascope.analyzer.pipeline.tables.buffers import MOST_BYTES, RowBuffer
 from kafkascope.analyzer.pipeline.tables.naming import named, unnamed
 from kafkascope.analyzer.pipeline.tables.schemas import (
     EXCHANGES,
@@ -49,9 +48,6 @@ class ParquetExport:
         self._table = RECORDS if options.table == "records" else EXCHANGES
         self._full = options.full
         self._payloads = options.payloads
-        self._rows: list[tuple[Any, ...]] = []
-        self._bytes = 0
-        """Bytes of JSON bodies in these rows."""
         self._unnamed = False
         """Whether ids were written in place of names."""
         self._columns = options.columns if self._table is RECORDS else ()
@@ -61,6 +57,7 @@ class ParquetExport:
         if self._columns:
             kinds = [("exchange", pa.int64()), *((name, pa.string()) for name in self._fields)]
             self._whole = pa.schema([*self._table.schema, *itertools.starmap(pa.field, kinds)])
+        self._buffer = RowBuffer(self._whole)
         self._writer = self._open(out)
         self.problems: list[Problem] = []
 
@@ -72,14 +69,12 @@ class ParquetExport:
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
         """Add the exchange, or its chosen records, as rows."""
-        self._bytes += len(row.client_id or "")
         if self._table is RECORDS:
             how = (self._names, self.problems, self._payloads, chosen)
             for record in record_values(row, exchange, *how):
                 self._take(self._with_fields(row, record) if self._columns else record)
         elif self._full:
             bodies = bodies_of(exchange, self._payloads)
-            self._bytes += sum(len(body) for body in bodies if body)
             self._take(exchange_values(row, exchange, bodies))
         else:
             self._take(exchange_values(row, exchange))
@@ -100,22 +95,20 @@ class ParquetExport:
         return (*record, None if row is None else row.number, *fields)
 
     def _take(self, row: tuple[Any, ...]) -> None:
-        self._rows.append(row)
-        if len(self._rows) >= ROWS or self._bytes > BODY_BYTES:
+        self._buffer.add(row)
+        if len(self._buffer) >= ROWS or self._buffer.bytes > MOST_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        batch = named(record_batch(self._rows, self._whole), self._names)
+        batch = named(self._buffer.batch(), self._names)
         if self._columns:
             batch = batch.select(self._columns)
         self._unnamed = self._unnamed or unnamed(batch)
-        self._rows.clear()
-        self._bytes = 0
         self._writer.write_batch(batch)
 
     def finish(self) -> None:
         """Write the remaining rows and the footer; the whole file again when names came late."""
-        if self._rows:
+        if len(self._buffer):
             self._flush()
         self._writer.close()
         out = self._out

@@ -215,3 +215,16 @@ def nodes(n: int) -> list[Turn]:
         {"node_id": index, "host": f"h{index}", "port": 9092, "rack": None} for index in range(n)
     ]
     return exchange("Metadata", 5, {"topics": None}, {"brokers": brokers, "topics": []})
+
+
+def growing_sessions(n: int) -> list[Turn]:
+    """A fetch session to which each request adds a topic."""
+    turns: list[Turn] = []
+    for index in range(n):
+        known = {"session_id": 7 if index else 0, "session_epoch": index}
+        part = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": 0}
+        part |= {"log_start_offset": -1, "partition_max_bytes": 1}
+        topics = [{"topic": f"t{index}", "partitions": [part]}]
+        turns.append((0, request("Fetch", 11, index, topics=topics, **known)))
+        turns.append((1, response("Fetch", 11, index, session_id=7, responses=[])))
+    return turns

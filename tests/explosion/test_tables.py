@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer.export import parquet
 from kafkascope.analyzer.pipeline import plain
-from kafkascope.analyzer.pipeline.tables import arrow, collect
+from kafkascope.analyzer.pipeline.tables import arrow, buffers, collect
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.tui.cli import main
 from tests.explosion.attacks import write_attack
-from tests.explosion.many import clients
+from tests.explosion.many import clients, growing_sessions
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.records import fetched_records, large_record
 from tests.explosion.turns import fetch, write_capture
@@ -49,7 +49,7 @@ def test_records_that_just_fit_a_column_take_little(command: str, tmp_path: Path
 def test_rows_with_large_bodies_are_written_before_they_are_many(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(parquet, "BODY_BYTES", 100_000)
+    monkeypatch.setattr(parquet, "MOST_BYTES", 100_000)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
     write_capture(path, iter([large_record(50_000)] * 10))
     result = CliRunner().invoke(main, ["export", str(path), "--full", "-o", str(out)])
@@ -71,12 +71,12 @@ def test_records_of_one_exchange_become_columns_before_they_are_many(
         sizes.append(len(rows))
         return made(rows, schema)
 
-    monkeypatch.setattr(collect, "record_batch", noted)
+    monkeypatch.setattr(buffers, "record_batch", noted)
     out = tmp_path / "out"
     arguments = ["spark", str(path), "-o", str(out), "--engine", "plain", "--records"]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
-    assert max(sizes) <= collect.ROWS
+    assert 100 < max(sizes) <= collect.ROWS
     files = list((out / "records").rglob("*.parquet"))
     offsets = [n for each in files for n in pq.read_table(each).column("offset").to_pylist()]
     assert len(offsets) == 5_000
@@ -102,8 +102,8 @@ def test_large_records_of_one_exchange_become_columns_before_they_are_many(
         sizes.append(sum(len(part) for row in rows for part in row if isinstance(part, str)))
         return made(rows, schema)
 
-    monkeypatch.setattr(collect, "BODY_BYTES", 100_000)
-    monkeypatch.setattr(collect, "record_batch", noted)
+    monkeypatch.setattr(collect, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(buffers, "record_batch", noted)
     tabled(path, tmp_path / "out", "--records")
     assert sum(sizes) > 5_000_000
     assert max(sizes) < 300_000
@@ -112,7 +112,7 @@ def test_large_records_of_one_exchange_become_columns_before_they_are_many(
 def test_row_groups_hold_no_more_bytes_than_a_writer_should(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(collect, "BODY_BYTES", 100_000)
+    monkeypatch.setattr(collect, "MOST_BYTES", 100_000)
     monkeypatch.setattr(plain, "GROUP_BYTES", 400_000)
     path = tmp_path / "a.pcapng"
     write_capture(path, iter([large_record(50_000)] * 40))
@@ -122,6 +122,24 @@ def test_row_groups_hold_no_more_bytes_than_a_writer_should(
     assert about.metadata.num_rows == 40
     assert 4 <= about.metadata.num_row_groups <= 20
     assert about.read(["number"]).column(0).to_pylist() == list(range(1, 41))
+
+
+def test_rows_with_long_lists_are_written_before_they_are_many(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As do texts: each of 16,384 rows may name 2,000 topics."""
+    monkeypatch.setattr(collect, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(parquet, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(plain, "GROUP_BYTES", 100_000)
+    path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
+    write_capture(path, iter([growing_sessions(300)]))
+    assert CliRunner().invoke(main, ["export", str(path), "-o", str(out)]).exit_code == 0
+    tabled(path, tmp_path / "out")
+    (file,) = (tmp_path / "out" / "exchanges").rglob("*.parquet")
+    for each in map(pq.ParquetFile, (out, file)):
+        assert each.metadata.num_row_groups >= 5
+        implied = each.read(["implied_topics"]).column(0).to_pylist()
+        assert [len(topics) for topics in implied] == [0, *range(1, 300)]
 
 
 def test_cells_are_added_up_some_of_them_at_a_time(

@@ -14,13 +14,13 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables import values
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.buffers import MOST_BYTES, RowBuffer
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import (
     COLLECTED,
     FACTS,
     ON_REQUEST,
-    RECORDS,
     UNWANTED,
 )
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
@@ -43,14 +43,6 @@ if TYPE_CHECKING:
 
 ROWS: Final = 4096
 """Rows per batch."""
-BODY_BYTES: Final = 16 << 20
-"""Bytes of JSON bodies, or of keys, values and headers of records, per batch."""
-RECORD_TEXTS: Final = slice(
-    RECORDS.schema.get_field_index("key"), 1 + RECORDS.schema.get_field_index("headers")
-)
-RECORD_SCHEMAS: Final = slice(
-    RECORDS.schema.get_field_index("key_schema"), 1 + RECORDS.schema.get_field_index("value_error")
-)
 CELLS: Final = 16_384
 """Cells of histograms that are kept before they are yielded."""
 HOUR_NS: Final = 3_600_000_000_000
@@ -139,9 +131,9 @@ class TableCollector:
             whole = self.facts.whole()
             self._whole, self._saws = [whole.add], [whole.saw]
             self._nameds.append(whole.named)
-        self._schemas = {each.name: each.schema for each in (*COLLECTED.values(), UNWANTED)}
-        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self._schemas}
-        self._bytes = self._record_bytes = 0
+        self._buffers = {
+            each.name: RowBuffer(each.schema) for each in (*COLLECTED.values(), UNWANTED)
+        }
         self._done: list[Told] = []
         self._put = put or self._done.append
         self._seen: dict[Connection, ConnectionTotals] = {}
@@ -150,6 +142,8 @@ class TableCollector:
         self._forgotten: list[Connection] = []
         """Those that reassembly has ended: no packet follows."""
         self._cells: dict[tuple[Any, ...], list[int]] = {}
+        self._cell_bytes = 0
+        """Of the names in them."""
 
     def saw(self, event: Opened | Closed) -> None:
         """Record that a connection begins or ends."""
@@ -192,22 +186,19 @@ class TableCollector:
         place = values.place_of(exchange)
         row.number = exchange_place(*place)
         self.facts.exchanges += 1
-        rows, options = self._rows, self._options
+        buffers, options = self._buffers, self._options
         for add in self._whole:
             add(row, exchange)
         if self._wanted is not None and not self._wants(row, exchange):
-            rows[UNWANTED.name].append((exchange.number, *place))
+            buffers[UNWANTED.name].add((exchange.number, *place))
             return
         self._feed.add(row, exchange)
         bodies: tuple[bytes | None, bytes | None] = (None, None)
         if options.full:
             bodies = values.bodies_of(exchange, self.facts.payloads)
-            self._bytes += sum(len(body) for body in bodies if body)
-        # Of 32 KB at most: in the row, and in cells.
-        self._bytes += 2 * len(row.client_id or "")
-        rows["exchanges"].append(values.exchange_values(row, exchange, bodies))
+        buffers["exchanges"].add(values.exchange_values(row, exchange, bodies))
         if row.batches:
-            rows["record_batches"] += values.batch_values(row, exchange)
+            buffers["record_batches"].extend(values.batch_values(row, exchange))
             if options.records:
                 payloads = self.facts.payloads
                 if self._names is not values.UNNAMED:
@@ -216,9 +207,9 @@ class TableCollector:
                 records = values.record_values(row, exchange, self._names, [], payloads, chosen)
                 self._take_records(records)
         if options.frames:
-            rows["frames"] += values.frame_values(exchange)
+            buffers["frames"].extend(values.frame_values(exchange))
         if row.undecoded or row.notes:
-            rows["diagnostics"] += values.finding_values(row, exchange)
+            buffers["diagnostics"].extend(values.finding_values(row, exchange))
         if row.latency_ns is not None:
             self._measure(row)
 
@@ -243,13 +234,11 @@ class TableCollector:
     def _take_records(self, records: Iterable[tuple[Any, ...]]) -> None:
         """Add the records of one exchange, which may be millions: they take less memory as
         columns."""
-        rows = self._rows["records"]
+        buffer = self._buffers["records"]
         for record in records:
-            rows.append(record)
-            self._record_bytes += sum(map(len, filter(None, record[RECORD_TEXTS])))
-            self._record_bytes += sum(map(len, filter(None, record[RECORD_SCHEMAS])))
-            if len(rows) >= ROWS or self._record_bytes > BODY_BYTES:
-                self._put(self._batch("records", rows))
+            buffer.add(record)
+            if len(buffer) >= ROWS or buffer.bytes > MOST_BYTES:
+                self._put(self._batch("records"))
 
     def count(self, exchange: Exchange) -> None:
         """Count an exchange for its connection."""
@@ -290,6 +279,7 @@ class TableCollector:
             cell = self._cells.get(key)
             if cell is None:
                 cell = self._cells[key] = [0, 0, 0, 0]
+                self._cell_bytes += len(row.client_id or "") + len(topic or "")
             cell[0] += 1
             cell[1] += value
             cell[2] = max(cell[2], value)
@@ -298,32 +288,32 @@ class TableCollector:
     @property
     def large(self) -> bool:
         """Whether the rows held take much memory, even if they come from few exchanges."""
-        return self._bytes > BODY_BYTES or bool(self._done)
+        held = sum([each.bytes for each in self._buffers.values()], self._cell_bytes)
+        return held > MOST_BYTES or bool(self._done)
 
     def ready(self) -> Iterator[Told]:
         """Yield the batches that are full."""
         yield from self._done
         self._done.clear()
         large = self.large
-        for name, rows in self._rows.items():
-            if len(rows) >= ROWS or (large and rows):
-                yield self._batch(name, rows)
-        if large:
-            self._bytes = 0
+        for name, buffer in self._buffers.items():
+            if len(buffer) >= ROWS or (large and len(buffer)):
+                yield self._batch(name)
         if len(self._cells) >= CELLS or (large and self._cells):
             yield self._measured()
 
     def _measured(self) -> Told:
-        rows = [(*key, *bounds_of(key[-1]), *cell) for key, cell in self._cells.items()]
+        name = "latency_histogram"
+        self._buffers[name].extend(
+            (*key, *bounds_of(key[-1]), *cell) for key, cell in self._cells.items()
+        )
         self._cells.clear()
-        return self._batch("latency_histogram", rows)
+        self._cell_bytes = 0
+        return self._batch(name)
 
-    def _batch(self, name: str, rows: list[tuple[Any, ...]]) -> Told:
-        batch = record_batch(rows, self._schemas[name])
-        self.facts.rows[name] += len(rows)
-        rows.clear()
-        if name == "records":
-            self._record_bytes = 0
+    def _batch(self, name: str) -> Told:
+        batch = self._buffers[name].batch()
+        self.facts.rows[name] += batch.num_rows
         return name, batch
 
     def settle(self) -> None:
@@ -344,10 +334,10 @@ class TableCollector:
         self._forgotten.clear()
 
     def _take_connection(self, connection: Connection, seen: ConnectionTotals) -> None:
-        rows = self._rows["connections"]
-        rows.append(_connection_values(connection, seen, self._last_ns))
-        if len(rows) >= ROWS:
-            self._put(self._batch("connections", rows))
+        buffer = self._buffers["connections"]
+        buffer.add(_connection_values(connection, seen, self._last_ns))
+        if len(buffer) >= ROWS or buffer.bytes > MOST_BYTES:
+            self._put(self._batch("connections"))
 
     def suspend(self) -> dict[Connection, ConnectionTotals]:
         """Return the totals of the connections since the last `settle`, which continue in another
@@ -367,9 +357,9 @@ class TableCollector:
         self.settle()
         yield from self._done
         self._done.clear()
-        for name, rows in self._rows.items():
-            if rows:
-                yield self._batch(name, rows)
+        for name, buffer in self._buffers.items():
+            if len(buffer):
+                yield self._batch(name)
         if self._cells:
             yield self._measured()
         self.facts.take(self._context)
