@@ -203,10 +203,15 @@ class FetchSessions(Resumable):
             self._topics.pop(name, None)
             self._shown[name] = None
         else:
+            shown = _implied(partitions, topics)
+            last = self._shown.get(name)
+            if last is not None and last.topics == shown.topics:
+                # Whoever keeps requests keeps one list of topics for most of them.
+                shown = shown._replace(topics=last.topics)
             self._topics[name] = topics
             if self._ledger is not None and len(topics) > LISTED:
                 self._ledger.untold = True
-            self._shown[name] = _implied(partitions, topics)
+            self._shown[name] = shown
         more = len(partitions or ()) - before
         self._count += more
         if self._ledger is not None and more > 0:

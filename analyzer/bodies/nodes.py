@@ -13,6 +13,9 @@ from kafkascope.dissectors.layout import ArrayWire, Layout, Slot, StructWire
 
 MAX_NODES: Final = 100_000
 """Far more than any cluster has; the limit keeps hostile input from filling the memory."""
+MOST_LETTERS: Final = 255
+"""Of a host: what DNS allows (RFC 1035, 2.3.4). Nobody can connect to a longer one, for which
+there is room on the wire."""
 
 IDS: Final = ("node_id", "broker_id", "id")
 HOSTS: Final = ("host", "host_name", "v0_host")
@@ -27,8 +30,9 @@ class NodeAddresses:
         self._ports: set[int] = set()
 
     def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
-        """Record an address; negative ids and empty hosts mean that there is none."""
-        if node < 0 or not host or port <= 0:
+        """Record an address; negative ids and empty hosts mean that there is none, hosts
+        that are too long for a name are none."""
+        if node < 0 or not host or len(host) > MOST_LETTERS or port <= 0:
             return
         if port < 1 << 16:
             self._ports.add(port)

@@ -94,6 +94,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "growing sessions": Attack(many.growing_sessions, 10_000),
     "log ends": Attack(many.log_ends, 400_000),
     "many long client ids": Attack(many.long_client_ids, 4_000),
+    "many long names": Attack(many.many_long_names, 2_000),
     "every second": Attack(packets.every_second, 10_000, write_packets),
     "one byte": Attack(packets.one_byte, 100_000, write_packets),
     "overlaps": Attack(packets.overlaps, 30_000, write_packets),

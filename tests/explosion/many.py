@@ -58,6 +58,32 @@ def long_client_ids(n: int) -> list[Turn]:
     return [(0, asked), (1, b"".join(response("Heartbeat", 0, index) for index in range(n)))]
 
 
+def many_long_names(n: int) -> Iterator[list[Turn]]:
+    """Names of 30 KB of every kind, all of them different, on connections that stay open."""
+    long = "n" * 29_994
+    for index in range(n):
+        name = f"{index:06d}{long}"
+        topic = {"name": name, "error_code": 36, "error_message": name}
+        node = {"node_id": index, "host": name, "port": 9092, "rack": name}
+        asked: list[tuple[str, int, dict[str, Any], dict[str, Any]]] = [
+            ("Heartbeat", 3, {"group_id": name, "group_instance_id": name}, {"error_code": 27}),
+            ("Heartbeat", 3, {"group_id": "g", "member_id": name}, {"error_code": 25}),
+            ("InitProducerId", 1, {"transactional_id": name}, {"error_code": 53}),
+            ("Metadata", 1, {"topics": [{"name": name}]}, {"brokers": [], "topics": []}),
+            ("Metadata", 1, {"topics": []}, {"brokers": [node], "topics": []}),
+            ("CreateTopics", 1, {"topics": []}, {"topics": [topic]}),
+            (
+                "FindCoordinator",
+                1,
+                {"key": name},
+                {**node, "error_code": 15, "error_message": name},
+            ),
+            ("ApiVersions", 3, {"client_software_name": name}, {}),
+        ]
+        api, version, one, other = asked[index % len(asked)]
+        yield [(0, request(api, version, 1, **one)), (1, response(api, version, 1, **other))]
+
+
 def sessions(n: int) -> list[Turn]:
     """A fetch session of n partitions, and n empty requests of it."""
     parts = [

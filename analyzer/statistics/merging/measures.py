@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
+from kafkascope.analyzer.statistics.merging.ranks import bounded
+
 T = TypeVar("T")
 
 
@@ -90,11 +92,13 @@ class Measures:
         self.take(**{name: getattr(other, name) for name in self.RULES})
 
     def take(self, **values: Any) -> None:
-        """Combine fields with values, each by its rule: a `least` keeps the smaller one, and so on.
-        What is measured of every exchange is written out instead."""
+        """Combine fields with values, each by its rule: a `least` keeps the smaller one, and so on;
+        of long texts what `bounded` keeps. What is measured of every exchange is written out
+        instead."""
         rules = self.RULES
         for name, value in values.items():
             if value is not None:
+                value = bounded(value)
                 mine = getattr(self, name)
                 setattr(self, name, value if mine is None else rules[name].combine(mine, value))
 

@@ -77,6 +77,14 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [found.get(node) for node in (1, 2, 3)] == ["c:9", "b:2", None]
 
 
+def test_a_host_that_is_too_long_for_a_name_is_no_address() -> None:
+    """There is room for 32 KB on the wire: 4,000 of them took `spark` 880 MB."""
+    found = NodeAddresses()
+    found.learn(1, "b" * 255, 9)
+    found.learn(2, "b" * 256, 9)
+    assert [found.get(node) for node in (1, 2)] == ["b" * 255 + ":9", None]
+
+
 TEACHING = [
     (f"{api.name}{side}", version)
     for api in APIS.values()

@@ -54,6 +54,21 @@ def happened(values: list[str]) -> Events:
     return new
 
 
+@measured
+class Told(Measures):
+    first: str | None = least()
+    last: tuple[int, str] | None = most()
+
+
+def test_of_long_texts_measures_keep_the_beginning() -> None:
+    new = Told()
+    new.take(first="a" * 30_000, last=(1, "b" * 30_000))
+    assert (new.first, new.last) == (bounded("a" * 30_000), (1, bounded("b" * 30_000)))
+    again = Told().load(json.loads(json.dumps(new.dump())))
+    again.merge(new)
+    assert again.dump() == new.dump()
+
+
 @given(TEXTS, TEXTS)
 def test_names_keep_a_few_of_many(one: list[str], two: list[str]) -> None:
     merged = named(one)
