@@ -10,6 +10,7 @@ from kafkascope.analyzer.conversation.detect import is_token
 from kafkascope.analyzer.conversation.plausible import Plausibility, judge_request
 from kafkascope.analyzer.conversation.sasl import user_of
 from kafkascope.analyzer.model import Frame
+from kafkascope.analyzer.ranks import bounded
 from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.registry import Decoded, RequestHeader
 
@@ -46,20 +47,21 @@ class Phases(Resumable):
 
     def saw_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
         """Take note of a request."""
-        self.client_id = header.client_id
+        self.client_id = bounded(header.client_id)
         if decoded is None or header.api_key not in STATEFUL:
             return
         body = decoded.body
         if header.api_key == API_VERSIONS:
             name = body.get("client_software_name", "")
             if name:
-                self.software = f"{name} {body.get('client_software_version', '')}".strip()
+                software = f"{name} {body.get('client_software_version', '')}".strip()
+                self.software = bounded(software)
         elif header.api_key == SASL_HANDSHAKE:
-            self.mechanism = body["mechanism"]
+            self.mechanism = bounded(body["mechanism"])
             # Version 0 leads to raw tokens, version 1 to SaslAuthenticate (KIP-152).
             self.tokens = header.api_version == 0
         else:
-            self._claimed = user_of(self.mechanism, body["auth_bytes"]) or self._claimed
+            self._claim(body["auth_bytes"])
 
     def saw_response(self, key: int, decoded: Decoded) -> None:
         """Take note of the response to a request of one of the `STATEFUL` APIs."""
@@ -71,7 +73,10 @@ class Phases(Resumable):
 
     def saw_token(self, token: bytes) -> None:
         """Take note that the client sent a raw token."""
-        self._claimed = user_of(self.mechanism, token) or self._claimed
+        self._claim(token)
+
+    def _claim(self, token: bytes) -> None:
+        self._claimed = bounded(user_of(self.mechanism, token) or self._claimed)
 
     def saw_token_answer(self) -> None:
         """Take note that the broker answered a raw token: it closes the connection when it does not

@@ -10,6 +10,7 @@ from zlib import crc32
 from kafkascope.analyzer.findings.complaints import complaint
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.payloads.decoding import PREFIX
+from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.statistics.merging.events import Event, Events
 from kafkascope.analyzer.statistics.merging.measures import (
     Measures,
@@ -20,7 +21,6 @@ from kafkascope.analyzer.statistics.merging.measures import (
     whole,
 )
 from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.merging.ranks import bounded
 from kafkascope.analyzer.statistics.moved import Moved
 from kafkascope.analyzer.topics import nameless
 from kafkascope.dissectors.records.records import open_batch

@@ -12,10 +12,10 @@ from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Rule
 from kafkascope.analyzer.findings.model import RANK
 from kafkascope.analyzer.findings.view import View
+from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.statistics.merging.compounds import table
 from kafkascope.analyzer.statistics.merging.events import Event, Events
 from kafkascope.analyzer.statistics.merging.measures import Measures, measured, whole
-from kafkascope.analyzer.statistics.merging.ranks import bounded
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.text import spelled
 

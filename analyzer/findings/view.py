@@ -12,8 +12,8 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.model import Finding, Rule, key_of
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.ranks import has_bounded
 from kafkascope.analyzer.render.cells import duration, size
-from kafkascope.analyzer.statistics.merging.ranks import has_bounded
 from kafkascope.analyzer.statistics.merging.tables import OTHERS
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
 from kafkascope.analyzer.text import Spelled, plural, spelled

@@ -23,6 +23,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     ON_REQUEST,
     UNWANTED,
 )
+from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
 from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
@@ -246,7 +247,7 @@ class TableCollector:
         seen.exchanges += 1
         seen.unanswered += exchange.state in ("open", "lost")
         seen.client = int(exchange.client != exchange.connection.a)
-        name, known = exchange.client_id, seen.client_ids
+        name, known = bounded(exchange.client_id), seen.client_ids
         if name and name not in known and len(known) < CLIENT_IDS:
             seen.client_ids = (*known, name)
         seen.software = exchange.software or seen.software

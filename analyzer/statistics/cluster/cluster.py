@@ -56,6 +56,8 @@ KINDS: Final = {0: "group", 1: "transaction", 2: "share"}
 LOST_LEADER: Final = frozenset({5, 6, 74, 75})
 """LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
 MAX_PARTITIONS: Final = 50_000
+MAX_NODES: Final = 20_000
+"""Listeners of nodes, and coordinators of groups and transactional ids."""
 
 
 class Cluster(Accumulator):
@@ -107,13 +109,13 @@ class Cluster(Accumulator):
 
     whole: ClusterFacts = single(ClusterFacts)
     reach: Reach = single(Reach)
-    _nodes: Keyed[Node] = table(Node, MAX_PARTITIONS)
+    _nodes: Keyed[Node] = table(Node, MAX_NODES)
     """By role, node, host and port."""
     _leaders: Keyed[Leader] = table(Leader, MAX_PARTITIONS)
     """By topic and partition."""
-    _coordinators: Keyed[Coordinator] = table(Coordinator, MAX_PARTITIONS)
+    _coordinators: Keyed[Coordinator] = table(Coordinator, MAX_NODES)
     """By kind and key."""
-    _registered: Keyed[Registration] = table(Registration, MAX_PARTITIONS)
+    _registered: Keyed[Registration] = table(Registration, MAX_NODES)
     """By chroot, node, name of the listener, host and port."""
 
     # --- taking in

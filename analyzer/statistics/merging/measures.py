@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
-from kafkascope.analyzer.statistics.merging.ranks import bounded
+from kafkascope.analyzer.ranks import bounded
 
 T = TypeVar("T")
 
@@ -89,16 +89,18 @@ class Measures:
 
     def merge(self, other: Self) -> None:
         """Add what the other one measured."""
-        self.take(**{name: getattr(other, name) for name in self.RULES})
+        self._combine({name: getattr(other, name) for name in self.RULES})
 
     def take(self, **values: Any) -> None:
         """Combine fields with values, each by its rule: a `least` keeps the smaller one, and so on;
         of long texts what `bounded` keeps. What is measured of every exchange is written out
         instead."""
+        self._combine({name: bounded(value) for name, value in values.items()})
+
+    def _combine(self, values: dict[str, Any]) -> None:
         rules = self.RULES
         for name, value in values.items():
             if value is not None:
-                value = bounded(value)
                 mine = getattr(self, name)
                 setattr(self, name, value if mine is None else rules[name].combine(mine, value))
 

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final, Self
 
+from kafkascope.analyzer.ranks import bounded, rank
 from kafkascope.analyzer.statistics.merging.measures import as_lists, as_tuples
-from kafkascope.analyzer.statistics.merging.ranks import bounded, rank
 
 MAX_NAMES: Final = 64
 """Of one set of names beside a key."""

@@ -7,10 +7,10 @@ from functools import cache
 from heapq import heapify, heapreplace
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
+from kafkascope.analyzer.ranks import bounded, rank
 from kafkascope.analyzer.statistics.merging.events import Events
 from kafkascope.analyzer.statistics.merging.measures import Measures
 from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.merging.ranks import bounded, rank
 
 MAX_KEYS: Final = 10_000
 """Of one statistic. More are summed up as others."""

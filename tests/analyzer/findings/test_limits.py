@@ -60,7 +60,6 @@ NO_LIMITS = {
     "statistics.latency.FELT": "of a remark of `stats latency`",
     "statistics.latency.LONG_POLL": "of a remark of `stats latency`",
     "statistics.latency.MOSTLY_WAIT": "of a remark of `stats latency`",
-    "statistics.merging.ranks.BEGINNING": "bounds memory",
     "statistics.merging.events.FEW": "bounds memory",
     "statistics.merging.names.RECENT": "bounds memory",
     "statistics.merging.tables.SHARED_FROM": "bounds memory",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.ranks import BEGINNING, MOST_TEXT, bounded, has_bounded
 from kafkascope.analyzer.statistics.merging import tables
 from kafkascope.analyzer.statistics.merging.events import Event, Events
 from kafkascope.analyzer.statistics.merging.measures import (
@@ -22,7 +23,6 @@ from kafkascope.analyzer.statistics.merging.measures import (
     whole,
 )
 from kafkascope.analyzer.statistics.merging.names import Distinct, Names
-from kafkascope.analyzer.statistics.merging.ranks import MOST_TEXT, bounded, has_bounded
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 
 TEXTS = st.lists(st.text(max_size=3), max_size=30)
@@ -147,7 +147,9 @@ def test_names_of_kilobytes_are_kept_in_part() -> None:
     found = [key[0] for key, _ in table.items()]
     assert all(len(each) <= MOST_TEXT for each in found)
     assert [has_bounded(each) for each in found] == [True, True, False]
-    assert [each[200:223] for each in found[:2]] == ["... (30,000 characters,"] * 2
+    assert [each[BEGINNING : BEGINNING + 23] for each in found[:2]] == [
+        "... (30,000 characters,"
+    ] * 2
     again = keyed([*found[:2], long])
     assert {key[0] for key, _ in again.items()} == set(found[:2])
     names = named([long, other, long, 7])

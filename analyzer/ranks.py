@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
-MOST_TEXT: Final = 500
-"""Characters of a name in a key, or in a set of names. Of a longer one the first are kept, its
-length and a hash: Kafka allows names of 32 KB, and ten thousand are a third of a gigabyte."""
-BEGINNING: Final = 200
+MOST_TEXT: Final = 249
+"""Characters of a name in a key, or in a set of names: as many as Kafka allows for topics. Of a
+longer one the first are kept, its length and a hash: on the wire there is room for 32 KB, and ten
+thousand are a third of a gigabyte."""
+BEGINNING: Final = 180
 """Characters that are kept of a longer one."""
 
 T = TypeVar("T")
@@ -28,8 +30,13 @@ def bounded(value: T) -> T:
         return value if short == value else short  # type: ignore[return-value]
     if not isinstance(value, str) or len(value) <= MOST_TEXT:
         return value
-    some = value[:BEGINNING]
-    return f"{some}... ({len(value):,} characters, {rank(value):016x})"  # type: ignore[return-value]
+    return _shortened(value)  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=256)
+def _shortened(text: str) -> str:
+    """Return the beginning of a text; some thirty tables ask for that of the same exchange."""
+    return f"{text[:BEGINNING]}... ({len(text):,} characters, {rank(text):016x})"
 
 
 _BOUNDED: Final = re.compile(r"\.\.\. \([0-9,]+ characters, [0-9a-f]{16}\)")
