@@ -10,6 +10,9 @@ from kafkascope.analyzer.ranks import bounded
 
 T = TypeVar("T")
 
+_NAMING = frozenset({str, tuple})
+"""Types of values in which a long name may be."""
+
 
 class MergeRule(NamedTuple):
     """How two values of a measure, of which none is None, become one, and how one is written
@@ -95,7 +98,12 @@ class Measures:
         """Combine fields with values, each by its rule: a `least` keeps the smaller one, and so on;
         of long texts what `bounded` keeps. What is measured of every exchange is written out
         instead."""
-        self._combine({name: bounded(value) for name, value in values.items()})
+        self._combine(
+            {
+                name: bounded(value) if value.__class__ in _NAMING else value
+                for name, value in values.items()
+            }
+        )
 
     def _combine(self, values: dict[str, Any]) -> None:
         rules = self.RULES
