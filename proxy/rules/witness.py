@@ -7,9 +7,11 @@ declarations have. A filter that can match no frame is refused when the rule is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Final, TypeAlias
+from itertools import product
+from math import prod
+from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.exchanges.rows import is_flexible
@@ -79,7 +81,24 @@ NAMED: Final[dict[str, frozenset[str]]] = {
 PRODUCE: Final = 0
 ACKS: Final = (("request", "acks"), ("body", "acks"))
 
+LONE: Final = frozenset(
+    asked
+    for asked, (_, column) in COLUMNS.items()
+    if not column.kind.many and asked not in API_FIELDS
+)
+"""Fields of which a frame has one value at most, so that two tests may exclude each other."""
+EQUAL: Final = frozenset({"==", "!=", "in"})
+EXACT: Final = EQUAL | {"<", "<=", ">", ">="}
+"""Relations of texts, and of numbers, for which a few values tell all that a test may give."""
+MOST_GUESSES: Final = 64
+"""Tests of more fields and numbers than that are taken as if they had nothing to do with each
+other."""
+
 _EITHER: Final = frozenset({True, False})
+
+Guess: TypeAlias = dict[str, Any]
+"""Values that a frame may have, by the names of `LONE` fields; None: it has none."""
+NO_GUESS: Final[Guess] = {}
 
 
 def refusal(
@@ -99,8 +118,17 @@ def refusal(
     able = [each for each in _versions() if can_harm is None or can_harm(*each, side)]
     if can_harm is None and bound is not None and not named - ALWAYS:
         able += _unknown(bound)  # such frames pass, and have a head
-    if any(bound is None or True in _outcomes(bound, *each, side) for each in able):
-        return None
+    fitting = [each for each in able if bound is None or True in _outcomes(bound, *each, side)]
+    if fitting:
+        guesses = [{}] if bound is None else _guesses(bound)
+        if any(
+            bound is None or True in _outcomes(bound, *each, side, guess)
+            for guess in guesses
+            for each in fitting
+        ):
+            return None
+        names = ", ".join(guesses[0])
+        return f"it can match no {kind[:-1]}: what it asks of {names} excludes itself"
     matching = (e for e in _versions() if bound is None or True in _outcomes(bound, *e, side))
     if (newest := next(matching, None)) is not None:
         why = unable(*newest, side) if unable is not None else ""
@@ -108,6 +136,8 @@ def refusal(
     assert bound is not None  # it would match
     apis = ", ".join(dict.fromkeys(APIS[key].name for key, _ in _versions() if _about(bound, key)))
     what = ", ".join(sorted(name.rstrip(".") for name in named - HEAD_FIELDS))
+    if not what:
+        return f"it can match no {kind[:-1]}: no version of an API is what it asks for"
     whose = apis if apis and apis.count(",") < 4 else "API"
     return f"it can match no {kind[:-1]}: no {whose} {kind[:-1]} has what it asks of {what}"
 
@@ -140,8 +170,7 @@ def _numbers(bound: Bound, name: str) -> set[int]:
         case Unless(term):
             return _numbers(term, name)
         case Test() if bound.field.name == name:
-            pairs = bound.value if isinstance(bound.value, tuple) else ((bound.value, None),)
-            ends = {end for pair in pairs for end in pair if isinstance(end, int)}
+            ends = {end for end in _ends(bound) if isinstance(end, int)}
             return {number for end in ends for number in (end - 1, end, end + 1) if number >= 0}
         case _:
             return set()
@@ -153,26 +182,72 @@ def _about(bound: Bound, key: int) -> bool:
     return "api" in fields_of(bound) and True in _outcomes(bound, key, version, None)
 
 
-def _outcomes(bound: Bound, key: int, version: int, side: int | None) -> Outcomes:
-    """What a filter may give for frames of a version of an API. `side` None: bodies may have
-    anything. Tests are taken as if they had nothing to do with each other."""
+def _guesses(bound: Bound) -> list[Guess]:
+    """Values that make a difference to a filter, of the fields that it tests more than once, in
+    all combinations. Numbers: those that it names, and those beside; texts: those, and another."""
+    tests: dict[str, list[Test]] = {}
+    for test in _tests(bound):
+        if test.field.name in LONE and not test.path:
+            tests.setdefault(test.field.name, []).append(test)
+    values: dict[str, list[Any]] = {}
+    for name, found in tests.items():
+        relations = {test.relation for test in found if test.scope != "has"}
+        named = [end for test in found for end in _ends(test)]
+        if len(found) < 2:
+            continue
+        if relations <= EXACT and all(isinstance(end, int) for end in named):
+            near = {near for end in named for near in (end - 1, end, end + 1)}
+            # Whether there is one, or one that counts, is asked of fields without any number.
+            values[name] = [None, *sorted(near | {0, 1})]
+        elif relations <= EQUAL and all(isinstance(end, str) for end in named):
+            values[name] = [None, *dict.fromkeys(named), "".join(named) + "?"]
+    if prod(map(len, values.values())) > MOST_GUESSES:
+        return [{}]
+    return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+
+
+def _tests(bound: Bound) -> Iterator[Test]:
     match bound:
         case Every(terms) | Some(terms):
-            each = [_outcomes(term, key, version, side) for term in terms]
+            for term in terms:
+                yield from _tests(term)
+        case Unless(term):
+            yield from _tests(term)
+        case Test():
+            yield bound
+
+
+def _ends(test: Test) -> list[Any]:
+    """Return the values that a test names, and the ends of its ranges."""
+    if test.scope == "has":
+        return []
+    pairs = test.value if isinstance(test.value, tuple) else ((test.value, None),)
+    return [end for pair in pairs for end in pair if end is not None]
+
+
+def _outcomes(
+    bound: Bound, key: int, version: int, side: int | None, guess: Guess = NO_GUESS
+) -> Outcomes:
+    """What a filter may give for frames of a version of an API that have the values of a guess.
+    `side` None: bodies may have anything. Tests of other fields are taken as if they had nothing
+    to do with each other."""
+    match bound:
+        case Every(terms) | Some(terms):
+            each = [_outcomes(term, key, version, side, guess) for term in terms]
             decides = isinstance(bound, Some)  # one such term is enough
             found = {decides} if any(decides in one for one in each) else set()
             if all((not decides) in one for one in each):
                 found.add(not decides)
             return frozenset(found)
         case Unless(term):
-            return frozenset(not one for one in _outcomes(term, key, version, side))
+            return frozenset(not one for one in _outcomes(term, key, version, side, guess))
         case Find():
             return _EITHER
         case Test():
-            return _of_test(bound, key, version, side)
+            return _of_test(bound, key, version, side, guess)
 
 
-def _of_test(test: Test, key: int, version: int, side: int | None) -> Outcomes:
+def _of_test(test: Test, key: int, version: int, side: int | None, guess: Guess) -> Outcomes:
     name = test.field.name
     if name in API_FIELDS and not test.path:
         values = {
@@ -184,16 +259,18 @@ def _of_test(test: Test, key: int, version: int, side: int | None) -> Outcomes:
         }[name]
         return frozenset({scoped(test)(values)})
     if side is None or _tells(test, key, version, side):
+        told: Iterable[Any] | None = (guess[name],) if name in guess and not test.path else None
         if side == BROKER and key == PRODUCE and (name == "acks" or test.path in ACKS):
-            return frozenset(scoped(test)((value,)) for value in _answered(test))
-        return _EITHER
+            told = [value for value in told or _answered(test) if value]
+        if told is None:
+            return _EITHER
+        return frozenset(scoped(test)(() if each is None else (each,)) for each in told)
     return frozenset({scoped(test)(())})
 
 
 def _answered(test: Test) -> set[int]:
     """Values of acks that make a difference to a test: but for 0, which brokers do not answer."""
-    pairs = test.value if isinstance(test.value, tuple) else ((test.value, None),)
-    ends = {end for pair in pairs for end in pair if isinstance(end, int)}
+    ends = {end for end in _ends(test) if isinstance(end, int)}
     return ({-1, 1} | {near for end in ends for near in (end - 1, end, end + 1)}) - {0}
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import blank
 from kafkascope.analyzer.filter.fields import FIELDS, Field
-from kafkascope.analyzer.filter.language import bind
+from kafkascope.analyzer.filter.language import bind, compile_filter
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.control.control import Control
@@ -223,3 +226,69 @@ def test_every_action_without_a_filter_can_act(word: str) -> None:
         "member": "expire",
     }
     assert parse_fault(f"-> {word} {arguments.get(word, '')}")
+
+
+NUMBERS = {"acks": (-1, 0, 1), "correlation_id": (0, 1, 2, 3)}
+CLIENTS = (None, "a", "b", "c")
+TESTS = [
+    *(f"acks {sign} {n}" for sign in ("==", "!=", "<", ">=") for n in NUMBERS["acks"]),
+    *(f"correlation_id {sign} {n}" for sign in ("==", "<=", ">") for n in (1, 2)),
+    *(f"client {sign} {name}" for sign in ("==", "!=") for name in "ab"),
+    *(f"records {sign} 3" for sign in ("==", "<", ">=")),
+    *(
+        "records",
+        "not records",
+        "acks in {-1, 1}",
+        "correlation_id in {1..2}",
+        "client in {a, b}",
+        "client",
+        "not client",
+    ),
+]
+
+
+@given(st.lists(st.tuples(st.sampled_from(TESTS), st.booleans()), min_size=2, max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_a_rule_is_refused_when_its_tests_exclude_each_other(
+    terms: list[tuple[str, bool]],
+) -> None:
+    """Every request of the domain is tried: some match exactly where the rule is taken. That a
+    field cannot be absent is nothing that rules know."""
+    text = "api == Produce and " + " and ".join(
+        term if holds else f"not ({term})" for term, holds in terms
+    )
+    matches = compile_filter(text)
+    found = any(
+        matches(
+            blank(
+                api_key=0,
+                api_version=9,
+                acks=acks,
+                correlation_id=number,
+                client_id=name,
+                records=records,
+            )
+        )
+        for acks in (None, -2, *NUMBERS["acks"], 2)
+        for number in (None, *NUMBERS["correlation_id"], 4)
+        for name in CLIENTS
+        for records in (None, 0, 2, 3, 4)
+    )
+    why = refusal(bind(text), CLIENT)
+    assert (why is None) == found, why
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("acks == 1 and acks == 2", "what it asks of acks excludes itself"),
+        ("client == a and client == b", "what it asks of client excludes itself"),
+        ("request.bytes > 1KB and request.bytes < 100", "what it asks of request.bytes excludes"),
+        ("api == Produce and api == Fetch", "no version of an API is what it asks for"),
+    ],
+)
+def test_a_rule_that_excludes_itself_is_refused(text: str, why: str) -> None:
+    with pytest.raises(FaultError, match=why):
+        parse_fault(f"{text} -> delay 1s")
+    with pytest.raises(FaultError, match=why):
+        hold_rules(text)
