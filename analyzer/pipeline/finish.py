@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.job import Job, capture_rows, damage_rows, split_rows
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.buffers import MOST_BYTES, RowBuffer
 from kafkascope.analyzer.pipeline.tables.facts import dumped
 from kafkascope.analyzer.pipeline.tables.numbers import ranked
 from kafkascope.analyzer.pipeline.tables.schemas import (
@@ -62,12 +62,14 @@ def fixed_tables(
         (DIAGNOSTICS, damage_rows(job)),
     ]
     for table, rows in made:
-        left = iter(rows)
-        # Ten thousand clients have a third of a million verdicts. An empty table has a batch, too.
-        batch = list(islice(left, ROWS))
-        yield table.name, record_batch(batch, table.schema)
-        while batch := list(islice(left, ROWS)):
-            yield table.name, record_batch(batch, table.schema)
+        buffer, some = RowBuffer(table.schema), False
+        for row in rows:  # ten thousand clients have a third of a million verdicts
+            buffer.add(row)
+            if len(buffer) >= ROWS or buffer.bytes > MOST_BYTES:
+                yield table.name, buffer.batch()
+                some = True
+        if len(buffer) or not some:  # an empty table has a batch, too
+            yield table.name, buffer.batch()
 
 
 def _nodes(facts: Facts) -> list[tuple[Any, ...]]:

@@ -81,6 +81,7 @@ class Feed:
         self._plaintext_file = TemporaryFile(buffering=0)  # noqa: SIM115
         results, their_results = os.pipe()
         their_commands, self._commands = os.pipe()
+        kept = limit if interface or "-" in inputs else 0
         options: dict[str, Any] = {
             "inputs": list(inputs),
             "ports": spans(ports),
@@ -93,12 +94,12 @@ class Feed:
             "capture_filter": capture_filter,
             "output": output,
             "keylog": list(keylog),
-            "limit": limit if interface or "-" in inputs else 0,
-            "most": MOST_BYTES,
+            "limit": kept,
+            "most": 0 if kept else MOST_BYTES,
             "schemas": self.decodes,
             "jobs": jobs,
         }
-        self._ring = bool(options["limit"])
+        self._ring = bool(kept)
         self._process = subprocess.Popen(
             # -P: the working directory may hold modules that are not ours.
             [sys.executable, "-P", "-m", "kafkascope.tui.data.indexer", json.dumps(options)],

@@ -316,7 +316,7 @@ class Indexer:
                     batch = self._batch()
                 self._send(batch)
             self._sent += CONNECTION_BYTES * len(batch["delta"].get("connections", ()))
-            if self._sent > self._most > 0 and not (self._limit or self.stopped):
+            if self._sent > self._most > 0 and not self.stopped:
                 self._enough = self.stopped = True
                 if self.pace is not None:
                     self._stop_reading()
