@@ -523,8 +523,8 @@ class Conversation(Resumable):
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
         whole = not frame.cut or header.end < len(frame.payload)
-        if whole and self._sense.client_id is None and header.client_id:
-            self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
+        if whole:
+            self._sense.know(header.client_id)
         if self._reads(header.api_key):
             self._read(pending, header, frame)
         elif frame.cut:

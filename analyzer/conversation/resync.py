@@ -24,6 +24,7 @@ from kafkascope.analyzer.conversation.plausible import (
     response_finder,
     same_client,
 )
+from kafkascope.analyzer.ranks import MOST_TEXT
 from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import Resumable
 
@@ -59,9 +60,14 @@ class RequestSense(Resumable):
 
     def __init__(self) -> None:
         self.client_id: bytes | None = None
-        """Of the connection, once known."""
+        """Of the connection, once known; not of 30 KB, for each of many connections."""
         self.lenient = False
         """Keys and versions that we do not know pass too: the port is known to be Kafka's."""
+
+    def know(self, client_id: str | None) -> None:
+        """Take note of the client id of a request, if it is the first one of usual length."""
+        if self.client_id is None and client_id and len(client_id) <= MOST_TEXT:
+            self.client_id = client_id.encode("utf-8", "surrogateescape")
 
     def finder(self) -> Callable[[Data, int], int]:
         """Return a function that finds positions with a plausible size, key and version."""

@@ -351,7 +351,11 @@ class Row:
     ]
     implied_topics: Annotated[
         tuple[str, ...],
-        RowColumn(TEXTS, "what an incremental Fetch asks for without naming it", told_by="body"),
+        RowColumn(
+            TEXTS,
+            "what an incremental Fetch asks for without naming it, the first 2,000 topics",
+            told_by="body",
+        ),
     ]
     topic_ids: Annotated[
         tuple[bytes, ...],

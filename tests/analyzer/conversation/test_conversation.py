@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation import pending
+from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.ranks import bounded
 from tests.analyzer.wire import (
@@ -232,6 +233,13 @@ def test_a_connection_keeps_the_beginning_of_long_names() -> None:
     last = told(wire.events)[-1]
     assert last.user == bounded(long)
     assert last.software == bounded(long)
+
+
+def test_a_connection_is_found_again_by_a_client_id_of_usual_length() -> None:
+    sense = RequestSense()
+    for name in ("x" * 30_000, None, "app", "other"):
+        sense.know(name)
+    assert sense.client_id == b"app"
 
 
 def test_numbers_rank_by_the_first_byte_of_the_request() -> None:
