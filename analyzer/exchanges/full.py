@@ -166,10 +166,12 @@ def _session(session: FetchSession, names: TopicNames) -> dict[str, Any]:
         "incremental": session.incremental,
         "partitions": None,
     }
-    if implied is not None and implied.partitions is None:
+    if implied is None:
+        return told
+    if implied.partitions is None:
         told["partition_count"] = implied.size
-    elif implied is not None:
-        told["partitions"] = by_topic(implied.partitions or (), names)
+    else:
+        told["partitions"] = by_topic(implied.partitions, names)
     return told
 
 

@@ -120,12 +120,10 @@ def refusal(
         able += _unknown(bound)  # such frames pass, and have a head
     fitting = [each for each in able if bound is None or True in _outcomes(bound, *each, side)]
     if fitting:
-        guesses = [{}] if bound is None else _guesses(bound)
-        if any(
-            bound is None or True in _outcomes(bound, *each, side, guess)
-            for guess in guesses
-            for each in fitting
-        ):
+        if bound is None:
+            return None
+        guesses = _guesses(bound)
+        if any(True in _outcomes(bound, *e, side, guess) for guess in guesses for e in fitting):
             return None
         names = ", ".join(guesses[0])
         return f"it can match no {kind[:-1]}: what it asks of {names} excludes itself"
@@ -170,8 +168,7 @@ def _numbers(bound: Bound, name: str) -> set[int]:
         case Unless(term):
             return _numbers(term, name)
         case Test() if bound.field.name == name:
-            ends = {end for end in _ends(bound) if isinstance(end, int)}
-            return {number for end in ends for number in (end - 1, end, end + 1) if number >= 0}
+            return {number for number in _beside(_ends(bound)) if number >= 0}
         case _:
             return set()
 
@@ -196,9 +193,8 @@ def _guesses(bound: Bound) -> list[Guess]:
         if len(found) < 2:
             continue
         if relations <= EXACT and all(isinstance(end, int) for end in named):
-            near = {near for end in named for near in (end - 1, end, end + 1)}
             # Whether there is one, or one that counts, is asked of fields without any number.
-            values[name] = [None, *sorted(near | {0, 1})]
+            values[name] = [None, *sorted(_beside(named) | {0, 1})]
         elif relations <= EQUAL and all(isinstance(end, str) for end in named):
             values[name] = [None, *dict.fromkeys(named), "".join(named) + "?"]
     if prod(map(len, values.values())) > MOST_GUESSES:
@@ -223,6 +219,11 @@ def _ends(test: Test) -> list[Any]:
         return []
     pairs = test.value if isinstance(test.value, tuple) else ((test.value, None),)
     return [end for pair in pairs for end in pair if end is not None]
+
+
+def _beside(ends: Iterable[Any]) -> set[int]:
+    """Return the numbers among these values, and those beside."""
+    return {near for end in ends if isinstance(end, int) for near in (end - 1, end, end + 1)}
 
 
 def _outcomes(
@@ -270,8 +271,7 @@ def _of_test(test: Test, key: int, version: int, side: int | None, guess: Guess)
 
 def _answered(test: Test) -> set[int]:
     """Values of acks that make a difference to a test: but for 0, which brokers do not answer."""
-    ends = {end for end in _ends(test) if isinstance(end, int)}
-    return ({-1, 1} | {near for end in ends for near in (end - 1, end, end + 1)}) - {0}
+    return ({-1, 1} | _beside(_ends(test))) - {0}
 
 
 def _tells(test: Test, key: int, version: int, side: int) -> bool:

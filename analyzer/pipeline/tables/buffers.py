@@ -25,7 +25,7 @@ class RowBuffer:
         """What their values of no fixed width take: texts are up to 32 KB on the wire, lists of
         errors or topics as long as their messages, and bodies are whole messages."""
         self._rows: list[tuple[Any, ...]] = []
-        self._texts = _getter(schema, is_text)
+        self._texts = _getter(schema, _is_text)
         self._lists = _getter(schema, pa.types.is_nested)
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class RowBuffer:
         return made
 
 
-def is_text(kind: pa.DataType) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     """Return whether a type is of texts or bytes of any length."""
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
