@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
-from kafkascope.analyzer.pipeline.tables.buffers import MOST_BYTES, RowBuffer
+from kafkascope.analyzer.pipeline.tables.buffers import RowBuffer
 from kafkascope.analyzer.pipeline.tables.naming import named, unnamed
 from kafkascope.analyzer.pipeline.tables.schemas import (
     EXCHANGES,
@@ -96,7 +96,7 @@ class ParquetExport:
 
     def _take(self, row: tuple[Any, ...]) -> None:
         self._buffer.add(row)
-        if len(self._buffer) >= ROWS or self._buffer.bytes > MOST_BYTES:
+        if self._buffer.full(ROWS):
             self._flush()
 
     def _flush(self) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.job import Job, capture_rows, damage_rows, split_rows
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
-from kafkascope.analyzer.pipeline.tables.buffers import MOST_BYTES, RowBuffer
+from kafkascope.analyzer.pipeline.tables.buffers import RowBuffer
 from kafkascope.analyzer.pipeline.tables.facts import dumped
 from kafkascope.analyzer.pipeline.tables.numbers import ranked
 from kafkascope.analyzer.pipeline.tables.schemas import (
@@ -65,7 +65,7 @@ def fixed_tables(
         buffer, some = RowBuffer(table.schema), False
         for row in rows:  # ten thousand clients have a third of a million verdicts
             buffer.add(row)
-            if len(buffer) >= ROWS or buffer.bytes > MOST_BYTES:
+            if buffer.full(ROWS):
                 yield table.name, buffer.batch()
                 some = True
         if len(buffer) or not some:  # an empty table has a batch, too

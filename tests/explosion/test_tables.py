@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.export import parquet
 from kafkascope.analyzer.pipeline import plain
 from kafkascope.analyzer.pipeline.tables import arrow, buffers, collect
 from kafkascope.dissectors.records.records import Record
@@ -49,7 +48,7 @@ def test_records_that_just_fit_a_column_take_little(command: str, tmp_path: Path
 def test_rows_with_large_bodies_are_written_before_they_are_many(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(parquet, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
     write_capture(path, iter([large_record(50_000)] * 10))
     result = CliRunner().invoke(main, ["export", str(path), "--full", "-o", str(out)])
@@ -102,7 +101,7 @@ def test_large_records_of_one_exchange_become_columns_before_they_are_many(
         sizes.append(sum(len(part) for row in rows for part in row if isinstance(part, str)))
         return made(rows, schema)
 
-    monkeypatch.setattr(collect, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     monkeypatch.setattr(buffers, "record_batch", noted)
     tabled(path, tmp_path / "out", "--records")
     assert sum(sizes) > 5_000_000
@@ -112,7 +111,7 @@ def test_large_records_of_one_exchange_become_columns_before_they_are_many(
 def test_row_groups_hold_no_more_bytes_than_a_writer_should(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(collect, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     monkeypatch.setattr(plain, "GROUP_BYTES", 400_000)
     path = tmp_path / "a.pcapng"
     write_capture(path, iter([large_record(50_000)] * 40))
@@ -128,8 +127,7 @@ def test_rows_with_long_lists_are_written_before_they_are_many(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As do texts: each of 16,384 rows may name 2,000 topics."""
-    monkeypatch.setattr(collect, "MOST_BYTES", 100_000)
-    monkeypatch.setattr(parquet, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     monkeypatch.setattr(plain, "GROUP_BYTES", 100_000)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
     write_capture(path, iter([growing_sessions(300)]))

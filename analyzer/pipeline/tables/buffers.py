@@ -43,12 +43,21 @@ class RowBuffer:
         for row in rows:
             self.add(row)
 
+    def full(self, most: int) -> bool:
+        """Return whether there are so many rows, or they take as much as a batch may."""
+        return len(self._rows) >= most or is_much(self.bytes)
+
     def batch(self) -> pa.RecordBatch:
         """Return the rows as a batch, and begin anew."""
         made = record_batch(self._rows, self.schema)
         self._rows.clear()
         self.bytes = 0
         return made
+
+
+def is_much(size: int) -> bool:
+    """Return whether rows take as much as a batch may."""
+    return size > MOST_BYTES
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -14,7 +14,7 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables import values
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
-from kafkascope.analyzer.pipeline.tables.buffers import MOST_BYTES, RowBuffer
+from kafkascope.analyzer.pipeline.tables.buffers import RowBuffer, is_much
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import (
@@ -238,7 +238,7 @@ class TableCollector:
         buffer = self._buffers["records"]
         for record in records:
             buffer.add(record)
-            if len(buffer) >= ROWS or buffer.bytes > MOST_BYTES:
+            if buffer.full(ROWS):
                 self._put(self._batch("records"))
 
     def count(self, exchange: Exchange) -> None:
@@ -290,7 +290,7 @@ class TableCollector:
     def large(self) -> bool:
         """Whether the rows held take much memory, even if they come from few exchanges."""
         held = sum([each.bytes for each in self._buffers.values()], self._cell_bytes)
-        return held > MOST_BYTES or bool(self._done)
+        return is_much(held) or bool(self._done)
 
     def ready(self) -> Iterator[Told]:
         """Yield the batches that are full."""
@@ -337,7 +337,7 @@ class TableCollector:
     def _take_connection(self, connection: Connection, seen: ConnectionTotals) -> None:
         buffer = self._buffers["connections"]
         buffer.add(_connection_values(connection, seen, self._last_ns))
-        if len(buffer) >= ROWS or buffer.bytes > MOST_BYTES:
+        if buffer.full(ROWS):
             self._put(self._batch("connections"))
 
     def suspend(self) -> dict[Connection, ConnectionTotals]:
