@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -257,12 +258,17 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], settings: Rep
     if not missing:
         return
     if not settings.create:
-        shown = ", ".join(map(spelled, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
-        raise Missing(f"the target has no topic {shown}: create it, or give --create-topics")
+        raise Missing(
+            f"the target has no topic {_first(missing)}: create it, or give --create-topics"
+        )
     wanted = {name: plan.partitions.get(name, 1) for name in sorted(missing)}
     refused = await cluster.create(wanted)
     if refused:
-        raise Missing(f"the target does not create {', '.join(map(spelled, refused))}")
+        raise Missing(f"the target does not create {_first(refused)}")
+
+
+def _first(topics: Collection[str]) -> str:
+    return ", ".join(map(spelled, sorted(topics)[:5])) + (", ..." if len(topics) > 5 else "")
 
 
 # --- what came of it

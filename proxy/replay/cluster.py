@@ -18,6 +18,9 @@ DEFAULT_FACTOR: Final = Versions.parse("4+")
 """Of CreateTopics: -1 asks for the cluster's own replication factor (KIP-464)."""
 MOST_KNOWN: Final = 100_000
 """Groups and transactional ids whose coordinators are known, the last ones."""
+CREATED_AT_ONCE: Final = 1_000
+"""Partitions that one request asks for: a controller refuses more than 10,000 (since 3.7), and has
+to answer in time."""
 TRIES: Final = 40
 PAUSE: Final = 0.25
 
@@ -96,8 +99,9 @@ class LiveCluster:
         low, high = self.versions.get(key, (1, 0))
         return low <= version <= high
 
-    async def refresh(self, topics: Iterable[str] | None) -> None:
-        """Ask for nodes, and for leaders and ids of topics (None: of all)."""
+    async def refresh(self, topics: Iterable[str] | None) -> set[str]:
+        """Ask for nodes, and for leaders and ids of topics (None: of all). Returns the topics whose
+        partitions all have a leader."""
         version = self.best("Metadata", 12)
         body: Body = {"topics": None, "allow_auto_topic_creation": False}
         if topics is not None:
@@ -107,6 +111,7 @@ class LiveCluster:
             self.nodes[each["node_id"]] = (each["host"], each["port"])
         self.controller = response.get("controller_id", -1)
         self.cluster_id = response.get("cluster_id")
+        led = set()
         for topic in response["topics"]:
             if topic["error_code"] not in (0, LEADER_NOT_AVAILABLE) or not topic["name"]:
                 continue
@@ -119,20 +124,15 @@ class LiveCluster:
                 if "topic_id" in topic:
                     place = (bytes(topic["topic_id"]), part["partition_index"])
                     self._leaders[place] = part["leader_id"]
+            if all(part["leader_id"] >= 0 for part in topic["partitions"]):
+                led.add(name)
+        return led
 
     def leader(self, topic: str | bytes, partition: int) -> int:
         """The leader of a partition (topic by name or by the peer's id); -1 when unknown."""
         if not isinstance(topic, str):
             topic = bytes(topic)
         return self._leaders.get((topic, partition), -1)
-
-    def without_leader(self, topics: Iterable[str]) -> bool:
-        """Whether a partition of those topics has no leader yet."""
-        wanted = set(topics)
-        return (
-            any(leader < 0 for (topic, _), leader in self._leaders.items() if topic in wanted)
-            or not wanted <= self.topics
-        )
 
     async def coordinator(self, key: str, kind: int) -> int:
         """The coordinator of a group (0) or transactional id (1); asked once."""
@@ -162,6 +162,18 @@ class LiveCluster:
     async def create(self, topics: dict[str, int]) -> list[str]:
         """Create topics with numbers of partitions and wait for their leaders. Returns those that
         the peer refused, each with its error."""
+        refused: list[str] = []
+        part: dict[str, int] = {}
+        left = CREATED_AT_ONCE
+        for name, count in topics.items():
+            if part and count > left:
+                refused += await self._create(part)
+                part, left = {}, CREATED_AT_ONCE
+            part[name] = count
+            left -= count
+        return refused + await self._create(part)
+
+    async def _create(self, topics: dict[str, int]) -> list[str]:
         import asyncio
 
         version = self.best("CreateTopics", 5)
@@ -177,17 +189,18 @@ class LiveCluster:
             "timeout_ms": int(self._reach.timeout * 1000),
         }
         response = await self.ask("CreateTopics", version, body)
-        refused = [
-            f"{each['name']} (error {each['error_code']})"
+        refused = {
+            each["name"]: each["error_code"]
             for each in response["topics"]
             if each["error_code"] not in (0, 36)
-        ]
+        }
+        waited_for = topics.keys() - refused.keys()
         for _ in range(TRIES):
-            await self.refresh(topics)
-            if not self.without_leader(topics):
+            if not waited_for:
                 break
-            await asyncio.sleep(PAUSE)
-        return refused
+            waited_for -= await self.refresh(waited_for)
+            await asyncio.sleep(PAUSE * bool(waited_for))
+        return [f"{name} (error {code})" for name, code in refused.items()]
 
 
 def known_versions(versions: dict[int, tuple[int, int]]) -> str:

@@ -145,8 +145,10 @@ class ServedCluster:
             result |= {"error_code": Code.INVALID_TOPIC_EXCEPTION}
         elif known is not None and known.partitions and name not in self._to_make:
             result |= {"error_code": Code.TOPIC_ALREADY_EXISTS}
-        elif not 0 < count <= MOST_PARTITIONS - self._made:
+        elif count < 1:
             result |= {"error_code": Code.INVALID_PARTITIONS}
+        elif count > MOST_PARTITIONS - self._made:
+            result |= {"error_code": Code.POLICY_VIOLATION}
         elif not only:
             self._to_make.discard(name)
             self._add(name, count)

@@ -116,7 +116,10 @@ def replayed(name: str) -> None:
             forward = [Thread(target=shutil.copyfileobj, args=each) for each in pipes]
             for each in forward:
                 each.start()
-            all_ = ("--speed", "max", "--allow-writes", "--same-groups", "--timeout", "1")
+            all_ = (
+                *("--speed", "max", "--timeout", "1"),
+                *("--allow-writes", "--same-groups", "--create-topics"),
+            )
             subprocess.run(
                 (*kafkascope, "replay", name, "--to", to, *all_),
                 stdout=subprocess.DEVNULL,

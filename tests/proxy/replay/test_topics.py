@@ -1,0 +1,94 @@
+"""Topics that a replay creates on its target."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import Counter
+
+import pytest
+
+from kafkascope.dissectors.registry import (
+    APIS,
+    decode_request,
+    layout_of,
+    read_request_header,
+    write_layout,
+)
+from kafkascope.proxy.replay import cluster
+from kafkascope.proxy.replay.cluster import CREATED_AT_ONCE, LiveCluster
+from kafkascope.proxy.replay.peer import Reach
+from tests.proxy.dummy import blank, broker
+
+POLICY_VIOLATION = 44
+
+
+class Reluctant:
+    """A broker that does not create what begins with "no", and knows no such topic."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.largest = 0
+
+    def __call__(self, payload: bytes, port: int) -> bytes | None:
+        head = read_request_header(payload)
+        api, version = APIS[head.api_key].name, head.api_version
+        self.asked[api] += 1
+        body = decode_request(payload).body
+        if api == "Metadata":
+            assert not any(each["name"].startswith("no") for each in body["topics"])
+        if api != "CreateTopics":
+            return blank(payload, port)
+        self.largest = max(self.largest, sum(each["num_partitions"] for each in body["topics"]))
+        told = [
+            {
+                "name": each["name"],
+                "error_code": POLICY_VIOLATION * each["name"].startswith("no"),
+                "error_message": None,
+                "num_partitions": -1,
+                "replication_factor": -1,
+                "configs": [],
+                "topic_config_error_code": 0,
+            }
+            for each in body["topics"]
+        ]
+        answer = struct.pack(">iB", head.correlation_id, 0)
+        answer += write_layout(
+            layout_of("CreateTopicsResponse", version), {"throttle_time_ms": 0, "topics": told}
+        )
+        return struct.pack(">i", len(answer)) + answer
+
+
+def created(peer: Reluctant, topics: dict[str, int]) -> list[str]:
+    async def create(port: int) -> list[str]:
+        target = LiveCluster([("127.0.0.1", port)], Reach(timeout=10))
+        await target.open()
+        peer.asked.clear()
+        try:
+            return await target.create(topics)
+        finally:
+            await target.close()
+
+    with broker(peer) as port:
+        return asyncio.run(create(port))
+
+
+def test_nobody_waits_for_leaders_of_topics_that_were_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # One that was refused: all were asked for forty times, a quarter of a second apart.
+    monkeypatch.setattr(cluster, "PAUSE", 60)
+    peer = Reluctant()
+    assert created(peer, {"yes": 2, "no": 1}) == ["no (error 44)"]
+    assert peer.asked == {"CreateTopics": 1, "Metadata": 1}
+    assert created(peer, {"no": 1, "no-2": 1}) == ["no (error 44)", "no-2 (error 44)"]
+    assert peer.asked == {"CreateTopics": 1}
+
+
+def test_very_many_are_created_in_turns() -> None:
+    peer = Reluctant()
+    assert created(peer, {f"t{n}": 1 + n % 3 for n in range(1_500)}) == []
+    assert CREATED_AT_ONCE - 3 < peer.largest <= CREATED_AT_ONCE
+    assert peer.asked["CreateTopics"] == 4  # of 3,000 partitions in topics that stay whole
+    assert created(peer, {"large": 9 * CREATED_AT_ONCE, "t": 1}) == []
+    assert peer.asked["CreateTopics"] == 2
