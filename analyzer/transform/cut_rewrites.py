@@ -54,7 +54,6 @@ class Masked:
             return secrets.masked_zookeeper(payload, key, "response" if side else "request")
         if not side:
             return secrets.masked_request(bytes(4) + payload, key, version)[4:]
-        payload = secrets.masked_metadata_log(payload, key, version)
         return secrets.masked_response(bytes(4) + payload, key, version)[4:]
 
     def other(self, head: bytes) -> bytes:

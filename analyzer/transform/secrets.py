@@ -30,11 +30,15 @@ from kafkascope.dissectors.zookeeper.frames import HEAD, REPLY_HEAD
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HIDDEN: Final = b"*"
+SIZE_BYTES: Final = 4
 ID_BYTES: Final = 4
 """Of a correlation id."""
 METADATA_TOPIC: Final = b"__cluster_metadata"
 METADATA_LOG: Final = {1: ("responses", "records"), 59: ("topics", "unaligned_records")}
 """Keys of the APIs by which the metadata log is read, Fetch and FetchSnapshot -> where it is."""
+TOLD_BY: Final = 64
+"""Bytes at the start of a response, size and all, that name the metadata log if it is in it: nobody
+fetches it together with other topics."""
 
 
 @cache
@@ -58,6 +62,16 @@ def in_response(key: int, version: int) -> bool:
     return _secret("Response", key, version)
 
 
+def reads_metadata_log(key: int) -> bool:
+    """Whether responses of an API may bring the metadata log, which `TOLD_BY` bytes tell."""
+    return key in METADATA_LOG
+
+
+def of_metadata_log(data: bytes) -> bool:
+    """Whether a response to who reads it, or its beginning, names the metadata log."""
+    return METADATA_TOPIC in data or CLUSTER_METADATA_ID in data
+
+
 def hidden_token(frame: bytes) -> bytes:
     """A raw SASL token, size and all."""
     return frame[:4] + HIDDEN * (len(frame) - 4)
@@ -75,25 +89,25 @@ def masked_request(frame: bytes, key: int, version: int) -> bytes:
 
 
 def masked_response(frame: bytes, key: int, version: int) -> bytes:
-    """A whole response, size and all, as it may be recorded."""
+    """A whole response, size and all, as it may be recorded. Only batches of the metadata log that
+    were compressed may get another size."""
+    if reads_metadata_log(key) and of_metadata_log(frame):
+        return _masked_metadata_log(frame, key, version)
     if not in_response(key, version):
         return frame
     return _masked("Response", key, version, frame, 8 + response_header_version(key, version))
 
 
-def masked_metadata_log(payload: bytes, key: int, version: int) -> bytes:
-    """Return the payload of a response with asterisks for the secrets in records of Kafka's
-    metadata log (SCRAM credentials, passwords of configs), which brokers fetch from controllers.
-
-    Batches that were compressed may get another size.
-    """
-    if key not in METADATA_LOG or not (METADATA_TOPIC in payload or CLUSTER_METADATA_ID in payload):
-        return payload
+def _masked_metadata_log(frame: bytes, key: int, version: int) -> bytes:
+    """Put asterisks for the secrets in records of Kafka's metadata log (SCRAM credentials,
+    passwords of configs), which brokers fetch from controllers."""
+    payload = frame[SIZE_BYTES:]
     arrays, field = METADATA_LOG[key]
     try:
         decoded = decode_response(payload, key, version)
     except DissectError:
-        return payload[:ID_BYTES] + HIDDEN * (len(payload) - ID_BYTES)
+        kept = SIZE_BYTES + ID_BYTES
+        return frame[:kept] + HIDDEN * (len(frame) - kept)
     for topic in decoded.body[arrays]:
         name = topic.get("topic", topic.get("name"))
         if name != METADATA_TOPIC.decode() and (topic.get("topic_id") != CLUSTER_METADATA_ID):
@@ -102,7 +116,8 @@ def masked_metadata_log(payload: bytes, key: int, version: int) -> bytes:
             if partition[field]:
                 partition[field] = with_values(partition[field], _without_credentials)
     written = write_layout(decoded.layout, decoded.body)
-    return payload[: decoded.body_at] + written + payload[decoded.end :]
+    written = payload[: decoded.body_at] + written + payload[decoded.end :]
+    return len(written).to_bytes(SIZE_BYTES, "big") + written
 
 
 def _without_credentials(record: Record) -> bytes | None:

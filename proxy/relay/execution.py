@@ -176,7 +176,8 @@ class RuleExecution:
             begin, at = at, min(at + step, size)
             context.out.append(Send(1 - side, data[begin:at]))
             if seen and context.tap is not None:
-                self.taps.plain(BROKER, seen[begin:at], frame.comment)
+                # A masked one may be of another size.
+                self.taps.plain(BROKER, seen[begin : at if at < size else None], frame.comment)
                 frame.comment = ""
             go = next_piece if at < size else nothing
             direction.sleep(go, int((at - begin) / frame.rate * 1e9)).kept = size - at

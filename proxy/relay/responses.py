@@ -69,7 +69,7 @@ class Responses(FrameHandler):
         metrics, requests = hub.metrics, pairing.requests
         endpoints = hub.endpoints
         edition = hub.chain.edition if hub.chain is not None else 0
-        secret = context.tap is not None and not hub.with_secrets
+        secret = self._masks
         while size - at >= 8:
             length, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
             if not requests:
@@ -82,6 +82,10 @@ class Responses(FrameHandler):
                 break
             if secret and secrets.in_response(key, request.version):
                 break
+            if secret and secrets.reads_metadata_log(key):
+                told = min(length + 4, secrets.TOLD_BY)
+                if size - at < told or secrets.of_metadata_log(bytes(data[at : at + told])):
+                    break
             if endpoints is not None:
                 steps = walk_of(key, request.version)
                 if steps is None:
@@ -128,14 +132,22 @@ class Responses(FrameHandler):
         if size < 4 or (direction.frames == 0 and not sane(view, at)):
             return direction.lose_framing(view, at)
         direction.request = request = self._requested(correlation_id)
+        if request is not None and secrets.reads_metadata_log(request.key) and self._masks:
+            need: int = min(size + 4, secrets.TOLD_BY)
+            if have < need:
+                return need
         direction.begin(size)
         metrics = self.context.hub.metrics
         if request is None:
             metrics.add("unmatched_total")
             return 0
         metrics.answered(request.key, self.context.now_ns - request.time_ns)
-        self._look_into(request, view, at, end)
-        self._ask_rules(request, size)
+        secret = self._masks and self._secret(request, view, at, end)
+        if secret:
+            direction.switch(Event.NEEDED)
+        else:
+            self._look_into(request, view, at, end)
+        self._ask_rules(request, size, secret)
         return 0
 
     def _requested(self, correlation_id: int) -> PendingRequest | None:
@@ -151,13 +163,10 @@ class Responses(FrameHandler):
         return pairing.front()
 
     def _look_into(self, request: PendingRequest, view: memoryview, at: int, end: int) -> None:
-        """Keep a response that may hold addresses, versions or secrets, or only its end."""
+        """Keep a response that may hold addresses or versions, or only its end."""
         direction = self.direction
         hub, endpoints = self.context.hub, self.context.hub.endpoints
         key, version = request.key, request.version
-        if self._secret(request):
-            direction.switch(Event.NEEDED)
-            return
         if endpoints is None:
             return
         if key in WHOLE or (key == API_VERSIONS and hub.versions is not None):
@@ -184,7 +193,7 @@ class Responses(FrameHandler):
         except Unwalkable:
             self._undecoded(request)
 
-    def _ask_rules(self, request: PendingRequest, size: int) -> None:
+    def _ask_rules(self, request: PendingRequest, size: int, secret: bool) -> None:
         """Keep a response that rules have to see; ask those that only want its head."""
         direction = self.direction
         context, hub = self.context, self.context.hub
@@ -199,17 +208,22 @@ class Responses(FrameHandler):
             hub.once(
                 f"large answer {request.key}", f"a response of {size} bytes is too large to change"
             )
-            secret = self._secret(request)
             direction.switch(Event.TOO_LARGE_FOR_A_SECRET if secret else Event.TOO_LARGE)
             direction.shown = _SIZE_AND_ID.size
         if direction.mode is not COLLECT and frame is not None and rules:
             self.rules.run(direction, frame, iter(rules))
 
-    def _secret(self, request: PendingRequest) -> bool:
-        """Whether a response has to be masked for the recording."""
-        if self.context.tap is None or self.context.hub.with_secrets:
-            return False
-        return secrets.in_response(request.key, request.version)
+    @property
+    def _masks(self) -> bool:
+        """Whether secrets are masked for a recording."""
+        return self.context.tap is not None and not self.context.hub.with_secrets
+
+    def _secret(self, request: PendingRequest, view: memoryview, at: int, end: int) -> bool:
+        """Whether a response may hold a secret."""
+        key = request.key
+        if secrets.reads_metadata_log(key):
+            return secrets.of_metadata_log(bytes(view[at : min(end, at + secrets.TOLD_BY)]))
+        return secrets.in_response(key, request.version)
 
     def passes(self, size: int) -> bool:
         """See `FrameHandler`."""

@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from kafkascope.dissectors.codec.fitting import fitted
+from kafkascope.dissectors.embedded.internal import CLUSTER_METADATA_ID, decode
+from kafkascope.dissectors.records.records import batches, open_batch
+from kafkascope.dissectors.registry import layout_of
+from kafkascope.proxy.replay.peer import Peer, Reach
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster
 from tests.interop.compare import differences, kafkascope
@@ -69,6 +74,52 @@ def test_a_client_does_all_it_can_through_the_proxy(
     assert states["answered"] > 0.95 * sum(states.values())
     written = b"".join(path.read_bytes() for path in folder.iterdir())
     assert b"alice-secret" not in written
+
+
+def test_a_recording_before_a_controller_holds_no_credential(
+    clusters: Clusters, tmp_path: Path
+) -> None:
+    cluster = clusters("4.4.0")
+    name = "__cluster_metadata"
+
+    async def ask(version: int, host: str, port: int, epoch: int) -> dict[str, Any]:
+        part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        part |= {"current_leader_epoch": epoch, "last_fetched_epoch": 0}
+        topics = [{"topic_id": CLUSTER_METADATA_ID, "partitions": [part]}]
+        wanted = fitted(
+            layout_of("FetchRequest", version), {"max_bytes": 1 << 20, "topics": topics}
+        )
+        peer = await Peer.open(host, port, Reach())
+        try:
+            return await peer.ask("Fetch", version, wanted)
+        finally:
+            await peer.close()
+
+    async def fetched(proxy: Proxied) -> bytes:
+        host, _, port = proxy.bootstrap("CONTROLLER").rpartition(":")
+        answer = await ask(17, host, int(port), 0)
+        (leader,) = answer["node_endpoints"]
+        epoch = answer["responses"][0]["partitions"][0]["current_leader"]["leader_epoch"]
+        # Without addresses in it, for which the proxy would keep the response anyhow.
+        answer = await ask(13, leader["host"], leader["port"], epoch)
+        return bytes(answer["responses"][0]["partitions"][0]["records"])
+
+    folder = tmp_path / "recorded"
+    with Proxied(cluster, folder, ("CONTROLLER",)) as proxied:
+        data = proxied.run(fetched(proxied))
+    salts = [
+        bytes(content.value.body["salt"])
+        for batch in batches(data)
+        for record in open_batch(data, batch).records
+        if (content := decode(name, record.key, record.value)) is not None
+        and content.value is not None
+        and content.value.message == "UserScramCredentialRecord"
+    ]
+    assert salts  # the users that these clusters are formatted with
+    (path,) = folder.iterdir()
+    recorded = path.read_bytes()
+    assert CLUSTER_METADATA_ID in recorded
+    assert not [salt for salt in salts if salt in recorded]
 
 
 @pytest.mark.parametrize("version", ["4.4.0", pytest.param("3.9.2", marks=pytest.mark.soak)])

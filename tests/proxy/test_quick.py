@@ -8,10 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.transform.secrets import masked_response
 from kafkascope.proxy.engine.arena import LEAST_BYTES, MAX_SLABS, READ_BYTES, Arena, Lease
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
+from tests.analyzer.metadata_logs import SECRETS, answer, log, snapshot
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
@@ -24,6 +26,7 @@ from tests.proxy.kit import (
 )
 
 SECRET = b"hunter2-hunter2"
+FETCH_SNAPSHOT = 59
 
 
 class Tape:
@@ -54,7 +57,12 @@ KINDS = (
         request(HEARTBEAT, 4, correlation_id=n, client_id="other"),
         response(HEARTBEAT, 4, correlation_id=n),
     ),
+    lambda n: (request(FETCH, 12, correlation_id=n), answer(12, log(0), correlation_id=n)),
+    lambda n: (request(FETCH, 17, correlation_id=n), answer(17, log(1), correlation_id=n)),
+    lambda n: (request(FETCH_SNAPSHOT, 1, correlation_id=n), snapshot(log(4), correlation_id=n)),
 )
+HIDDEN = {7: (1, 12), 8: (1, 17), 9: (59, 1)}
+"""Kinds whose answers hold a secret: API key and version."""
 RULES = (
     "api == Metadata and topic == nothing -> drop",
     "client == nobody -> drop",
@@ -99,7 +107,11 @@ def test_all_bytes_pass_and_are_recorded_whatever_the_way(
             assert tape.told[0] == asked.replace(SECRET, b"*" * len(SECRET)).replace(
                 b"\0a\0" + b"*" * len(SECRET), b"*" * (len(SECRET) + 3)
             )
-            assert tape.told[1] == answered
+            assert not [secret for secret in SECRETS if secret in tape.told[1]]
+            assert tape.told[1] == b"".join(
+                masked_response(each, *HIDDEN[kind]) if kind in HIDDEN else each
+                for kind, (_, each) in zip(kinds, pairs, strict=True)
+            )
     finally:
         bench.listening.close()
 
