@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_NODE: Final = 1
 MOST_RECORDS: Final = 256 << 20
 """Bytes of memory for captured records."""
+MOST_NODES: Final = 1_000
+"""Of which each gets a listener; large clusters have some hundreds."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,8 @@ class CapturedCluster:
 
     left_out: int = 0
     """Messages some of whose records are not kept: there were too many."""
+    more_nodes: bool = False
+    """There are more nodes than are kept."""
     _kept: int = 0
     """Bytes of memory that records take."""
     _ids: dict[str, bytes] = field(default_factory=dict)
@@ -94,13 +98,14 @@ class CapturedCluster:
         """Fill in plausible values for what the capture lacks, once all of it was read."""
         if not self.nodes:
             self.nodes[DEFAULT_NODE] = ("", 0)
+        first = min(self.nodes)
         if self.controller not in self.nodes:
-            self.controller = min(self.nodes)
+            self.controller = first
         self.cluster_id = self.cluster_id or "a2Fma2FzY29wZS1zZXJ2ZQ"
         for topic in self.topics.values():
             for part in topic.partitions.values():
                 if part.leader not in self.nodes:
-                    part.leader = min(self.nodes)
+                    part.leader = first
                 part.log.finish()
 
     def forget(self, name: str) -> Topic | None:
@@ -149,7 +154,9 @@ class CapturedCluster:
     def _brokers(self, brokers: list[Body]) -> None:
         for each in brokers:
             node: int = each["node_id"] if "node_id" in each else each["broker_id"]
-            if node >= 0:
+            if node >= 0 and node not in self.nodes and len(self.nodes) >= MOST_NODES:
+                self.more_nodes = True
+            elif node >= 0:
                 self.nodes[node] = (each["host"], each["port"])
                 self.racks[node] = each.get("rack")
 

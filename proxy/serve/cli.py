@@ -18,6 +18,7 @@ from kafkascope.analyzer.terminal import out, say
 from kafkascope.analyzer.text import plural
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import whole_address
+from kafkascope.proxy.hosts import HIGHEST_PORT
 
 if TYPE_CHECKING:
     import ssl
@@ -166,7 +167,11 @@ def _tls(
 def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
-    from kafkascope.proxy.serve.captured_cluster import MOST_RECORDS, CapturedCluster
+    from kafkascope.proxy.serve.captured_cluster import (
+        MOST_NODES,
+        MOST_RECORDS,
+        CapturedCluster,
+    )
     from kafkascope.proxy.serve.library import Library
 
     with Reading(options, spool=True) as reading:
@@ -190,6 +195,8 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
                 f"records beyond {MOST_RECORDS >> 20} MB are not served, of "
                 f"{plural(model.left_out, 'message')}: --begin and --end choose a part"
             )
+        if model.more_nodes:
+            say(f"brokers beyond {MOST_NODES} are not served: {min(model.nodes)} stands for them")
         if not model.asked:
             say("there is nothing to serve")
             return damaged or BUSY
@@ -219,6 +226,9 @@ async def _serve(
     try:
         for place, node in enumerate(sorted(model.nodes)):
             port = settings.port + place if settings.port else 0
+            if port > HIGHEST_PORT:
+                needed = plural(len(model.nodes), "node")
+                raise OSError(0, f"no such port: {needed} listen from {settings.port} on")
             host, taken = await server.listen(settings.host, port)
             places[node] = settings.advertise or host, taken
     except OSError as error:

@@ -7,6 +7,8 @@ and log lines do not repeat without end.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import ssl
 import struct
 from collections.abc import Callable
@@ -88,6 +90,9 @@ class Server:
             loop = asyncio.get_running_loop()
             server = await loop.create_server(self._secured, host, port, backlog=BACKLOG)
         self._servers.append(server)
+        if not server.sockets:
+            # asyncio takes any failure to make a socket for a kind that the system lacks.
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         place: tuple[str, int] = server.sockets[0].getsockname()[:2]
         return place
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import resource
 import time
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
@@ -19,6 +23,10 @@ from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.entries import Entries, Entry
 from kafkascope.proxy.serve.library import Library
 from kafkascope.proxy.serve.log import Log, _marker
+from kafkascope.proxy.serve.server import Server
+from kafkascope.tui.cli import main
+from tests.explosion.turns import exchange as told
+from tests.explosion.turns import write_capture
 from tests.proxy.served import PRODUCER, SAMPLES, batch
 
 
@@ -55,6 +63,48 @@ def test_records_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     ]}  # fmt: skip
     model.add(exchange("Produce", 0, unplaced, None))
     assert model.left_out == 101 - log.end
+
+
+def test_nodes_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each has a listener: with 40,000 there were no file descriptors left, and a fault.
+    monkeypatch.setattr(captured_cluster, "MOST_NODES", 3)
+    model = CapturedCluster(TopicNames())
+    part = {"partition_index": 0, "leader_id": 9, "replica_nodes": [9]}
+    topic = {"name": "orders", "error_code": 0, "partitions": [part]}
+    for nodes, more in (([4, 5], False), ([4, 5, 6], False), ([4, 9], True)):
+        brokers = [{"node_id": node, "host": f"h{node}", "port": 9092} for node in nodes]
+        told = {"brokers": brokers, "controller_id": 9, "topics": [topic]}
+        model.add(exchange("Metadata", 3, {"topics": None}, told))
+        assert model.more_nodes == more
+    model.finish()
+    assert sorted(model.nodes) == [4, 5, 6]
+    assert model.controller == model.topics["orders"].partitions[0].leader == 4
+
+
+def test_listeners_that_cannot_be_opened_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.pcapng"
+    brokers = [{"node_id": node, "host": f"h{node}", "port": 1, "rack": None} for node in range(9)]
+    write_capture(path, iter([told("Metadata", 1, {}, {"brokers": brokers})]))
+    served = CliRunner().invoke(main, ["serve", str(path), "--listen", "127.0.0.1:65530"])
+    assert served.exit_code == 3, served.output
+    assert "127.0.0.1:65536: no such port: 9 nodes listen from 65530 on" in served.output
+
+    async def listen() -> None:
+        server = Server()
+        try:
+            for _ in range(100):
+                await server.listen("127.0.0.1", 0)
+        finally:
+            await server.stop()
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_ = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_ + 20, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            asyncio.run(listen())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_the_end_of_a_transaction_concerns_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
