@@ -13,19 +13,34 @@ change findings: make a new `Evidence` then, and a new `Known`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from ipaddress import IPv4Network, IPv6Network
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.filter.bind import Every, Test
-from kafkascope.analyzer.filter.language import Bound, Filter, Known, compile_filter, compile_query
+from kafkascope.analyzer.filter.fields import field_of
+from kafkascope.analyzer.filter.language import Bound, Known, compile_filter, compile_query
+from kafkascope.analyzer.filter.values import address_number
 from kafkascope.analyzer.findings.model import Finding
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.filter.backends.columns import Query
+    from kafkascope.analyzer.filter.backends.sources import RowRange
+    from kafkascope.analyzer.filter.backends.vectors import Numbers
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.session.session import Session
+
+
+KEYS: Final = ("number", "conn", "client.ip", "client", "group", "topic", "api")
+"""Fields by whose values findings are found; of equally rare ones the first."""
+NO_KEY: Final = ("", None)
+
+Key: TypeAlias = tuple[str, Any]
+"""A field and a value that an exchange must have to be evidence at all."""
 
 
 class Evidence:
@@ -33,31 +48,26 @@ class Evidence:
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = [each for each in findings if each.filter]
-        self._wanted: dict[tuple[str, Any], list[tuple[int, Filter]]] = {}
-        """By what an exchange must have to be asked for at all."""
-        for place, finding in enumerate(self.findings):
-            wanted = _compiled(finding.filter)
-            for key in _needed(wanted.bound):
-                self._wanted.setdefault(key, []).append((place, wanted))
+        self._filters = [_compiled(each.filter) for each in self.findings]
+        self._wanted: dict[str, dict[Any, list[int]]] = {}
+        """Field -> value -> places of the findings that are about it."""
+        choices = [_choices(each.bound) for each in self._filters]
+        sharing = Counter(key for keys in chain.from_iterable(choices) for key in keys)
+        for place, keys in enumerate(choices):
+            for name, value in min(keys, key=lambda keys: max(map(sharing.__getitem__, keys))):
+                self._wanted.setdefault(name, {}).setdefault(value, []).append(place)
         self._asked: list[Query] = []
         self._for: tuple[Session, int] | None = None
 
     def of(self, row: Row, exchange: Exchange) -> tuple[Finding, ...]:
         """Return the findings that an exchange is evidence of, the worst first."""
-        keys = (
-            ("", None),
-            ("number", row.number),
-            ("conn", row.connection),
-            ("client", row.client_id),
-            ("api", row.api_key),
+        places: set[int] = set()
+        for name, wanted in self._wanted.items():
+            for value in _values(name, row):
+                places.update(wanted.get(value, ()))
+        return tuple(
+            self.findings[place] for place in sorted(places) if self._filters[place](row, exchange)
         )
-        places = [
-            place
-            for key in keys
-            for place, wanted in self._wanted.get(key, ())
-            if wanted(row, exchange)
-        ]
-        return tuple(self.findings[place] for place in sorted(places))
 
     def note(self, known: Known, row: Row, exchange: Exchange) -> None:
         """Tell filters of an exchange's findings, before they judge it."""
@@ -77,14 +87,39 @@ class Evidence:
     ) -> dict[int, tuple[Finding, ...]]:
         """Return the findings of those rows from `begin` to `end` that have any, by index. Few
         findings need messages: they are read only where the columns leave it open."""
-        end = len(session) if end is None else end
+        end = len(session) if end is None else min(end, len(session))
+        from kafkascope.analyzer.filter.backends.sources import RowRange
+
+        rows = RowRange(session, begin, max(begin, end))
         found: dict[int, tuple[Finding, ...]] = {}
-        for finding, query in zip(self.findings, self._queries(session), strict=True):
-            sure, open_ = query.settle(session, begin, end)
-            for at in (sure | open_).nonzero()[0].tolist():
-                if sure[at] or query.decide(session, begin + at):
-                    found[begin + at] = (*found.get(begin + at, ()), finding)
+        queries = self._queries(session)
+        for place, at in self._concerned(rows):
+            finding, query = self.findings[place], queries[place]
+            sure, open_ = query.settled(rows.chosen(at))
+            for index, is_sure in zip(
+                at[sure | open_].tolist(), sure[sure | open_].tolist(), strict=True
+            ):
+                if is_sure or query.decide(session, begin + index):
+                    found[begin + index] = (*found.get(begin + index, ()), finding)
         return found
+
+    def _concerned(self, rows: RowRange) -> Iterator[tuple[int, Numbers]]:
+        """Yield places of findings, the worst first, with the rows that they may be about: each
+        finding is looked up in those alone."""
+        import numpy as np
+
+        from kafkascope.analyzer.filter.backends.sources import by_value
+
+        found: dict[int, list[Numbers]] = {}
+        every = (None,), np.arange(len(rows))
+        for name, wanted in self._wanted.items():
+            for values, at in by_value(name, rows, wanted) if name else (every,):
+                for place in {
+                    place for value in _keyed(name, values) for place in wanted.get(value, ())
+                }:
+                    found.setdefault(place, []).append(at)
+        for place, parts in sorted(found.items()):
+            yield place, np.sort(np.concatenate(parts))
 
     def _queries(self, session: Session) -> list[Query]:
         """Return what judges the filters of findings, made once: it keeps what it learned of a
@@ -95,19 +130,46 @@ class Evidence:
         return self._asked
 
 
-def _needed(bound: Bound | None) -> list[tuple[str, Any]]:
-    """Return (field, value) pairs of which an exchange has one, when a filter wants it: the rarest
-    field of those that it must have; else nothing in particular."""
+def _choices(bound: Bound | None) -> list[list[Key]]:
+    """Return lists of keys, of each of which an exchange has one when a filter wants it, in the
+    order of `KEYS`."""
     terms = bound.terms if isinstance(bound, Every) else (bound,)
-    for name in ("number", "conn", "client", "api"):
+    found: list[list[Key]] = []
+    for name in KEYS:
         for term in terms:
             if not isinstance(term, Test) or term.field.name != name or term.scope != "any":
                 continue
             if term.relation == "==":
-                return [(name, term.value)]
-            if term.relation == "in" and all(last is None for _, last in term.value):
-                return [(name, value) for value in dict.fromkeys(each for each, _ in term.value)]
-    return [("", None)]
+                wanted = [term.value]
+            elif term.relation == "in" and all(last is None for _, last in term.value):
+                wanted = [each for each, _ in term.value]
+            else:
+                continue
+            keys = [(name, _one(each)) for each in wanted]
+            if keys and None not in {value for _, value in keys}:
+                found.append(list(dict.fromkeys(keys)))
+    return found or [[NO_KEY]]
+
+
+def _one(wanted: Any) -> Any:
+    """Return a value that is compared for equality alone; None when it is not: a network."""
+    if not isinstance(wanted, IPv4Network | IPv6Network):
+        return wanted
+    return address_number(str(wanted[0])) if wanted.num_addresses == 1 else None
+
+
+def _values(name: str, row: Row) -> Iterable[Any]:
+    """Return the values that a row has of a field, as keys have them."""
+    if not name:
+        return (None,)
+    get = field_of(name).get
+    assert get is not None
+    return _keyed(name, get(row))
+
+
+def _keyed(name: str, values: Iterable[Any]) -> Iterable[Any]:
+    """Return values of a field as keys have them: addresses as `_one` writes them."""
+    return map(address_number, values) if name == "client.ip" else values
 
 
 def note(known: Known, number: int, found: tuple[Finding, ...]) -> None:

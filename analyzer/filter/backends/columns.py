@@ -24,6 +24,7 @@ from kafkascope.analyzer.filter.backends.sources import (
     TEXTS,
     Lookup,
     RowRange,
+    Rows,
     packets,
 )
 from kafkascope.analyzer.filter.backends.vectors import holds
@@ -75,10 +76,13 @@ class Query:
     ) -> tuple[Bools, Bools]:
         """Return (matches, undecided) for rows begin..end, from columns alone."""
         end = len(session) if end is None else min(end, len(session))
-        end = max(begin, end)
+        return self.settled(RowRange(session, begin, max(begin, end)))
+
+    def settled(self, rows: Rows) -> tuple[Bools, Bools]:
+        """Return (matches, undecided) for these rows, from columns alone."""
         if self.bound is None:
-            return np.ones(end - begin, dtype=np.bool_), np.zeros(end - begin, dtype=np.bool_)
-        yes, no = self._part(self.bound, RowRange(session, begin, end))
+            return np.ones(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
+        yes, no = self._part(self.bound, rows)
         return yes, ~(yes | no)
 
     def decide(self, session: Session, index: int) -> bool:
@@ -91,7 +95,7 @@ class Query:
         except CaptureError:
             return False
 
-    def _part(self, bound: Bound, rows: RowRange) -> Verdict:
+    def _part(self, bound: Bound, rows: Rows) -> Verdict:
         match bound:
             case Every(terms):
                 yes, no = self._part(terms[0], rows)
@@ -113,7 +117,7 @@ class Query:
             case Test():
                 return self._test(bound, rows)
 
-    def _find(self, bound: Find, text: str, rows: RowRange) -> Verdict:
+    def _find(self, bound: Find, text: str, rows: Rows) -> Verdict:
         """Match one of the texts of the summary; the part that needs the message stays open."""
         lookups = self._lookups.get(id(bound))
         if lookups is None:
@@ -124,7 +128,7 @@ class Query:
             yes |= lookup(source(rows))
         return Verdict(yes, np.zeros(len(rows), dtype=np.bool_))
 
-    def _test(self, test: Test, rows: RowRange) -> Verdict:
+    def _test(self, test: Test, rows: Rows) -> Verdict:
         name = test.field.name
         if test.path or test.field.cost == "b":
             nothing = np.zeros(len(rows), dtype=np.bool_)
@@ -145,14 +149,14 @@ class Query:
             yes = self._listed(test, rows)
         return Verdict(yes, ~yes)
 
-    def _listed(self, test: Test, rows: RowRange) -> Bools:
+    def _listed(self, test: Test, rows: Rows) -> Bools:
         """Evaluate each distinct list of values once."""
         lookups = self._lookups.get(id(test))
         if lookups is None:
             lookups = self._lookups[id(test)] = [Lookup(scoped(test))]
         return lookups[0](LISTS[test.field.name](rows))
 
-    def _noted(self, test: Test, rows: RowRange) -> Bools:
+    def _noted(self, test: Test, rows: Rows) -> Bools:
         """Evaluate the few exchanges with marks and findings one by one, all others together."""
         name, judge = test.field.name, scoped(test)
         noted = self.known.numbers(name)
@@ -164,7 +168,7 @@ class Query:
         return found
 
 
-def _framed(test: Test, rows: RowRange) -> Bools:
+def _framed(test: Test, rows: Rows) -> Bools:
     (request, asked), (response, answered) = packets(rows)
     there = asked | answered
     if test.scope == "has":

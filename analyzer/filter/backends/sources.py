@@ -7,7 +7,7 @@ row. `TEXTS`: the texts that a string alone is searched in.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,6 +40,11 @@ class RowRange:
     def __len__(self) -> int:
         return self.end - self.begin
 
+    @property
+    def indexes(self) -> Numbers:
+        """Where the rows are in the session."""
+        return np.arange(self.begin, self.end)
+
     def numbers(self, name: str) -> Numbers:
         """Return a column as int64; a copy, because an array with an exported buffer cannot
         grow."""
@@ -48,6 +53,45 @@ class RowRange:
             found = _numbers(self.session.columns[name], self.begin, self.end)
             self._columns[name] = found
         return found
+
+    def before(self, name: str) -> Numbers:
+        """Return the values of a column in the rows before; 0 for the first of the session."""
+        found = _numbers(self.session.columns[name], max(0, self.begin - 1), self.end - 1)
+        if self.begin or not len(self):
+            return found
+        return np.concatenate((np.zeros(1, dtype=np.int64), found))
+
+    def chosen(self, at: Numbers) -> ChosenRows:
+        """Return the rows at these places of the range."""
+        return ChosenRows(self, at)
+
+
+class ChosenRows:
+    """Some rows of a range, at these places in it."""
+
+    def __init__(self, rows: RowRange, at: Numbers) -> None:
+        self.session = rows.session
+        self._rows = rows
+        self._at = at
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    @property
+    def indexes(self) -> Numbers:
+        """Where the rows are in the session."""
+        return self._rows.begin + self._at
+
+    def numbers(self, name: str) -> Numbers:
+        """Return a column as int64."""
+        return self._rows.numbers(name)[self._at]
+
+    def before(self, name: str) -> Numbers:
+        """Return the values of a column in the rows before those."""
+        return self._rows.before(name)[self._at]
+
+
+Rows: TypeAlias = RowRange | ChosenRows
 
 
 def _numbers(column: array[int], begin: int, end: int) -> Numbers:
@@ -117,53 +161,48 @@ class Lookup:
         return found
 
 
-Source: TypeAlias = Callable[[RowRange], Told]
-NumberSource: TypeAlias = "Callable[[RowRange], tuple[Numbers, Bools | None]]"
+Source: TypeAlias = Callable[[Rows], Told]
+NumberSource: TypeAlias = "Callable[[Rows], tuple[Numbers, Bools | None]]"
 
 
 # --- one number a row ---------------------------------------------------------------------------
 
 
 def _plain(name: str, none: int | None = NONE) -> NumberSource:
-    def source(rows: RowRange) -> tuple[Numbers, Bools | None]:
+    def source(rows: Rows) -> tuple[Numbers, Bools | None]:
         values = rows.numbers(name)
         return values, None if none is None else values != none
 
     return source
 
 
-def _bytes(rows: RowRange) -> tuple[Numbers, None]:
+def _bytes(rows: Rows) -> tuple[Numbers, None]:
     both = (rows.numbers("request_bytes"), rows.numbers("response_bytes"))
     total: Numbers = np.maximum(both[0], 0) + np.maximum(both[1], 0)
     return total, None
 
 
-def _wait(rows: RowRange) -> tuple[Numbers, Bools]:
+def _wait(rows: Rows) -> tuple[Numbers, Bools]:
     return rows.numbers("wait_ns"), rows.numbers("latency_ns") != NONE
 
 
-def _excess(rows: RowRange) -> tuple[Numbers, Bools]:
+def _excess(rows: Rows) -> tuple[Numbers, Bools]:
     latencies = rows.numbers("latency_ns")
     excess: Numbers = np.maximum(latencies - rows.numbers("wait_ns"), 0)
     return excess, latencies != NONE
 
 
-def _throttle(rows: RowRange) -> tuple[Numbers, Bools]:
+def _throttle(rows: Rows) -> tuple[Numbers, Bools]:
     there = rows.numbers("state") == STATES.index("answered")
     return rows.numbers("throttle_ms") * NS_PER_MS, there
 
 
-def _delta(rows: RowRange) -> tuple[Numbers, Bools | None]:
-    times = rows.numbers("time_ns")
-    if rows.begin:
-        before = rows.session.columns["time_ns"][rows.begin - 1]
-        return np.diff(times, prepend=before), None
-    there = np.ones(len(rows), dtype=np.bool_)
-    there[:1] = False
-    return np.diff(times, prepend=times[:1]), there
+def _delta(rows: Rows) -> tuple[Numbers, Bools]:
+    delta: Numbers = rows.numbers("time_ns") - rows.before("time_ns")
+    return delta, rows.indexes > 0
 
 
-def _connection_number(rows: RowRange) -> tuple[Numbers, None]:
+def _connection_number(rows: Rows) -> tuple[Numbers, None]:
     known = [connection.number for connection in rows.session.connections]
     return np.array(known, dtype=np.int64)[rows.numbers("connection")], None
 
@@ -184,7 +223,7 @@ NUMBERS: Final[dict[str, NumberSource]] = {
 }
 
 
-def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
+def packets(rows: Rows) -> list[tuple[Numbers, Bools]]:
     """Return the numbers of `frame`, which has up to two: the packets with the first byte of
     request and response."""
     both = (rows.numbers("request_packet"), rows.numbers("response_packet"))
@@ -197,7 +236,7 @@ def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
 def _table(name: str) -> Source:
     """Return the source of a column of numbers with a table of texts."""
 
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         known = rows.session.tables[name].values
 
         def values(key: int) -> Values:
@@ -212,7 +251,7 @@ def _table(name: str) -> Source:
 def _lists(name: str) -> Source:
     """Return the source of a column of numbers with a table of tuples."""
 
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         return Told(rows.numbers(name), rows.session.tables[name].values.__getitem__)
 
     return source
@@ -235,7 +274,7 @@ def _got(name: str, row: _Part) -> Values:
 def _ends(name: str) -> Source:
     """Return the source of a field of a connection's addresses."""
 
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         connections = rows.session.connections
 
         def values(key: int) -> Values:
@@ -249,13 +288,13 @@ def _ends(name: str) -> Source:
 
 
 def _state(name: str) -> Source:
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         return Told(rows.numbers("state"), lambda key: _got(name, _Part(state=STATES[key])))
 
     return source
 
 
-def _api(rows: RowRange) -> Told:
+def _api(rows: Rows) -> Told:
     keys = rows.numbers("api_key") + 1
     return Told(keys, lambda key: (key - 1,) if key else ())
 
@@ -263,7 +302,7 @@ def _api(rows: RowRange) -> Told:
 def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
     """Return the source of a field that depends on the API key and version."""
 
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         width = 1 << 16
         keys = (rows.numbers("api_key") + 1) * width + rows.numbers("api_version") + 1
 
@@ -276,7 +315,7 @@ def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
     return source
 
 
-def _version_of_software(rows: RowRange) -> Told:
+def _version_of_software(rows: Rows) -> Told:
     known = rows.session.tables["software"].values
     return Told(
         rows.numbers("software"),
@@ -292,7 +331,7 @@ class _Error(NamedTuple):
 
 
 def _errors(name: str, column: str = "errors") -> Source:
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         known = rows.session.tables[column].values
         answered = STATES.index("answered")
 
@@ -306,7 +345,7 @@ def _errors(name: str, column: str = "errors") -> Source:
     return source
 
 
-def _topics(rows: RowRange) -> Told:
+def _topics(rows: Rows) -> Told:
     """Return the topics listed and implied, with a key for each pair of lists."""
     session = rows.session
     tables = session.tables
@@ -324,33 +363,31 @@ def _topics(rows: RowRange) -> Told:
     return Told(keys, values, lambda key: not any(map(nameless, both(key))), width)
 
 
-def _ids(rows: RowRange) -> Told:
+def _ids(rows: Rows) -> Told:
     known = rows.session.tables["topic_ids"].values
     return Told(
         rows.numbers("topic_ids"), lambda key: _got("topic.id", _Part(topic_ids=known[key]))
     )
 
 
-def _undecoded(rows: RowRange) -> Told:
+def _undecoded(rows: Rows) -> Told:
     """Return the undecoded bytes: each of the few rows that have any gets its own key, the others
     key 0."""
-    session, begin = rows.session, rows.begin
+    session, indexes = rows.session, rows.indexes
+    remarked = np.isin(indexes, np.array([*session.remarked()], dtype=np.int64))
+    found = indexes[remarked]
     keys = np.zeros(len(rows), dtype=np.int64)
-    found: list[int] = []
-    for index in session.remarked():
-        if begin <= index < rows.end:
-            found.append(index)
-            keys[index - begin] = len(found)
+    keys[remarked] = np.arange(1, len(found) + 1)
 
     def values(key: int) -> Values:
-        parts = session.undecoded(found[key - 1]) if key else ()
+        parts = session.undecoded(int(found[key - 1])) if key else ()
         return _got("undecoded", _Part(undecoded=parts))
 
     return Told(keys, values, lambda key: not key)
 
 
 def _tls(name: str) -> Source:
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         known = rows.session.tables["tls"].values
         return Told(rows.numbers("tls"), lambda key: _got(name, _Part(tls=known[key])))
 
@@ -358,7 +395,7 @@ def _tls(name: str) -> Source:
 
 
 def _zookeeper(name: str) -> Source:
-    def source(rows: RowRange) -> Told:
+    def source(rows: Rows) -> Told:
         known = rows.session.tables["zookeeper"].values
         return Told(rows.numbers("zookeeper"), lambda key: _got(name, _Part(zookeeper=known[key])))
 
@@ -391,7 +428,7 @@ LISTS: Final[dict[str, Source]] = {
 }
 
 
-def _addresses(rows: RowRange) -> Told:
+def _addresses(rows: Rows) -> Told:
     connections = rows.session.connections
     return Told(
         rows.numbers("connection"),
@@ -406,13 +443,35 @@ TEXTS: Final[tuple[Source, ...]] = (
     *(_lists(name) for name in ("groups", "transactional_ids")),
 )
 
+
+def by_value(name: str, rows: RowRange, wanted: Iterable[int]) -> Iterator[tuple[Values, Numbers]]:
+    """Yield the values of a field with the places of the rows that have them. Of `NUMBERS`, where
+    each row may have its own, only those that are `wanted`."""
+    if name in LISTS:
+        told = LISTS[name](rows)
+        keys, values, at = told.keys, told.values, np.arange(len(rows))
+    else:
+        keys, _ = NUMBERS[name](rows)
+        at = np.isin(keys, np.array([*wanted], dtype=np.int64)).nonzero()[0]
+
+        def values(key: int) -> Values:
+            return (key,)
+
+    at = at[np.argsort(keys[at], kind="stable")]
+    ends = np.diff(keys[at]).nonzero()[0] + 1
+    for part in np.split(at, ends) if len(at) else ():
+        yield values(int(keys[part[0]])), part
+
+
 __all__ = [
     "LISTS",
     "NUMBERS",
     "TEXTS",
     "Lookup",
     "RowRange",
+    "Rows",
     "Source",
     "Told",
+    "by_value",
     "packets",
 ]

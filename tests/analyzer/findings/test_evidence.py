@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.filter.backends import exchange as exchange_backend
+from kafkascope.analyzer.filter.bind import Test as BoundTest
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
-from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.session.session import session_of
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.cli import main
+from tests.explosion.turns import exchange as turns_of
+from tests.explosion.turns import write_capture
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 NAMES = ("too-large", "fenced-producer", "odd-commits", "lost-answers", "security")
@@ -83,13 +90,55 @@ def test_an_unknown_severity_or_rule_selects_nothing() -> None:
 @pytest.mark.parametrize("name", [*NAMES, "consumer-protocol", "healthy"])
 def test_who_is_asked_for_less_misses_nothing(name: str) -> None:
     findings = Findings()
-    with open_capture([capture_of(name)]) as capture:
+    with open_capture([capture_of(name)], spool=Spool()) as capture:
         names = capture.context.names
-        pairs = [(row_of(exchange, names), exchange) for exchange in capture.exchanges()]
-    for row, exchange in pairs:
-        findings.add(row, exchange)
-    evidence = Evidence(findings.told(names))
-    wanted = [(each, compile_filter(each.filter)) for each in evidence.findings]
-    for row, exchange in pairs:
-        found = tuple(each for each, filter_ in wanted if filter_(row, exchange))
-        assert evidence.of(row, exchange) == found
+        session = session_of(capture)
+        exchanges = [session.exchange(index) for index in range(len(session))]
+        pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
+        for row, exchange in pairs:
+            findings.add(row, exchange)
+        evidence = Evidence(findings.told(names))
+        wanted = [(each, compile_filter(each.filter)) for each in evidence.findings]
+        for row, exchange in pairs:
+            found = tuple(each for each, filter_ in wanted if filter_(row, exchange))
+            assert evidence.of(row, exchange) == found
+        whole = evidence.among(session)
+        for size in (1, 7, 100):
+            pieces: dict[int, tuple[Finding, ...]] = {}
+            for begin in range(0, len(session), size):
+                pieces |= evidence.among(session, begin, begin + size)
+            assert pieces == whole
+
+
+def test_a_finding_is_looked_up_where_its_client_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each finding was held against all clients: 3,000 took the UI a minute, 6,000 five.
+    path = tmp_path / "clients.pcapng"
+    count = 60
+    turns = turns_of("Metadata", 1, {"topics": None}, {})
+    write_capture(path, iter([turns] * count))
+    judged = 0
+    found = Findings()
+    with open_capture([str(path)]) as capture:
+        session = session_of(capture)
+        for index in range(len(session)):
+            each = session.exchange(index)
+            found.add(row_of(each, capture.context.names), each)
+        evidence = Evidence(found.told(capture.context.names))
+        assert len(evidence.findings) >= count
+        check_of = exchange_backend.check_of
+
+        def counted(test: BoundTest) -> Callable[[Any], bool]:
+            check = check_of(test)
+
+            def checked(value: Any) -> bool:
+                nonlocal judged
+                judged += 1
+                return check(value)
+
+            return checked
+
+        monkeypatch.setattr(exchange_backend, "check_of", counted)
+        assert len(evidence.among(session)) == count
+    assert judged < 6 * len(evidence.findings)
