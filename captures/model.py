@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 
 class Packet(NamedTuple):
@@ -169,6 +169,16 @@ class Tls:
         )
 
 
+Pair: TypeAlias = tuple[int, int]
+"""A counter per direction, of what is rare: hundreds of thousands of connections share one."""
+NONE: Final[Pair] = (0, 0)
+
+
+def more(pair: Pair, direction: int, count: int = 1) -> Pair:
+    """Return the counters with `count` more in a direction."""
+    return (pair[0], pair[1] + count) if direction else (pair[0] + count, pair[1])
+
+
 @dataclass(slots=True, eq=False)
 class Connection:
     """One TCP conversation; all its events share the object.
@@ -192,12 +202,12 @@ class Connection:
     packets: list[int] = field(default_factory=lambda: [0, 0])
     bytes: list[int] = field(default_factory=lambda: [0, 0])
     """Payload bytes that were captured, per direction, retransmissions included."""
-    retransmissions: list[int] = field(default_factory=lambda: [0, 0])
-    duplicates: list[int] = field(default_factory=lambda: [0, 0])
+    retransmissions: Pair = NONE
+    duplicates: Pair = NONE
     """Exact copies of a segment that the capture holds twice (not retransmissions)."""
-    out_of_order: list[int] = field(default_factory=lambda: [0, 0])
-    keep_alives: list[int] = field(default_factory=lambda: [0, 0])
-    gap_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    out_of_order: Pair = NONE
+    keep_alives: Pair = NONE
+    gap_bytes: Pair = NONE
     interface_comment: str = ""
     """Comment of the pcapng interface that the first packet came from; marks the proxy's broker
     leg."""

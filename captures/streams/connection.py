@@ -165,8 +165,9 @@ def _orient(state: ConnectionState, direction: DirectionState, segment: Segment)
     if state.opened or connection.handshake or (direction.number == 0) != bool(segment.flags & ACK):
         return
     connection.a, connection.b = connection.b, connection.a
-    for counts in (connection.packets, connection.bytes, connection.duplicates):
-        counts.reverse()
+    connection.duplicates = connection.duplicates[::-1]
+    connection.packets.reverse()
+    connection.bytes.reverse()
     state.directions.reverse()
     for number, each in enumerate(state.directions):
         each.number = number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kafkascope.captures.model import Chunk, Closed, Gap, Opened, Piece, StreamEvent
+from kafkascope.captures.model import Chunk, Closed, Gap, Opened, Piece, StreamEvent, more
 from kafkascope.captures.packets.tcp import ACK, MASK, Segment
 from kafkascope.captures.streams.connection import ConnectionState, start_midstream
 from kafkascope.captures.streams.direction import DirectionState, Waiting
@@ -70,7 +70,8 @@ def deliver_waiting(direction: DirectionState, item: Waiting, out: Out) -> None:
 def emit_gap(direction: DirectionState, size: int, reason: Reason, time_ns: int, out: Out) -> None:
     """Emit a gap for bytes that will not come; the direction goes on behind them."""
     out.append(Gap(direction.connection, direction.number, direction.offset, size, time_ns, reason))
-    direction.connection.gap_bytes[direction.number] += size
+    connection = direction.connection
+    connection.gap_bytes = more(connection.gap_bytes, direction.number, size)
     _skip(direction, size)
 
 

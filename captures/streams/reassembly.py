@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, Self
 
-from kafkascope.captures.model import Closed
+from kafkascope.captures.model import Closed, more
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
 from kafkascope.captures.resumable import Dump, Resumable
@@ -318,7 +318,8 @@ class Reassembler(Resumable):
         connection.packets[number] += 1
         connection.bytes[number] += len(segment.payload)
         self.duplicates += copy
-        connection.duplicates[number] += copy
+        if copy:
+            connection.duplicates = more(connection.duplicates, number)
 
     def _take(
         self, direction: DirectionState, segment: Segment, copy: bool, now_ns: int, out: Out
@@ -351,7 +352,8 @@ class Reassembler(Resumable):
         assert direction.next is not None
         ahead = distance(direction.next, seq)
         if length <= 1 and ahead == -1 and not segment.flags & (SYN | FIN | RST):
-            connection.keep_alives[number] += not copy
+            if not copy:
+                connection.keep_alives = more(connection.keep_alives, number)
             return
         if ahead < 0 and length and -ahead <= direction.acked_gap:
             # The ACK that told of a gap was wrong: the stream goes on where it was.
@@ -379,9 +381,9 @@ class Reassembler(Resumable):
             self.held += direction.held - held
             direction.top = max(direction.top, end)
         if overlap and not copy:
-            connection.retransmissions[number] += 1
+            connection.retransmissions = more(connection.retransmissions, number)
         elif late and not copy:
-            connection.out_of_order[number] += 1
+            connection.out_of_order = more(connection.out_of_order, number)
 
     def _is_plausible(self, direction: DirectionState, seq: int, segment: Segment) -> bool:
         """Whether a segment far ahead follows another one there; else it is damaged or foreign."""

@@ -113,15 +113,16 @@ class ProcessNumbers(Numbers):
 
     def get(self, name: str) -> Any | None:
         """Return an accumulator as it is by now, loaded from its state when it is first wanted."""
-        if name in self._states and name not in self._loaded:
-            self._loaded[name] = self._load(name)
+        state = self._states.pop(name, None)  # it may take as much memory as what it becomes
+        if state is not None:
+            self._loaded[name] = self._load(name, state)
         return self._loaded.get(name)
 
-    def _load(self, name: str) -> Any:
+    def _load(self, name: str, packed: bytes) -> Any:
         from kafkascope.analyzer.findings import Findings
         from kafkascope.analyzer.statistics import STATISTICS
 
-        state = pickle.loads(self._states[name])
+        state = pickle.loads(packed)
         if name == Findings.NAME:
             beside: dict[str, Any] = {each: self.get(each) for each in STATISTICS}
             return Findings(beside=beside).load(state)

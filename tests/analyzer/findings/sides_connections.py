@@ -54,7 +54,7 @@ def loop(count: int, span_ns: int = 10 * SECOND, life_ns: int = 20 * MS) -> bool
 
 def lossy(lost: int, segments: int) -> bool:
     wire = asking((1, "10.0.1.2", 9092))
-    wire.connection.retransmissions = [lost, 0]
+    wire.connection.retransmissions = (lost, 0)
     wire.connection.bytes = [segments * 1448, 0]
     return "network-loss" in found([wire], "network-loss")
 
@@ -62,7 +62,7 @@ def lossy(lost: int, segments: int) -> bool:
 def missing(size: int) -> bool:
     """Bytes that a lossy network may have had under way before the capture began."""
     wire = Wire(handshake=False).client(request("Metadata", 8, 1))
-    wire.connection.gap_bytes, wire.connection.retransmissions = [0, size], [0, 1]
+    wire.connection.gap_bytes, wire.connection.retransmissions = (0, size), (0, 1)
     return severity([wire.close()], "capture-gaps") == "warning"
 
 

@@ -138,7 +138,7 @@ def test_surplus_is_a_note() -> None:
 
 def test_bytes_that_the_capture_lacks() -> None:
     wire = asking((1, "10.0.1.2", 9092))
-    wire.connection.gap_bytes = [0, 5000]
+    wire.connection.gap_bytes = (0, 5000)
     assert found([wire])["capture-gaps"].text.startswith("5.0 KB of 1 connection ")
 
 
@@ -151,7 +151,7 @@ def test_a_capture_that_starts_in_the_middle() -> None:
 
 def test_segments_that_were_sent_again() -> None:
     wire = asking((1, "10.0.1.2", 9092))
-    wire.connection.retransmissions = [10, 20]
+    wire.connection.retransmissions = (10, 20)
     wire.connection.bytes = [100, 100]
     assert "30 segments of app" in found([wire])["network-loss"].text
 

@@ -105,7 +105,7 @@ def dead(rest: Seconds = 7, again: int = 3, span: Seconds = 5) -> Wire:
     wire.time_ns += int(rest * SECOND)
     wire.client(heartbeat(2))
     wire.connection.bytes = [100, 50]
-    wire.connection.retransmissions = [again, 0]
+    wire.connection.retransmissions = (again, 0)
     wire.connection.last_ns = wire.time_ns + int(span * SECOND)
     return wire
 

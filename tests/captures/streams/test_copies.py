@@ -71,8 +71,8 @@ def test_a_veth_pair_shows_duplicates_not_retransmissions() -> None:
     for bulk in (True, False):
         events, source, _ = read(veth_pair(3_000).pcap(), bulk=bulk)
         connection = events[0].connection
-        assert connection.duplicates == [8, 8]
-        assert connection.retransmissions == [0, 0]
+        assert connection.duplicates == (8, 8)
+        assert connection.retransmissions == (0, 0)
         assert source.statistics.duplicates == source.statistics.packets // 2 == 16
         assert list(bytes_of(events).values()) == [b"ask" * 1000, b"answer" * 900]
 

@@ -249,11 +249,11 @@ def test_counters() -> None:
     assert connection.handshake_ns == 0
     assert connection.packets == [8, 2]
     assert connection.bytes == [10, 1]
-    assert connection.retransmissions == [1, 0]
-    assert connection.duplicates == [1, 0]
-    assert connection.out_of_order == [1, 0]
-    assert connection.keep_alives == [1, 0]
-    assert connection.gap_bytes == [0, 4]
+    assert connection.retransmissions == (1, 0)
+    assert connection.duplicates == (1, 0)
+    assert connection.out_of_order == (1, 0)
+    assert connection.keep_alives == (1, 0)
+    assert connection.gap_bytes == (0, 4)
 
 
 def test_the_handshake_is_timed_from_syn_to_ack() -> None:
