@@ -1,5 +1,5 @@
 """Every command on every hostile capture, at one size and at twice that size: time grows with the
-input, memory stays below a limit, nothing crashes. Takes more than an hour; `make soak`. With
+input, memory stays below a limit, nothing crashes. Takes hours; `make soak`. With
 `-o log_cli=true --log-cli-level=INFO` each test says what was measured."""
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from typing import Final
 import pytest
 from click import Context, Group
 
+from kafkascope.dissectors.registry import APIS
 from kafkascope.tui.cli import main
 from tests.explosion.attacks import ATTACKS, write_attack
+from tests.explosion.declared import long_arrays, often
 from tests.explosion.measuring import MEMORY_MB, Taken, measured
+from tests.explosion.turns import write_capture
 from tests.explosion.using import USES
 
 log = logging.getLogger(__name__)
@@ -65,6 +68,13 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
         )
     },
 }
+TELLING: Final = (
+    *("ls", "show", "show --json", "export parquet --full", "spark --full --records", "check"),
+    *("groups", "delivery", "cluster", "cut --anonymize", "fixture --redact all", "report"),
+)
+"""Commands that look at all of a body, or keep something of it."""
+DECLARED: Final = {"long arrays": (long_arrays, 2_000), "often": (often, 2_000)}
+"""What is made of each API's messages, and how many elements or exchanges."""
 GROWTH: Final = 2.3
 """For twice the input."""
 START_S: Final = 0.4
@@ -103,7 +113,24 @@ def test_grows_as_its_input(
     capture: Callable[[str, int], Path],
     tmp_path: Path,
 ) -> None:
-    twice = taken(command, capture(attack, 2), tmp_path)
+    holds(command, lambda factor: capture(attack, factor), tmp_path)
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+@pytest.mark.parametrize("key", APIS, ids=lambda key: APIS[key].name)
+def test_whatever_is_declared_does(key: int, kind: str, tmp_path: Path) -> None:
+    """Each array of each message made long, and each message sent often with other values."""
+    made, size = DECLARED[kind]
+    paths = {factor: tmp_path / f"{factor} x {kind} of {APIS[key].name}" for factor in (1, 2)}
+    for factor, path in paths.items():
+        write_capture(path, made(key, APIS[key].versions.high, factor * size))
+    for command in TELLING:
+        holds(command, paths.__getitem__, tmp_path)
+
+
+def holds(command: str, path_of: Callable[[int], Path], folder: Path) -> None:
+    """Hold a command to the limits, on a capture of which there is twice as much, too."""
+    twice = taken(command, path_of(2), folder)
     assert not twice.crashed, twice.errors
     assert twice.megabytes < MEMORY_MB
     start = started(command)
@@ -111,14 +138,14 @@ def test_grows_as_its_input(
     for _ in range(TRIES):
         if least - start <= LEAST_S - START_S:
             return
-        once = min(once, taken(command, capture(attack, 1), tmp_path, alone=True).seconds)
+        once = min(once, taken(command, path_of(1), folder, alone=True).seconds)
         if grown(once, least, start) <= GROWTH:
             return
         # Twice the input may be the first that several processes read, which takes more CPU time.
-        least = min(least, taken(command, capture(attack, 2), tmp_path, alone=True).seconds)
+        least = min(least, taken(command, path_of(2), folder, alone=True).seconds)
         if grown(once, least, start) <= GROWTH:
             return
-    raise AssertionError(f"{once:.1f} s of CPU time, {least:.1f} s for twice the input")
+    raise AssertionError(f"{command}: {once:.1f} s of CPU time, {least:.1f} s for twice the input")
 
 
 def grown(once: float, twice: float, start: float) -> float:

@@ -1,0 +1,111 @@
+"""Hostile captures that follow from the declarations: each array of each message made long, each
+message sent often with all its values changing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BoolWire,
+    BytesWire,
+    NumberWire,
+    StringWire,
+    StructWire,
+    UuidWire,
+    Wire,
+)
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.dissectors.registry import APIS, layout_of
+from tests.analyzer.wire import request, response
+from tests.explosion.turns import Turn
+
+__all__ = ["arrays", "long_arrays", "often"]
+
+Path = tuple[str, ...]
+BITS: Final = {"b": 7, "h": 15, "i": 31, "q": 63, "H": 16, "I": 32}
+LEFT: Final = ("error_code", "throttle_time_ms")
+"""Numbers that stay 0: with an error most of a body says nothing."""
+RECORDS: Final = encode_batch([Record(0, 1, b"k", b"v", ())])
+
+
+def arrays(wire: Wire, path: Path = ()) -> Iterator[Path]:
+    """The paths of all arrays below a wire kind."""
+    match wire:
+        case StructWire():
+            for slot in (*wire.slots, *wire.tags):
+                yield from arrays(slot.wire, (*path, slot.name))
+        case ArrayWire():
+            yield path
+            yield from arrays(wire.element, path)
+
+
+def made(wire: Wire, number: int, path: Path = (), long: Path = (), count: int = 1) -> Any:
+    """A value with this number in it; the array `long` has `count` elements, others have one."""
+    name = path[-1] if path else ""
+    match wire:
+        case NumberWire() if name in LEFT:
+            return 0
+        case NumberWire() if wire.code == "d":
+            return float(number)
+        case NumberWire():
+            return number & (1 << BITS[wire.code]) - 1
+        case BoolWire():
+            return True
+        case UuidWire():
+            return number.to_bytes(16, "big")
+        case StringWire():
+            return f"{name}-{number}"
+        case BytesWire() if wire.records:
+            return RECORDS
+        case BytesWire():
+            return f"{name}-{number}".encode()
+        case ArrayWire():
+            numbers = range(number, number + (count if path == long else 1))
+            return [made(wire.element, each, path, long, count) for each in numbers]
+        case StructWire():
+            return {
+                slot.name: made(slot.wire, number, (*path, slot.name), long, count)
+                for slot in (*wire.slots, *wire.tags)
+            }
+
+
+def exchanged(
+    api: str,
+    version: int,
+    correlation: int,
+    number: int,
+    side: str = "",
+    long: Path = (),
+    n: int = 1,
+) -> list[Turn]:
+    """An exchange with this number everywhere; the array `long` of a side has n elements."""
+    bodies = {
+        each: made(
+            layout_of(f"{api}{each}", version).body,
+            number,
+            long=long if each == side else ("none",),
+            count=n,
+        )
+        for each in ("Request", "Response")
+    }
+    return [
+        (0, request(api, version, correlation, **bodies["Request"])),
+        (1, response(api, version, correlation, **bodies["Response"])),
+    ]
+
+
+def long_arrays(key: int, version: int, n: int) -> Iterator[list[Turn]]:
+    """A connection for each array of an API's request and response: n elements, all different."""
+    api = APIS[key].name
+    for side in ("Request", "Response"):
+        for path in dict.fromkeys(arrays(layout_of(f"{api}{side}", version).body)):
+            yield exchanged(api, version, 1, 1, side, path, n)
+
+
+def often(key: int, version: int, n: int) -> Iterator[list[Turn]]:
+    """One connection with n exchanges of an API, every value of each another one."""
+    api = APIS[key].name
+    yield [turn for number in range(n) for turn in exchanged(api, version, number, number)]
