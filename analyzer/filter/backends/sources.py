@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 NS_PER_MS: Final = 1_000_000
 SMALL: Final = 1 << 22
 """Keys below are looked up in an array, others in a sorted list."""
+FEW, SPARSE = 256, 16
+"""So are keys from `FEW` on where the highest is `SPARSE` times as many as there are rows: each of
+thousands of findings about some rows would have an array for all."""
 
 
 class RowRange:
@@ -135,7 +138,7 @@ class Lookup:
             self._scheme = told.scheme
             self._known = np.zeros(0, dtype=np.int8)
         top = int(keys.max())
-        if top >= SMALL:
+        if top >= SMALL or top >= max(FEW, SPARSE * len(keys)):
             return self._sorted(told)
         if top >= len(self._known):
             more = np.full(2 * (top + 1) - len(self._known), -1, dtype=np.int8)
@@ -203,8 +206,12 @@ def _delta(rows: Rows) -> tuple[Numbers, Bools]:
 
 
 def _connection_number(rows: Rows) -> tuple[Numbers, None]:
-    known = [connection.number for connection in rows.session.connections]
-    return np.array(known, dtype=np.int64)[rows.numbers("connection")], None
+    keys, connections = rows.numbers("connection"), rows.session.connections
+    if len(keys) < len(connections):
+        used, keys = np.unique(keys, return_inverse=True)
+        connections = [connections[int(key)] for key in used]
+    known = [connection.number for connection in connections]
+    return np.array(known, dtype=np.int64)[keys], None
 
 
 NUMBERS: Final[dict[str, NumberSource]] = {
