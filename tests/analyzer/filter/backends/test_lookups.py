@@ -1,4 +1,4 @@
-"""How the values of tables are judged: each once, in an array or, where rows are few, one by one."""
+"""How values of tables are judged: each once, in an array or, where rows are few, one by one."""
 
 from __future__ import annotations
 
