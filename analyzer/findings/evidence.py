@@ -87,20 +87,19 @@ class Evidence:
     ) -> dict[int, tuple[Finding, ...]]:
         """Return the findings of those rows from `begin` to `end` that have any, by index. Few
         findings need messages: they are read only where the columns leave it open."""
-        end = len(session) if end is None else min(end, len(session))
         from kafkascope.analyzer.filter.backends.sources import RowRange
 
+        end = len(session) if end is None else min(end, len(session))
         rows = RowRange(session, begin, max(begin, end))
         found: dict[int, tuple[Finding, ...]] = {}
         queries = self._queries(session)
         for place, at in self._concerned(rows):
             finding, query = self.findings[place], queries[place]
             sure, open_ = query.settled(rows.chosen(at))
-            for index, is_sure in zip(
-                at[sure | open_].tolist(), sure[sure | open_].tolist(), strict=True
-            ):
-                if is_sure or query.decide(session, begin + index):
-                    found[begin + index] = (*found.get(begin + index, ()), finding)
+            for which in (sure | open_).nonzero()[0].tolist():
+                index = begin + int(at[which])
+                if sure[which] or query.decide(session, index):
+                    found[index] = (*found.get(index, ()), finding)
         return found
 
     def _concerned(self, rows: RowRange) -> Iterator[tuple[int, Numbers]]:
