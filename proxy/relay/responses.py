@@ -32,6 +32,17 @@ SMALL: Final = 32 * 1024
 _SIZE_AND_ID = struct.Struct(">ii")
 
 
+def _secret(request: PendingRequest, data: Data, at: int, end: int, size: int) -> bool | None:
+    """Whether a response, which begins at `at`, may hold a secret; None: more of its bytes tell."""
+    key = request.key
+    if not secrets.reads_metadata_log(key):
+        return secrets.in_response(key, request.version)
+    told = min(size + 4, secrets.TOLD_BY)
+    if end - at < told:
+        return None
+    return secrets.of_metadata_log(bytes(data[at : at + told]))
+
+
 class Responses(FrameHandler):
     """Decides about the frames of the broker."""
 
@@ -69,7 +80,7 @@ class Responses(FrameHandler):
         metrics, requests = hub.metrics, pairing.requests
         endpoints = hub.endpoints
         edition = hub.chain.edition if hub.chain is not None else 0
-        secret = self._masks
+        masks = self._masks
         while size - at >= 8:
             length, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
             if not requests:
@@ -80,12 +91,8 @@ class Responses(FrameHandler):
             key = request.key
             if key == API_VERSIONS or length < 4 or (edition and request.quiet != edition):
                 break
-            if secret and secrets.in_response(key, request.version):
+            if masks and _secret(request, data, at, size, length) is not False:
                 break
-            if secret and secrets.reads_metadata_log(key):
-                told = min(length + 4, secrets.TOLD_BY)
-                if size - at < told or secrets.of_metadata_log(bytes(data[at : at + told])):
-                    break
             if endpoints is not None:
                 steps = walk_of(key, request.version)
                 if steps is None:
@@ -132,17 +139,17 @@ class Responses(FrameHandler):
         if size < 4 or (direction.frames == 0 and not sane(view, at)):
             return direction.lose_framing(view, at)
         direction.request = request = self._requested(correlation_id)
-        if request is not None and secrets.reads_metadata_log(request.key) and self._masks:
-            need: int = min(size + 4, secrets.TOLD_BY)
-            if have < need:
-                return need
+        secret: bool | None = False
+        if request is not None and self._masks:
+            secret = _secret(request, view, at, end, size)
+        if secret is None:
+            return int(min(size + 4, secrets.TOLD_BY))
         direction.begin(size)
         metrics = self.context.hub.metrics
         if request is None:
             metrics.add("unmatched_total")
             return 0
         metrics.answered(request.key, self.context.now_ns - request.time_ns)
-        secret = self._masks and self._secret(request, view, at, end)
         if secret:
             direction.switch(Event.NEEDED)
         else:
@@ -217,13 +224,6 @@ class Responses(FrameHandler):
     def _masks(self) -> bool:
         """Whether secrets are masked for a recording."""
         return self.context.tap is not None and not self.context.hub.with_secrets
-
-    def _secret(self, request: PendingRequest, view: memoryview, at: int, end: int) -> bool:
-        """Whether a response may hold a secret."""
-        key = request.key
-        if secrets.reads_metadata_log(key):
-            return secrets.of_metadata_log(bytes(view[at : min(end, at + secrets.TOLD_BY)]))
-        return secrets.in_response(key, request.version)
 
     def passes(self, size: int) -> bool:
         """See `FrameHandler`."""

@@ -154,11 +154,13 @@ class CapturedCluster:
     def _brokers(self, brokers: list[Body]) -> None:
         for each in brokers:
             node: int = each["node_id"] if "node_id" in each else each["broker_id"]
-            if node >= 0 and node not in self.nodes and len(self.nodes) >= MOST_NODES:
-                self.more_nodes = True
-            elif node >= 0:
+            if node < 0:
+                continue
+            if node in self.nodes or len(self.nodes) < MOST_NODES:
                 self.nodes[node] = (each["host"], each["port"])
                 self.racks[node] = each.get("rack")
+            else:
+                self.more_nodes = True
 
     def _metadata(self, request: Body, response: Body) -> None:
         self._brokers(response["brokers"])

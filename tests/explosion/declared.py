@@ -86,7 +86,7 @@ def exchanged(
         each: made(
             layout_of(f"{api}{each}", version).body,
             number,
-            long=long if each == side else ("none",),
+            long=long if each == side else (),
             count=n,
         )
         for each in ("Request", "Response")

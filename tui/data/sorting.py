@@ -72,10 +72,10 @@ def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
     found = resolve(name)
     assert found is not None
     field = found[0].name
-    if field in NUMBERS and field != "api":
-        values, there = NUMBERS[field](part)
-        return values if there is None else np.where(there, values, LAST)
-    return _ranks(LISTS[field](part))
+    if field in LISTS:
+        return _ranks(LISTS[field](part))
+    values, there = NUMBERS[field](part)
+    return values if there is None else np.where(there, values, LAST)
 
 
 def _ranks(told: Told) -> NDArray[np.int64]:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import Counter
 
 import pytest
 
-from kafkascope.dissectors.registry import (
-    APIS,
-    decode_request,
-    layout_of,
-    read_request_header,
-    write_layout,
-)
+from kafkascope.dissectors.registry import APIS, decode_request, read_request_header
 from kafkascope.proxy.replay import cluster
 from kafkascope.proxy.replay.cluster import CREATED_AT_ONCE, LiveCluster
 from kafkascope.proxy.replay.peer import Reach
 from tests.proxy.dummy import blank, broker
+from tests.proxy.kit import response
 
+CREATE_TOPICS = 19
 POLICY_VIOLATION = 44
 
 
@@ -52,11 +47,9 @@ class Reluctant:
             }
             for each in body["topics"]
         ]
-        answer = struct.pack(">iB", head.correlation_id, 0)
-        answer += write_layout(
-            layout_of("CreateTopicsResponse", version), {"throttle_time_ms": 0, "topics": told}
+        return response(
+            CREATE_TOPICS, version, {"topics": told}, correlation_id=head.correlation_id
         )
-        return struct.pack(">i", len(answer)) + answer
 
 
 def created(peer: Reluctant, topics: dict[str, int]) -> list[str]:
