@@ -35,18 +35,21 @@ def make_topics(cluster: Cluster, *names: str, copies: int = 1) -> None:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient, NewTopic
 
+    # librdkafka learned of the brokers meanwhile, and let go of the one it asked; or a quorum that
+    # has just started changed its leader, and nobody answers what the one before had accepted.
+    passing = {KafkaError._DESTROY_BROKER, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
     left = list(names)
     for attempt in range(5):
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
         wanted = [NewTopic(name, 2, copies, config={"retention.ms": "-1"}) for name in left]
         again = []
-        for name, done in admin.create_topics(wanted, operation_timeout=30).items():
+        asked = admin.create_topics(wanted, operation_timeout=15, request_timeout=20)
+        for name, done in asked.items():
             try:
                 done.result(60)
             except KafkaException as error:
                 code = error.args[0].code()
-                if code == KafkaError._DESTROY_BROKER and attempt < 4:
-                    # librdkafka learned of the brokers meanwhile, and let go of the one it asked.
+                if code in passing and attempt < 4:
                     again.append(name)
                 elif code != KafkaError.TOPIC_ALREADY_EXISTS or not attempt:
                     raise
