@@ -73,6 +73,8 @@ class Passes:
         `whole` makes all exchanges, where these are only some of them."""
         from kafkascope.analyzer.reading.counting import count
 
+        if (counted := self._within_findings(key)) is not None:
+            return counted
         if key not in self._counted:
             statistic = made()
             with self._reading(self._options.filter_text) as reading:
@@ -87,6 +89,14 @@ class Passes:
                     del self._counted[next(iter(self._counted))]
                 self._counted[key] = CountedTraffic(statistic, of_all, names)
         return self._counted[key]
+
+    def _within_findings(self, key: Hashable) -> CountedTraffic | None:
+        """Return a statistic that findings have counted, which read nearly all of them."""
+        for counted in list(self._counted.values()):
+            base = getattr(counted.found, "base", None)
+            if base is not None and key in base._fields:
+                return counted._replace(found=getattr(base, str(key)), whole=None)
+        return None
 
     def damage(self) -> tuple[str, ...]:
         """Return what is wrong with the files; reads them where no pass came to the end yet."""

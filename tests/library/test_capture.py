@@ -16,6 +16,7 @@ import pytest
 
 import kafkascope as ks
 from kafkascope.analyzer.exchanges.record_columns import json_value
+from kafkascope.library.passes import Passes
 from kafkascope.library.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +121,31 @@ def test_tables_are_those_of_the_commands(name: str) -> None:
                 )
             elif isinstance(value, str | int | list) and column in printed:
                 assert printed[column] == value
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_tables_are_the_same_once_findings_are_counted(path: Path, reads: list[str]) -> None:
+    alone, beside = ks.open(path), ks.open(path)
+    beside.findings()
+    reads.clear()
+    told = {name: beside.table(name).raw for name in TABLES}
+    assert len(reads) == 2  # errors and rates are nothing that findings read
+    for name, raw in told.items():
+        assert raw == alone.table(name).raw, name
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The filters of all readings of the test."""
+    found: list[str] = []
+    reading = Passes._reading
+
+    def counted(passes: Passes, filter: str) -> Any:
+        found.append(filter)
+        return reading(passes, filter)
+
+    monkeypatch.setattr(Passes, "_reading", counted)
+    return found
 
 
 def test_findings_are_those_of_check() -> None:
