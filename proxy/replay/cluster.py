@@ -41,6 +41,8 @@ class LiveCluster:
         self.topic_ids: dict[str, bytes] = {}
         self.topics: set[str] = set()
         self._leaders: dict[tuple[str | bytes, int], int] = {}
+        self.learned = 0
+        """How often leaders were told."""
         self._coordinators: dict[tuple[int, str], int] = {}
 
     async def open(self) -> None:
@@ -107,6 +109,7 @@ class LiveCluster:
         if topics is not None:
             body["topics"] = [{"topic_id": bytes(16), "name": name} for name in topics]
         response = await self.ask("Metadata", version, body)
+        self.learned += 1
         for each in response["brokers"]:
             self.nodes[each["node_id"]] = (each["host"], each["port"])
         self.controller = response.get("controller_id", -1)

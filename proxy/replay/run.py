@@ -252,7 +252,7 @@ class Replay:
         if server == "leader":
             if exchange.api_key == FETCH:
                 sessions = self._fetching.setdefault(exchange.connection.number, Sessions())
-                body, node = sessions.request(body, self._cluster.leader)
+                body, node = sessions.request(body, self._cluster.leader, self._cluster.learned)
                 if node is not None:
                     return {node: body}
             parts = split.by_leader(layout, body, self._cluster.leader)

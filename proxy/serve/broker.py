@@ -71,7 +71,7 @@ class Broker:
             "ApiVersions": self._api_versions,
             "DescribeGroups": self._describe_groups,
             "ListGroups": self._list_groups,
-            **ServedCluster(model, places).handlers(),
+            **ServedCluster(model, places, partitions.gone).handlers(),
             **partitions.handlers(),
             **self._groups.handlers(),
             **self._consumers.handlers(),

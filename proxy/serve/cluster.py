@@ -3,7 +3,7 @@ coordinators. Makes and deletes topics. Sans-I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
@@ -18,11 +18,18 @@ MOST_PARTITIONS: Final = 10_000
 
 
 class ServedCluster:
-    """The served nodes and topics. `places`: node -> the address where it listens now."""
+    """The served nodes and topics. `places`: node -> the address where it listens now. `gone` is
+    told of topics that are deleted."""
 
-    def __init__(self, model: CapturedCluster, places: dict[int, tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        model: CapturedCluster,
+        places: dict[int, tuple[str, int]],
+        gone: Callable[[Topic], None],
+    ) -> None:
         self._model = model
         self._places = places
+        self._gone = gone
         self._made = 0
         self._to_make = set(model.created)
         """Topics that the capture's clients made, and ours have not yet."""
@@ -174,7 +181,9 @@ class ServedCluster:
             name = self._model.name_of(each)
             gone = self._model.forget(name)
             error = Code.NONE
-            if gone is None:
+            if gone is not None:
+                self._gone(gone)
+            else:
                 by_id = any(each.get("topic_id") or b"") and not each.get("name")
                 error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
             topic_id = {"topic_id": uuid_of(gone)} if gone is not None else naming(each)

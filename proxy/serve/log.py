@@ -61,11 +61,12 @@ class Log:
         self._open: dict[int, int] = {}
         self._aborted: list[tuple[int, int, int]] = []
         self._writers: dict[int, int] = {}
-        """Producers of transactions -> the last offset of what they wrote since one ended."""
+        """Producers of transactions -> the last offset of what they wrote since one ended, while
+        the capture is read."""
         self._fresh: set[int] = set()
         """Those of whom nobody was told."""
         self._reading = True
-        """Whether the capture is being read; these two are of that time."""
+        """Whether the capture is being read."""
 
     @property
     def start(self) -> int:
@@ -110,9 +111,11 @@ class Log:
     def _put(self, entry: Entry) -> None:
         if not self._entries.add(entry):
             return
-        if self._reading and entry.producer >= 0 and entry.marker is None:
-            self._writers[entry.producer] = max(self._writers.get(entry.producer, 0), entry.last)
+        if entry.producer >= 0 and entry.marker is None:
             self._fresh.add(entry.producer)
+            if self._reading:
+                last = self._writers.get(entry.producer, 0)
+                self._writers[entry.producer] = max(last, entry.last)
         self.bytes += len(entry.data) + ENTRY_BYTES
         if self._entries.last is entry:
             self._take(entry)

@@ -5,11 +5,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import magic_of
-from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic
+from kafkascope.proxy.serve.coordinators.memory_budget import ENTRY
+from kafkascope.proxy.serve.fetch_sessions import (
+    Changes,
+    FetchSession,
+    FetchSessions,
+    Key,
+    Place,
+    Told,
+)
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.request import (
     LONGEST_WAIT_S,
@@ -17,7 +26,6 @@ from kafkascope.proxy.serve.request import (
     Handler,
     Request,
     by_partition,
-    naming,
 )
 
 LATEST: Final = -1
@@ -32,6 +40,15 @@ MOST_KEPT: Final = 192 << 20
 """Bytes of memory for what clients write; then nothing more is taken."""
 
 
+class Result(NamedTuple):
+    """What was read of a partition."""
+
+    key: Key
+    body: Body
+    more: bool
+    """Whether it has to be read again, though nothing changes there."""
+
+
 class Partitions:
     """The logs of the served topics, as requests see them."""
 
@@ -39,6 +56,10 @@ class Partitions:
         self._model = model
         self._kept = 0
         self._written = asyncio.Event()
+        self._changes = Changes()
+        self._sessions = FetchSessions(self._changes)
+        self._open: dict[int, dict[Place, None]] = {}
+        """Producer id -> the partitions that its transaction wrote to."""
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers, by API."""
@@ -58,6 +79,12 @@ class Partitions:
         """Wake the fetches that wait for records."""
         self._written.set()
 
+    def gone(self, topic: Topic) -> None:
+        """Let those who read a topic know that it was deleted."""
+        for number in topic.partitions:
+            self._changes.note(Place(topic.name, topic.id, number))
+        self.wake()
+
     async def until(self, moment: float) -> bool:
         """Wait for new records until that moment of the monotonic clock; False when it has come."""
         left = moment - time.monotonic()
@@ -72,38 +99,53 @@ class Partitions:
 
     async def _fetch(self, request: Request) -> Body:
         """Respond at once when there is something to read, else after max_wait."""
+        session = self._sessions.of(request.body)
+        if isinstance(session, Code):
+            return {"error_code": session, "session_id": 0, "responses": []}
         until = time.monotonic() + min(request.body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
         while True:
-            response, ready = self._read(request.version, request.body)
-            if ready or not await self.until(until):
-                return response
+            found, ready = self._read(request.version, request.body, session)
+            if ready:
+                break
+            while await self.until(until):
+                if session.changed(self._changes):
+                    break
+            else:
+                break
+        return {
+            "error_code": 0,
+            "session_id": session.id,
+            "responses": _told(session, found),
+        }
 
-    def _read(self, version: int, body: Body) -> tuple[Body, bool]:
+    def _read(self, version: int, body: Body, session: FetchSession) -> tuple[list[Result], bool]:
+        """Return what there is to tell of the partitions that are due, and whether a client waits
+        for it."""
         magic = magic_of("FetchResponse", version)
         left = min(body.get("max_bytes", MOST_BYTES), MOST_BYTES)
         committed = body.get("isolation_level", 0) == READ_COMMITTED
-        topics, ready = [], False
-        for each in body["topics"]:
-            name = self._model.name_of(each)
-            parts = []
-            for wanted in each["partitions"]:
-                part = self.find(name, wanted["partition"])
-                result: Body = {"partition_index": wanted["partition"], "records": b""}
-                if part is None:
-                    result["error_code"] = _unknown(each, name)
-                    result |= {
-                        "high_watermark": -1,
-                        "last_stable_offset": -1,
-                        "log_start_offset": -1,
-                    }
-                    ready = True
-                else:
-                    result |= _portion(part.log, wanted, left, magic, committed)
-                    left -= len(result["records"])
-                    ready |= bool(result["records"]) or result["error_code"] != 0
-                parts.append(result)
-            topics.append({**naming(each), "partitions": parts})
-        return {"error_code": 0, "session_id": 0, "responses": topics}, ready
+        found, ready = [], False
+        for key in session.due:
+            wanted = session.partitions[key]
+            name = self._model.name_of(wanted.topic)
+            number = wanted.partition["partition"]
+            part = self.find(name, number)
+            result: Body = {"partition_index": number, "records": b""}
+            more = left <= 0
+            if part is None:
+                result["error_code"] = _unknown(wanted.topic, name)
+                result |= {
+                    "high_watermark": -1,
+                    "last_stable_offset": -1,
+                    "log_start_offset": -1,
+                }
+            else:
+                result |= _portion(part.log, wanted.partition, left, magic, committed)
+                left -= len(result["records"])
+            news = bool(result["records"]) or result["error_code"] != 0
+            ready |= news
+            found.append(Result(key, result, news or more))
+        return found, ready
 
     async def _list_offsets(self, request: Request) -> Body:
         committed = request.body.get("isolation_level", 0) == READ_COMMITTED
@@ -149,6 +191,13 @@ class Partitions:
             before = part.log.bytes
             result["base_offset"] = part.log.append(data["records"])
             self._kept += part.log.bytes - before
+            place = Place(name, self._model.topics[name].id, data["index"])
+            self._changes.note(place)
+            for producer in part.log.writers():
+                places = self._open.setdefault(producer, {})
+                if place not in places:
+                    places[place] = None
+                    self._kept += ENTRY
             if result["base_offset"] < 0:
                 result["error_code"] = Code.CORRUPT_MESSAGE
             result["log_start_offset"] = part.log.start
@@ -157,10 +206,37 @@ class Partitions:
     def end_transaction(self, producer: int, epoch: int, committed: bool) -> None:
         """Append a marker to every partition where the producer has a transaction open."""
         now = time.time_ns() // 1_000_000
-        for topic in self._model.topics.values():
-            for part in topic.partitions.values():
+        for place in self._open.pop(producer, ()):
+            self._kept -= ENTRY
+            part = self.find(place.name, place.number)
+            if part is not None:
                 part.log.end_transaction(producer, epoch, committed, now)
+                self._changes.note(place)
         self.wake()
+
+
+def _told(session: FetchSession, found: list[Result]) -> list[Body]:
+    """Return the topics of a response: of each partition what is new. It counts as told."""
+    topics: dict[str | bytes, Body] = {}
+    later: list[Key] = []
+    for key, result, more in found:
+        wanted = session.partitions.get(key)
+        if wanted is None:
+            continue  # another request in the same session took it away meanwhile
+        told = Told(result["high_watermark"], result["log_start_offset"])
+        session.due.pop(key, None)
+        if more and result["records"]:
+            later.append(key)
+        elif more:
+            session.due[key] = None
+        if result["records"] or result["error_code"] or told != wanted.told:
+            topic = topics.setdefault(key[0], {**wanted.topic, "partitions": []})
+            topic["partitions"].append(result)
+        # What failed is told in full once it no longer does.
+        wanted.told = None if result["error_code"] else told
+    # What was read comes behind the others: one that is full must not keep them from being read.
+    session.due.update(dict.fromkeys(later))
+    return list(topics.values())
 
 
 def _unknown(topic: Body, name: str) -> Code:

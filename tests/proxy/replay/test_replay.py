@@ -121,6 +121,44 @@ def test_answers_become_one():
     assert both["throttle_time_ms"] == 9
 
 
+def test_leaders_of_a_session_are_asked_for_once():
+    """A session of many partitions and many requests was their product."""
+    asked: list[tuple] = []
+    led = dict.fromkeys((("a", n) for n in range(50)), 1)
+
+    def leader(topic, number):
+        asked.append((topic, number))
+        return led[topic, number]
+
+    sessions = Sessions()
+    sessions.request(fetch(*led, epoch=0), leader, 1)
+    sessions.response({"session_id": 77}, {"session_id": 900})
+    asked.clear()
+    for epoch in range(1, 20):
+        body, node = sessions.request(fetch(("a", 7), session=77, epoch=epoch), leader, 1)
+        assert (body["session_id"], node) == (900, 1)
+    assert asked == [("a", 7)] * 19
+    # The peer has told leaders again: all are looked at, once.
+    led["a", 9] = 2
+    body, node = sessions.request(fetch(session=77, epoch=20), leader, 2)
+    assert (body["session_id"], node) == (0, None)
+    assert len(body["topics"][0]["partitions"]) == 50
+
+
+def test_a_session_that_the_peer_let_go_of_is_spelled_out():
+    sessions = Sessions()
+    sessions.request(fetch(("a", 0), epoch=0), leader_of)
+    sessions.response({"session_id": 77}, {"session_id": 900})
+    for epoch in (1, 2):
+        body, _ = sessions.request(fetch(session=77, epoch=epoch), leader_of)
+        assert body["session_id"] == 900
+        # FETCH_SESSION_ID_NOT_FOUND comes without an id.
+        sessions.response({"session_id": 77}, {"session_id": 900 if epoch == 1 else 0})
+    body, _ = sessions.request(fetch(session=77, epoch=3), leader_of)
+    assert (body["session_id"], body["session_epoch"]) == (0, -1)
+    assert body["topics"][0]["partitions"]
+
+
 def test_a_session_with_one_leader_is_kept():
     sessions = Sessions()
     body, node = sessions.request(fetch(("a", 0), epoch=0), leader_of)
