@@ -35,6 +35,8 @@ class Entries:
         self._blocks = [ordered[at : at + BLOCK] for at in range(0, len(ordered), BLOCK)]
         """None is empty."""
         self._firsts = [block[0].base for block in self._blocks]
+        self._latest = [_latest(block) for block in self._blocks]
+        """The largest timestamp of each block."""
 
     def __bool__(self) -> bool:
         return bool(self._blocks)
@@ -70,10 +72,22 @@ class Entries:
         for each in self._blocks[at + 1 :]:
             yield from each
 
+    def not_older(self, timestamp: int) -> Entry | None:
+        """Return the first batch with a timestamp like this or a larger one; None without any."""
+        for block, latest in zip(self._blocks, self._latest, strict=True):
+            if latest >= timestamp:
+                return next(entry for entry in block if entry.max_timestamp >= timestamp)
+        return None
+
+    def newest(self) -> Entry | None:
+        """Return the first batch with the largest timestamp; None when there is none."""
+        return self.not_older(max(self._latest)) if self._latest else None
+
     def add(self, entry: Entry) -> bool:
         """Add a batch, unless others have one of its offsets. Returns whether it was added."""
         if not self._blocks:
             self._blocks, self._firsts = [[entry]], [entry.base]
+            self._latest = [entry.max_timestamp]
             return True
         next_ = next(self.behind(entry.base), None)
         if next_ is not None and next_.base <= entry.last:
@@ -82,7 +96,14 @@ class Entries:
         block = self._blocks[at]
         block.insert(place, entry)
         self._firsts[at] = block[0].base
+        self._latest[at] = max(self._latest[at], entry.max_timestamp)
         if len(block) > 2 * BLOCK:
-            self._blocks[at : at + 1] = [block[:BLOCK], block[BLOCK:]]
-            self._firsts[at : at + 1] = [block[0].base, block[BLOCK].base]
+            halves = [block[:BLOCK], block[BLOCK:]]
+            self._blocks[at : at + 1] = halves
+            self._firsts[at : at + 1] = [half[0].base for half in halves]
+            self._latest[at : at + 1] = map(_latest, halves)
         return True
+
+
+def _latest(block: list[Entry]) -> int:
+    return max(entry.max_timestamp for entry in block)

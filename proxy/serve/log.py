@@ -182,14 +182,12 @@ class Log:
 
     def offset_for(self, timestamp: int) -> tuple[int, int]:
         """(offset, time) of the first batch that is not older; (-1, -1) when there is none."""
-        for entry in self._entries:
-            if entry.max_timestamp >= timestamp:
-                return entry.base, entry.max_timestamp
-        return -1, NO_TIME
+        found = self._entries.not_older(timestamp)
+        return (-1, NO_TIME) if found is None else (found.base, found.max_timestamp)
 
     def newest(self) -> tuple[int, int]:
         """(offset, time) of the record with the largest timestamp."""
-        best = max(self._entries, key=lambda entry: entry.max_timestamp, default=None)
+        best = self._entries.newest()
         return (-1, NO_TIME) if best is None else (best.last, best.max_timestamp)
 
     # --- transactions

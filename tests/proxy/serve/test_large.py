@@ -238,9 +238,9 @@ def test_batches_are_in_order_and_none_has_an_offset_of_another(
 ) -> None:
     monkeypatch.setattr(entries, "BLOCK", 2)
     chance, made, plain = Random(seed), Entries(), list[Entry]()
-    for number in range(60):
+    for _ in range(60):
         base = chance.randrange(120)
-        entry = Entry(base, base + chance.randrange(4), number, 2, b"")
+        entry = Entry(base, base + chance.randrange(4), chance.randrange(40), 2, b"")
         free = all(entry.last < each.base or each.last < entry.base for each in plain)
         assert made.add(entry) == free
         if free:
@@ -250,8 +250,24 @@ def test_batches_are_in_order_and_none_has_an_offset_of_another(
         assert max(map(len, made._blocks)) <= 4
         offset = chance.randrange(-1, 125)
         assert list(made.behind(offset)) == [each for each in plain if each.last >= offset]
+        times = [each.max_timestamp for each in plain]
+        assert made.newest() == plain[times.index(max(times))]
+        timestamp = chance.randrange(-1, 41)
+        late = [each for each in plain if each.max_timestamp >= timestamp]
+        assert made.not_older(timestamp) == (late[0] if late else None)
     assert list(Entries(reversed(plain))) == plain
     assert not list(Entries().behind(0))
+    assert Entries().newest() is Entries().not_older(0) is None
+
+
+def test_offsets_by_time_are_found_without_a_look_at_all_batches() -> None:
+    made = Entries(Entry(at, at, at, 2, b"") for at in range(400_000))
+    start = time.process_time()
+    for at in range(0, 400_000, 1_000):
+        assert made.not_older(at) == made._blocks[at // 1_000][0]
+        assert made.newest() is not None
+    # Each look went over all batches: 20 seconds.
+    assert time.process_time() - start < 3
 
 
 def test_batches_that_come_from_the_end_take_no_longer() -> None:
