@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 DEFAULT_NODE: Final = 1
+NOBODY: Final = -1
+"""Leads what nobody told the leader of, until all of the capture was read."""
 MOST_RECORDS: Final = 256 << 20
 """Bytes of memory for captured records."""
 MOST_NODES: Final = 1_000
@@ -139,8 +141,7 @@ class CapturedCluster:
         topic = self.topic(name)
         found = topic.partitions.get(number)
         if found is None:
-            node = min(self.nodes, default=DEFAULT_NODE)
-            found = topic.partitions[number] = Partition(node, [node])
+            found = topic.partitions[number] = Partition(NOBODY, [])
         return found
 
     def name_of(self, element: Body) -> str:

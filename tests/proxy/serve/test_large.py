@@ -76,8 +76,10 @@ def test_nodes_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         told = {"brokers": brokers, "controller_id": 9, "topics": [topic]}
         model.add(exchange("Metadata", 3, {"topics": None}, told))
         assert model.more_nodes == more
+    fetched = model.partition("fetched", 0)
     model.finish()
     assert sorted(model.nodes) == [4, 5, 6]
+    assert fetched.leader == 4
     assert model.controller == model.topics["orders"].partitions[0].leader == 4
 
 
