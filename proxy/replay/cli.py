@@ -216,10 +216,18 @@ async def _run(
     cluster = LiveCluster(settings.to, reach)
     try:
         await cluster.open()
-        topics = plan.topics(session, context.names, plan.steps()) - plan.created
+        steps = plan.steps()
+        topics = plan.topics(session, context.names, steps) - plan.created
         if topics:
             await cluster.refresh(sorted(topics))
-        await _have_topics(cluster, plan, topics, settings)
+        missing = {name for name in topics - cluster.topics if not name.startswith("__")}
+        if missing and not settings.create:
+            what = f"the target has no topic {_first(missing)}"
+            raise Missing(f"{what}: create it, or give --create-topics")
+        if missing:
+            # Without Metadata of them, what the requests name is what is known.
+            named = plan.named(session, context.names, steps, missing - plan.partitions.keys())
+            await _create(cluster, named | plan.partitions, missing)
         remap = Remap(prefix=settings.prefix, writes=settings.writes)
         remap.cluster_id, remap.captured_cluster_id = cluster.cluster_id, plan.cluster_id
         for captured, live in zip(sorted(plan.nodes), sorted(cluster.nodes), strict=False):
@@ -253,16 +261,8 @@ async def _run(
         await cluster.close()
 
 
-async def _have_topics(cluster: Any, plan: Plan, topics: set[str], settings: ReplayOptions) -> None:
-    missing = {name for name in topics - cluster.topics if not name.startswith("__")}
-    if not missing:
-        return
-    if not settings.create:
-        raise Missing(
-            f"the target has no topic {_first(missing)}: create it, or give --create-topics"
-        )
-    wanted = {name: plan.partitions.get(name, 1) for name in sorted(missing)}
-    refused = await cluster.create(wanted)
+async def _create(cluster: Any, partitions: dict[str, int], missing: set[str]) -> None:
+    refused = await cluster.create({name: partitions[name] for name in sorted(missing)})
     if refused:
         raise Missing(f"the target does not create {_first(refused)}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.topics import nameless
 from kafkascope.proxy.replay.policy import Permit, refusal
+from kafkascope.proxy.replay.split import partitions
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 
+MOST_NAMED: Final = 1_000
+"""Partitions of a topic that are believed because a request names the last of them."""
 MOST_STEPS: Final = 500_000
 """Requests of one replay, at 600 bytes each with what the session keeps of them."""
 TOO_MANY: Final = f"one replay has at most {MOST_STEPS:,} requests (--begin chooses others)"
@@ -107,4 +110,23 @@ class Plan:
                 name = names.late(topic)
                 if not nameless(name):
                     found.add(name)
+        return found
+
+    def named(
+        self, session: Session, names: TopicNames, steps: list[Step], topics: set[str]
+    ) -> dict[str, int]:
+        """How many partitions these topics have at least, as the requests to be sent name them."""
+        found = dict.fromkeys(topics, 1)
+        told = session.tables["topics"].values
+        for step in steps:
+            about = map(names.late, told[session.columns["topics"][step.index]])
+            if topics.isdisjoint(about):
+                continue
+            request = session.exchange(step.index).request
+            if request is None or request.decoded is None:
+                continue
+            for topic, number in partitions(request.decoded.layout, request.decoded.body):
+                name = topic if isinstance(topic, str) else names.get(bytes(topic))
+                if name in found and found[name] <= number < MOST_NAMED:
+                    found[name] = number + 1
         return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS, Decoded
@@ -31,30 +32,58 @@ SETTLING_TRIES: Final = 8
 PAUSE: Final = 0.25
 
 
-def worth_retrying(
-    comparison: Comparison,
-    remap: Remap,
-    exchange: Exchange,
-    decoded: Decoded,
-    body: Body,
-    turn: int,
-) -> bool:
-    """Whether the peer only is not ready: an error that passes and that the capture lacks, no
-    assignment yet where the capture has one, a change that not all of its brokers know yet."""
-    captured = None if exchange.response is None else exchange.response.decoded
-    now = split.errors(decoded.layout, body)
-    if captured is None:
-        return bool(TRANSIENT.intersection(now))
-    then = split.errors(captured.layout, captured.body)
-    if now and (TRANSIENT - set(then)) & set(now):
-        return True
-    if exchange.api in REPEATABLE and REBALANCE_IN_PROGRESS in then:
-        return not now and turn < SETTLING_TRIES
-    if exchange.api in HEARTBEATS:
+MOST_IN_VAIN: Final = 100_000
+"""Partitions of which it is known that nothing helps."""
+
+
+class Retries:
+    """Decides what is asked again, and knows for which partitions that was in vain."""
+
+    def __init__(self, comparison: Comparison, remap: Remap) -> None:
+        self._comparison = comparison
+        self._remap = remap
+        self._in_vain: dict[tuple[Any, int], None] = {}
+
+    def worth(self, exchange: Exchange, decoded: Decoded, body: Body, turn: int) -> bool:
+        """Whether the peer only is not ready: an error that passes and that the capture lacks, no
+        assignment yet where the capture has one, a change that not all of its brokers know yet."""
+        captured = None if exchange.response is None else exchange.response.decoded
+        now = split.errors(decoded.layout, body)
+        if captured is None:
+            return self._may_pass(decoded, body, now, TRANSIENT)
+        then = split.errors(captured.layout, captured.body)
+        if now and self._may_pass(decoded, body, now, TRANSIENT.difference(then)):
+            return True
+        if exchange.api in REPEATABLE and REBALANCE_IN_PROGRESS in then:
+            return not now and turn < SETTLING_TRIES
+        remap, comparison = self._remap, self._comparison
+        if exchange.api in HEARTBEATS:
+            live = remap.response(decoded.layout, body)
+            return comparison.assigned.lacks(captured.body, live)
+        if not remap.writes or exchange.api not in SETTLES or turn >= SETTLING_TRIES:
+            return False
         live = remap.response(decoded.layout, body)
-        return comparison.assigned.lacks(captured.body, live)
-    if not remap.writes or exchange.api not in SETTLES or turn >= SETTLING_TRIES:
-        return False
-    live = remap.response(decoded.layout, body)
-    found = comparison.differences(exchange.api, captured.layout, captured.body, live)
-    return comparison.is_new(exchange.api, exchange.api_version or 0, found)
+        found = comparison.differences(exchange.api, captured.layout, captured.body, live)
+        return comparison.is_new(exchange.api, exchange.api_version or 0, found)
+
+    def _may_pass(
+        self, decoded: Decoded, body: Body, now: list[int], passing: frozenset[int]
+    ) -> bool:
+        """Whether there is an error that passes, of other partitions than those that were waited
+        for in vain."""
+        count = sum(code in passing for code in now)
+        if not count or not self._in_vain:
+            return count > 0
+        failed = split.failed_partitions(decoded.layout, body, passing)
+        return len(failed) < count or any(each not in self._in_vain for each in failed)
+
+    def gave_up(self, decoded: Decoded, body: Body) -> None:
+        """Note what was asked for often enough: a target that has fewer partitions than the
+        capture would be waited for with each request."""
+        room = MOST_IN_VAIN - len(self._in_vain)
+        failed = split.failed_partitions(decoded.layout, body, TRANSIENT)
+        self._in_vain.update(dict.fromkeys(islice(failed, room)))
+
+    def changed(self) -> None:
+        """Note that topics were made: what was in vain may not be any more."""
+        self._in_vain.clear()

@@ -26,7 +26,7 @@ from kafkascope.proxy.replay.retries import (
     REPEATABLE,
     TRANSIENT,
     TRIES,
-    worth_retrying,
+    Retries,
 )
 from kafkascope.proxy.replay.sessions import Sessions
 
@@ -89,6 +89,7 @@ class Replay:
         spread = len(plan.nodes) > 1
         comparison = Comparison(strict, topic_name=context.names.get, spread=spread)
         self.outcome = Outcome(comparison)
+        self._retries = Retries(comparison, remap)
 
     async def run(self) -> Outcome:
         """Send all requests; `PeerError` when the peer cannot be reached at all."""
@@ -210,9 +211,8 @@ class Replay:
             try:
                 now = time.monotonic_ns()
                 decoded, body = self._decoded(exchange, [response.result()])
-                if exchange.api in CHANGES_TOPICS or self._worth_retrying(
-                    exchange, decoded, body, 0
-                ):
+                worth = self._retries.worth(exchange, decoded, body, 0)
+                if worth or exchange.api in CHANGES_TOPICS:
                     self._group.create_task(self._end(step, exchange, [response], sent))
                     return
                 self._timed(exchange, now - sent)
@@ -300,7 +300,10 @@ class Replay:
                 decoded, body = await self._response(exchange, parts)
                 layout = decoded.layout if layout is None else layout
                 now = time.monotonic_ns()
-                if not self._worth_retrying(exchange, decoded, body, turn):
+                if not self._retries.worth(exchange, decoded, body, turn):
+                    break
+                if turn == TRIES - 1:
+                    self._retries.gave_up(decoded, body)
                     break
                 await asyncio.sleep(PAUSE)
                 await self._cluster.refresh(self._plan.partitions or None)
@@ -316,6 +319,7 @@ class Replay:
                 topics = {*self._plan.partitions, *self._plan.created}
                 await self._cluster.refresh(topics or None)
                 self._names()
+                self._retries.changed()
             self._compare(exchange, decoded, body)
         except (PeerError, DissectError) as error:
             self._failed(exchange, str(error))
@@ -365,9 +369,6 @@ class Replay:
         if any(each.layout is not found[0].layout for each in found):
             raise PeerError("brokers answered in different layouts")
         return found[0], split.merged(found[0].layout, [each.body for each in found])
-
-    def _worth_retrying(self, exchange: Exchange, decoded: Decoded, body: Body, turn: int) -> bool:
-        return worth_retrying(self.outcome.comparison, self._remap, exchange, decoded, body, turn)
 
     def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
         captured = None if exchange.response is None else exchange.response.decoded

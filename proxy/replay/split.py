@@ -6,7 +6,7 @@ partitions are numbers beside them. Sans-I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from copy import copy
 from functools import cache
 from typing import Any, Final, TypeAlias
@@ -37,14 +37,17 @@ def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body
 
 
 def _nodes_of(layout: Layout, body: Body, leader_of: LeaderOf) -> set[int]:
-    return {
-        leader_of(name, part[number] if number else part)
-        for slot, topic in _topic_slots(layout)
-        for each in body[slot.name] or ()
-        for name in [topic_in(topic, each)]
-        for inner, number in _partition_slots(topic)
-        for part in each[inner] or ()
-    }
+    return {leader_of(topic, number) for topic, number in partitions(layout, body)}
+
+
+def partitions(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int]]:
+    """Yield the partitions that a body is about: the topic by name or id, and a number."""
+    for slot, topic in _topic_slots(layout):
+        for each in body[slot.name] or ():
+            name = topic_in(topic, each)
+            for inner, number in _partition_slots(topic):
+                for part in each[inner] or ():
+                    yield name, part[number] if number else part
 
 
 @cache

@@ -1,0 +1,94 @@
+"""What a replay asks for again, and what it no longer waits for: against a served sample."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkascope.dissectors.registry import APIS
+from kafkascope.proxy.replay import retries, run
+from kafkascope.proxy.serve.broker import Broker
+from kafkascope.tui.cli import main
+from tests.explosion.turns import exchange, write_capture
+from tests.proxy.served import with_server
+
+SAMPLE = "kafka-python.pcap"
+TRIES = 3
+
+
+def fetches(path: Path, topic: str, *numbers: int) -> Path:
+    """A capture of fetches of partitions, each of which finds nothing."""
+    part = {"current_leader_epoch": -1, "fetch_offset": 0, "log_start_offset": -1}
+    part |= {"partition_max_bytes": 1 << 20}
+    told = {"error_code": 0, "high_watermark": 0, "last_stable_offset": 0, "log_start_offset": 0}
+    told |= {"aborted_transactions": None, "preferred_read_replica": -1, "records": b""}
+    session = {"session_id": 0, "session_epoch": -1}
+    turns = (
+        exchange(
+            "Fetch",
+            11,
+            {
+                **session,
+                "max_wait_ms": 0,
+                "topics": [{"topic": topic, "partitions": [part | {"partition": number}]}],
+            },
+            {
+                "session_id": 0,
+                "responses": [{"topic": topic, "partitions": [told | {"partition_index": number}]}],
+            },
+        )
+        for number in numbers
+    )
+    write_capture(path, turns)
+    return path
+
+
+def replayed(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, Counter[str]]:
+    """Replay a capture to a served sample; also, how often it was asked what."""
+    asked: Counter[str] = Counter()
+    respond = Broker.respond
+
+    async def counted(broker: Broker, key: int, *more: Any) -> Any:
+        asked[APIS[key].name] += 1
+        return await respond(broker, key, *more)
+
+    monkeypatch.setattr(Broker, "respond", counted)
+    monkeypatch.setattr(retries, "TRIES", TRIES)
+    monkeypatch.setattr(run, "TRIES", TRIES)
+    monkeypatch.setattr(run, "PAUSE", 0)
+    results: list[Result] = []
+
+    async def use(host: str, port: int, told: list[str]) -> None:
+        words = ("--to", f"{host}:{port}", "--speed", "max", "--create-topics")
+        arguments = ["replay", str(path), *words]
+        results.append(await asyncio.to_thread(CliRunner().invoke, main, arguments))
+
+    asyncio.run(with_server(SAMPLE, use))
+    return results[0], asked
+
+
+def test_topics_get_the_partitions_that_requests_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The capture has no Metadata: they had one partition, and each of the others was waited for.
+    path = fetches(tmp_path / "fetches.pcapng", "new", 2, 7, 0)
+    result, asked = replayed(path, monkeypatch)
+    assert "3 answers the same, 0 different" in result.output
+    assert asked["CreateTopics"] == 1
+    assert asked["Fetch"] == 3
+
+
+def test_a_partition_that_is_not_there_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = fetches(tmp_path / "fetches.pcapng", "kafka-python.none", 9, 9, 9, 0, 8, 9)
+    result, asked = replayed(path, monkeypatch)
+    assert "1 answers the same, 5 different, 0 without" in result.output
+    # Of partitions 9 and 8 all tries, of which none is beyond the last answer; and once the others.
+    assert asked["Fetch"] == 2 * TRIES + 4
+    assert not [each for each in caplog.records if "never retrieved" in each.message]
