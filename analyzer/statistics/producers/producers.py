@@ -6,7 +6,7 @@ Batches are kept as events, the latest ones of each producer; totals count all o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, repeat
 from typing import Any, ClassVar, Final
 
@@ -172,19 +172,19 @@ class Producers(Accumulator):
         heads = zip(begins, ids, index, numbers, kind, producers, place, strict=False)
         rests = zip(batches.base_sequence, counts, error, answered, ends, strict=False)
         events: list[Kept] = [(*head, *rest) for head, rest in zip(heads, rests, strict=True)]
-        for producer_id, epoch in dict.fromkeys(producers):
+        sizes = batches.size
+        for (producer_id, epoch), its in _places(producers).items():
             if producer_id < 0:
                 continue
-            its = [each == (producer_id, epoch) for each in producers]
-            times = list(compress(begins, its))
+            times = [begins[at] for at in its]
             producer = self._seen(producer_id, epoch, alike.row, min(times))
             stretch(producer, max(times))
             producer.batches += len(times)
-            producer.records += sum(compress(counts, its))
-            producer.bytes += sum(compress(batches.size, its))
+            producer.records += sum([counts[at] for at in its])
+            producer.bytes += sum([sizes[at] for at in its])
             if named:
                 producer.transactional_id = max(producer.transactional_id or "", named)
-            producer.events.add_all(list(compress(events, its)))
+            producer.events.add_all([events[at] for at in its])
         if named:
             inside = [batch.producer_id >= 0 and batch.transactional for batch in parts.found]
             if any(inside):
@@ -329,6 +329,16 @@ class Producers(Accumulator):
     def _all_transactions(self) -> Iterator[Transaction]:
         for key, found in self._transactional.items():
             yield from transactions_of(str(key[0]), list(found.events))
+
+
+def _places(producers: list[tuple[int, int]]) -> dict[tuple[int, int], Sequence[int]]:
+    """Map each producer to where its batches are in a list."""
+    if len(set(producers)) == 1:
+        return {producers[0]: range(len(producers))}
+    found: dict[tuple[int, int], list[int]] = {}
+    for at, producer in enumerate(producers):
+        found.setdefault(producer, []).append(at)
+    return {**found}
 
 
 def _batch(kept: Kept) -> Event:
