@@ -37,7 +37,7 @@ from kafkascope.tui.cli import main
 from tests.analyzer.wire import request, response
 from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics
-from tests.explosion.many import rejoins, returns, sessions, tokens
+from tests.explosion.many import producers, rejoins, returns, sessions, tokens
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.packets import hellos, write_packets
 from tests.explosion.records import bomb, scram_records
@@ -277,6 +277,14 @@ def test_why_a_group_rebalances_is_not_searched_for(tmp_path: Path) -> None:
     for attack in (rejoins, returns):
         once, twice = (calls(story_work(attack, count, tmp_path)) for count in (200, 400))
         assert twice < 2.3 * once
+
+
+def test_very_many_producers_of_one_request_are_told_apart_in_one_pass(tmp_path: Path) -> None:
+    # Each looked at all batches: 20,000 took 54 seconds.
+    path = tmp_path / "a.pcapng"
+    write_capture(path, iter([producers(40_000)]))
+    taken = measured(["producers", path], 30)
+    assert taken.code == 0, taken.errors
 
 
 def test_files_that_are_rotated_at_two_places_are_compared_with_few() -> None:
