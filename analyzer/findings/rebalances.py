@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Final
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from operator import itemgetter
+from typing import ClassVar, Final, TypeAlias
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
@@ -25,6 +28,8 @@ CAUSES: Final = {
     "rejoined": "members rejoined",
 }
 MS: Final = 1_000_000
+_Client: TypeAlias = tuple[str | None, str]
+"""A client id, and the host that it is used on."""
 INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 ONE_EACH: Final = (
     "Give each consumer its own group.instance.id (such as the name of its pod), or none. See "
@@ -198,6 +203,13 @@ class Rebalances(Detector):
         closed and made anew has other connections."""
         found = []
         left, joined = _places(view, story.group)
+        by_client: dict[_Client, list[tuple[int, str]]] = {}
+        for each in story.members:
+            if each.first_ns is not None:
+                beginnings = by_client.setdefault((each.client_id, each.host), [])
+                beginnings.append((each.first_ns, each.id))
+        for beginnings in by_client.values():
+            beginnings.sort()
         for gone in story.members:
             if gone.state != "left" or gone.text != "left" or not gone.rebalance_ms:
                 continue
@@ -205,16 +217,9 @@ class Rebalances(Detector):
                 continue
             if gone.last_ns - gone.first_ns < gone.rebalance_ms * MS:
                 continue
-            backs = [
-                other.first_ns - gone.last_ns
-                for other in story.members
-                if (other.client_id, other.host) == (gone.client_id, gone.host)
-                and other.first_ns is not None
-                and 0 < other.first_ns - gone.last_ns < limit("rebalances.back")
-                and left.get(gone.id, "") in joined.get(other.id, ())
-            ]
-            if backs:
-                found.append((gone, min(backs)))
+            back = next(_backs(gone, by_client, left, joined), None)
+            if back is not None:
+                found.append((gone, back))
         if not found:
             return
         gone, back = found[0]
@@ -338,6 +343,24 @@ def _places(view: View, group: str) -> tuple[dict[str, str], dict[str, set[str]]
         elif event.kind in ("join", "epoch"):
             joined.setdefault(about["member"], set()).add(about["place"])
     return left, joined
+
+
+def _backs(
+    gone: Member,
+    by_client: Mapping[_Client, list[tuple[int, str]]],
+    left: Mapping[str, str],
+    joined: Mapping[str, set[str]],
+) -> Iterator[int]:
+    """Yield after how many nanoseconds a member came back on the connection on which it left, the
+    soonest first. `by_client`: when each member of a client was heard first, in that order."""
+    assert gone.last_ns is not None
+    beginnings, place = by_client.get((gone.client_id, gone.host), []), left.get(gone.id, "")
+    behind = bisect_right(beginnings, gone.last_ns, key=itemgetter(0))
+    for first_ns, id_ in islice(beginnings, behind, None):
+        if first_ns - gone.last_ns >= limit("rebalances.back"):
+            return
+        if place in joined.get(id_, ()):
+            yield first_ns - gone.last_ns
 
 
 def _by_instance(text: str) -> bool:

@@ -239,13 +239,13 @@ class Audit:
 
     def _pauses(self, group: str) -> Iterator[Happening]:
         here = self._belongs.get(group, ())
-        story = self.groups.story(group) if here and self.groups is not None else None
+        lives = _lives(self.groups.story(group) if here and self.groups is not None else None)
         for client_id, host, belongs in here:
             polls = self.delivery.polls.get((client_id, host))
             if polls is not None:
                 who = str(client_id or host)
-                lives = _lives(story, client_id, host)
-                yield from pauses(group, who, belongs, polls.periods, lives)
+                mine = lives.get((client_id, host), [])
+                yield from pauses(group, who, belongs, polls.periods, mine)
 
     def plans(self, group: str | None = None) -> list[Line]:
         """Return one line per assignment that a leader sent."""
@@ -403,10 +403,11 @@ def _remarks(place: AuditedPartition) -> Iterator[str]:
         yield f"{place.dropped} older events left out"
 
 
-def _lives(story: Story | None, client_id: Any, host: Any) -> list[tuple[int, int]]:
-    """Return when each member that a client was, was heard first and last."""
-    return [
-        (member.first_ns or 0, member.last_ns or 0)
-        for member in (story.members if story is not None else ())
-        if (member.client_id, member.host) == (client_id, host)
-    ]
+def _lives(story: Story | None) -> dict[tuple[Any, Any], list[tuple[int, int]]]:
+    """Map each client of a group, by id and host, to when each member that it was, was heard first
+    and last."""
+    lives: dict[tuple[Any, Any], list[tuple[int, int]]] = {}
+    for member in story.members if story is not None else ():
+        life = member.first_ns or 0, member.last_ns or 0
+        lives.setdefault((member.client_id, member.host), []).append(life)
+    return lives
