@@ -103,20 +103,18 @@ class Partitions:
         if isinstance(session, Code):
             return {"error_code": session, "session_id": 0, "responses": []}
         until = time.monotonic() + min(request.body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
-        while True:
+        found, ready = self._read(request.version, request.body, session)
+        while not ready and await self._news(session, until):
             found, ready = self._read(request.version, request.body, session)
-            if ready:
-                break
-            while await self.until(until):
-                if session.changed(self._changes):
-                    break
-            else:
-                break
-        return {
-            "error_code": 0,
-            "session_id": session.id,
-            "responses": _told(session, found),
-        }
+        responses = _told(session, found)
+        return {"error_code": 0, "session_id": session.id, "responses": responses}
+
+    async def _news(self, session: FetchSession, moment: float) -> bool:
+        """Wait until a partition of a session changed; False when the moment has come."""
+        while await self.until(moment):
+            if session.changed(self._changes):
+                return True
+        return False
 
     def _read(self, version: int, body: Body, session: FetchSession) -> tuple[list[Result], bool]:
         """Return what there is to tell of the partitions that are due, and whether a client waits
