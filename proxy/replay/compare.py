@@ -43,6 +43,7 @@ MASKED: Final[dict[str, str]] = {
     "diverging_epoch": "counts elections",
     "aborted_transactions": "named by producer ids and offsets",
     "log_end_offset": "the log's end moves with whoever else writes",
+    "end_offset": "an epoch's end is the log's, for the newest",
     "listeners": "addresses of the peer's nodes",
     "usable_bytes": "another machine",
     "total_bytes": "another machine",
@@ -65,6 +66,8 @@ MORE: Final = "(other differences)"
 """The path of all later ones."""
 MOST_LISTED: Final = 100_000
 """Of a list that each node has a part of."""
+MOST_SHIFTED: Final = 100_000
+"""Partitions of which it is known how far their logs are."""
 MOST_ASSIGNED: Final = 100_000
 """Members whose assignment is known, the last ones."""
 LABELLED: Final = frozenset({"configs", "supported_features", "finalized_features"})
@@ -135,6 +138,8 @@ class Comparison:
     unlisted: int = 0
     """Elements of such lists that are not compared: there are too many."""
     _lists: dict[str, tuple[Layout, dict[str, Body], dict[str, Body]]] = field(default_factory=dict)
+    _shifts: dict[tuple[str | bytes, int], int] = field(default_factory=dict)
+    """Partition -> how much further on the target's log is than the captured one."""
 
     def __post_init__(self) -> None:
         self.streams = Streams(self.topic_name)
@@ -147,6 +152,10 @@ class Comparison:
         """Compare a live response, in the capture's terms, with the captured one, and count
         differences."""
         found = self.differences(api, layout, captured, live)
+        if api == "Produce":
+            for place, shift in _shifts(captured, live):
+                if len(self._shifts) < MOST_SHIFTED or place in self._shifts:
+                    self._shifts[place] = shift
         if api in STREAMS:
             (self.streams if api == "Fetch" else self.shared).add(captured, live)
         if self.spread and api in SPREAD:
@@ -174,17 +183,46 @@ class Comparison:
                 captured, live = self.assigned.completed(captured, live)
         if self.spread and api in SPREAD:
             captured, live = ({**body, OTHERS[api]: []} for body in (captured, live))
+        told: list[Difference] = []
+        if api == "Produce" and not self.strict:
+            told, live = self._shifted(captured, live)
         if captured == live:
-            return []
-        versions = []
+            return told
         if api == "ApiVersions":
-            versions = _versions(captured, live)
+            told = _versions(captured, live)
             captured, live = ({**body, "api_keys": []} for body in (captured, live))
-        return versions + [
+        return told + [
             each
             for each in differences(layout, captured, layout, live, strict=self.strict)
             if self.strict or not _masked(api, each)
         ]
+
+    def _shifted(self, captured: Body, live: Body) -> tuple[list[Difference], Body]:
+        """A Produce response as if the target's logs were where the captured ones are, as far as
+        they stay as far apart as they were; and how far, where that was not known."""
+        shifts = dict(_shifts(captured, live))
+        new = [place for place, shift in shifts.items() if shift and place not in self._shifts]
+        known = {place for place in shifts if shifts[place] == self._shifts.get(place)}.union(new)
+        if not known:
+            return [], live
+        topics, told = [], []
+        for topic in live["responses"]:
+            parts = []
+            for part in topic["partition_responses"]:
+                place = _topic(topic), part["index"]
+                if place in known:
+                    now = part["base_offset"]
+                    part = {**part, "base_offset": now - shifts[place]}
+                    if place in new:
+                        where = f"offsets of {self._name(topic)}-{part['index']}"
+                        told.append(Difference(where, "changed", part["base_offset"], now))
+                parts.append(part)
+            topics.append({**topic, "partition_responses": parts})
+        return told, {**live, "responses": topics}
+
+    def _name(self, topic: Body) -> str:
+        named = _topic(topic)
+        return named if isinstance(named, str) else self.topic_name(named) or named.hex()
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
         """Whether one of these has not occurred before; nobody knows when there are too many."""
@@ -238,6 +276,25 @@ class Comparison:
         for api, streams in (("Fetch", self.streams), ("ShareFetch", self.shared)):
             for where, then, now in streams.differences():
                 yield Finding(api, -1, where, then, now, 1, 0, "")
+
+
+def _shifts(captured: Body, live: Body) -> Iterator[tuple[tuple[str | bytes, int], int]]:
+    """Yield the partitions of two Produce responses, with how much further on the live log is."""
+    then, now = (
+        {
+            (_topic(topic), part["index"]): part["base_offset"]
+            for topic in body["responses"]
+            for part in topic["partition_responses"]
+            if part["base_offset"] >= 0
+        }
+        for body in (captured, live)
+    )
+    for place in then.keys() & now.keys():
+        yield place, now[place] - then[place]
+
+
+def _topic(topic: Body) -> str | bytes:
+    return topic.get("name") or bytes(topic.get("topic_id") or b"")
 
 
 def _key(api: str, version: int, path: str, then: Any, now: Any) -> tuple[str, int, str, str, str]:

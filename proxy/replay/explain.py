@@ -14,6 +14,7 @@ CLOSED: Final = "brokers close the connection of a client whose version they do 
 SETTINGS: Final = "settings and their defaults are others in another release or cluster"
 FEATURES: Final = "features and their levels are others in another release"
 NEVER_ANSWERED: Final = "the captured broker knew less of ApiVersions than the client (KIP-511)"
+OTHER_LOG: Final = "the log of the target was at another offset, and stays as far apart"
 NOT_READY: Final = "something else came back where the captured broker was not ready"
 
 
@@ -39,6 +40,7 @@ KNOWN: Final = (
     _known("", r"version\Z", NOT_SERVED),
     _known("", r"answer\Z", CLOSED, "closed the connection"),
     _known("CreateTopics DescribeConfigs", r".*\.configs\[", SETTINGS),
+    _known("Produce", "offsets of ", OTHER_LOG),
     _known("", r"(.*\.)?error_code\Z", NOT_READY, "(COORDINATOR|NOT_COORDINATOR)"),
 )
 

@@ -178,6 +178,48 @@ def test_a_session_with_one_leader_is_kept():
     }
 
 
+def test_a_log_that_is_further_on_is_told_once():
+    layout = layout_of("ProduceResponse", 9)
+    comparison, strict = Comparison(), Comparison(strict=True)
+
+    def compare(*offsets):
+        for each in (comparison, strict):
+            sides = [
+                {
+                    **example("ProduceResponse", 9),
+                    "responses": [
+                        {
+                            "name": "orders",
+                            "partition_responses": [
+                                {**blank, "index": index, "base_offset": pair[side]}
+                                for index, pair in enumerate(offsets)
+                            ],
+                        }
+                    ],
+                }
+                for side in (0, 1)
+            ]
+            each.compare("Produce", 9, 1, layout, *sides)
+
+    part = {"error_code": 0, "log_append_time_ms": -1, "log_start_offset": -1, "current_leader": {}}
+    blank = {**part, "record_errors": [], "error_message": None}
+    compare((5, 105), (7, 7))
+    compare((6, 106), (8, 8))
+    compare((7, 107), (9, 9))
+    # Something else was written between, or something of ours was not.
+    compare((8, 110), (10, 10))
+    compare((9, 111), (11, 10))
+    found = [(each.path, each.then, each.now, bool(each.why)) for each in comparison.all()]
+    offset = "responses[].partition_responses[].base_offset"
+    assert sorted(found) == [
+        ("offsets of orders-0", "5", "105", True),
+        (offset, "11", "10", False),
+        (offset, "8", "110", False),
+    ]
+    assert (comparison.same, comparison.different) == (2, 3)
+    assert strict.same == 0
+
+
 def test_ids_of_the_capture_become_those_of_the_peer_and_back():
     remap = Remap(prefix="test-")
     remap.topic_ids.learn(bytes([1]) * 16, bytes([2]) * 16)
