@@ -217,7 +217,7 @@ class Rebalances(Detector):
                 continue
             if gone.last_ns - gone.first_ns < gone.rebalance_ms * MS:
                 continue
-            back = next(_backs(gone, by_client, left, joined), None)
+            back = next(_came_back(gone, by_client, left, joined), None)
             if back is not None:
                 found.append((gone, back))
         if not found:
@@ -345,7 +345,7 @@ def _places(view: View, group: str) -> tuple[dict[str, str], dict[str, set[str]]
     return left, joined
 
 
-def _backs(
+def _came_back(
     gone: Member,
     by_client: Mapping[_Client, list[tuple[int, str]]],
     left: Mapping[str, str],

@@ -6,7 +6,7 @@ Batches are kept as events, the latest ones of each producer; totals count all o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from typing import Any, ClassVar, Final
 
@@ -331,14 +331,14 @@ class Producers(Accumulator):
             yield from transactions_of(str(key[0]), list(found.events))
 
 
-def _places(producers: list[tuple[int, int]]) -> dict[tuple[int, int], Sequence[int]]:
+def _places(producers: list[tuple[int, int]]) -> Mapping[tuple[int, int], Sequence[int]]:
     """Map each producer to where its batches are in a list."""
     if len(set(producers)) == 1:
         return {producers[0]: range(len(producers))}
     found: dict[tuple[int, int], list[int]] = {}
     for at, producer in enumerate(producers):
         found.setdefault(producer, []).append(at)
-    return {**found}
+    return found
 
 
 def _batch(kept: Kept) -> Event:
