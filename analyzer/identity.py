@@ -67,21 +67,23 @@ def absorbed(identities: Iterable[Identity]) -> dict[Identity, Identity]:
     """Each identity -> the one that it is part of: the only one of the same client id and host
     that knows more; itself when there is none, or more than one."""
     found = sorted(set(identities), key=lambda each: (each.client_id or "", *each[1:]))
-    by_place: dict[tuple[str | None, str], list[Identity]] = {}
+    full: dict[tuple[str | None, str, str, str], list[Identity]] = {}
+    """What may be known of an identity -> those of which both is known."""
+    half: dict[tuple[str | None, str], list[Identity]] = {}
     for each in found:
-        by_place.setdefault(each[:2], []).append(each)
+        client_id, host, software, user = each
+        if software and user:
+            for known in ((software, ""), ("", user), ("", "")):
+                full.setdefault((client_id, host, *known), []).append(each)
+        elif software or user:
+            half.setdefault((client_id, host), []).append(each)
     out: dict[Identity, Identity] = {}
     for each in found:
-        better = [
-            other
-            for other in by_place[each[:2]]
-            if other != each
-            and (not each.software or other.software == each.software)
-            and (not each.user or other.user == each.user)
-        ]
         # Of several that know more, one must know all that the others do.
-        fullest = [one for one in better if one.software and one.user] or better
-        out[each] = fullest[0] if len(fullest) == 1 else each
+        better = full.get(each, [])
+        if not (better or each.software or each.user):
+            better = half.get(each[:2], [])
+        out[each] = better[0] if len(better) == 1 else each
     return {each: out[target] for each, target in out.items()}
 
 
