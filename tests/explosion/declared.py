@@ -1,5 +1,5 @@
 """Hostile captures that follow from the declarations: each array of each message made long, each
-message sent often with all its values changing."""
+message sent often with all its values changing, and with all of them but one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,19 @@ from kafkascope.dissectors.registry import APIS, layout_of
 from tests.analyzer.wire import request, response
 from tests.explosion.turns import Turn
 
-__all__ = ["arrays", "long_arrays", "often"]
+__all__ = ["arrays", "long_arrays", "names", "often"]
 
 Path = tuple[str, ...]
 BITS: Final = {"b": 7, "h": 15, "i": 31, "q": 63, "H": 16, "I": 32}
 LEFT: Final = ("error_code", "throttle_time_ms")
 """Numbers that stay 0: with an error most of a body says nothing."""
+NUMBERS: Final = frozenset(
+    {
+        *("partition", "partition_index", "index", "producer_id", "producer_epoch"),
+        *("generation_id", "member_epoch", "node_id", "broker_id"),
+    }
+)
+"""Fields with numbers that name something."""
 RECORDS: Final = encode_batch([Record(0, 1, b"k", b"v", ())])
 
 
@@ -42,9 +49,31 @@ def arrays(wire: Wire, path: Path = ()) -> Iterator[Path]:
             yield from arrays(wire.element, path)
 
 
-def made(wire: Wire, number: int, path: Path = (), long: Path = (), count: int = 1) -> Any:
-    """A value with this number in it; the array `long` has `count` elements, others have one."""
+def names(wire: Wire) -> Iterator[str]:
+    """The fields below a wire kind that name something."""
+    match wire:
+        case StructWire():
+            for slot in (*wire.slots, *wire.tags):
+                if isinstance(slot.wire, StringWire | UuidWire) or slot.name in NUMBERS:
+                    yield slot.name
+                yield from names(slot.wire)
+        case ArrayWire():
+            yield from names(wire.element)
+
+
+def made(
+    wire: Wire,
+    number: int,
+    path: Path = (),
+    long: Path = (),
+    count: int = 1,
+    still: str = "",
+) -> Any:
+    """A value with this number in it; the array `long` has `count` elements, others have one. A
+    field with the name `still` has the same value with all numbers."""
     name = path[-1] if path else ""
+    if still and name == still and not isinstance(wire, StructWire):
+        number = 1
     match wire:
         case NumberWire() if name in LEFT:
             return 0
@@ -64,10 +93,10 @@ def made(wire: Wire, number: int, path: Path = (), long: Path = (), count: int =
             return f"{name}-{number}".encode()
         case ArrayWire():
             numbers = range(number, number + (count if path == long else 1))
-            return [made(wire.element, each, path, long, count) for each in numbers]
+            return [made(wire.element, each, path, long, count, still) for each in numbers]
         case StructWire():
             return {
-                slot.name: made(slot.wire, number, (*path, slot.name), long, count)
+                slot.name: made(slot.wire, number, (*path, slot.name), long, count, still)
                 for slot in (*wire.slots, *wire.tags)
             }
 
@@ -80,14 +109,17 @@ def exchanged(
     side: str = "",
     long: Path = (),
     n: int = 1,
+    still: str = "",
 ) -> list[Turn]:
-    """An exchange with this number everywhere; the array `long` of a side has n elements."""
+    """An exchange with this number everywhere but in `still`; the array `long` of a side has n
+    elements."""
     bodies = {
         each: made(
             layout_of(f"{api}{each}", version).body,
             number,
             long=long if each == side else (),
             count=n,
+            still=still,
         )
         for each in ("Request", "Response")
     }
@@ -105,7 +137,10 @@ def long_arrays(key: int, version: int, n: int) -> Iterator[list[Turn]]:
             yield exchanged(api, version, 1, 1, side, path, n)
 
 
-def often(key: int, version: int, n: int) -> Iterator[list[Turn]]:
-    """One connection with n exchanges of an API, every value of each another one."""
+def often(key: int, version: int, n: int, still: str = "") -> Iterator[list[Turn]]:
+    """One connection with n exchanges of an API, every value of each another one, but for those of
+    the fields `still`."""
     api = APIS[key].name
-    yield [turn for number in range(n) for turn in exchanged(api, version, number, number)]
+    yield [
+        turn for number in range(n) for turn in exchanged(api, version, number, number, still=still)
+    ]

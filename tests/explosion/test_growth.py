@@ -15,10 +15,10 @@ from typing import Final
 import pytest
 from click import Context, Group
 
-from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.tui.cli import main
 from tests.explosion.attacks import ATTACKS, write_attack
-from tests.explosion.declared import long_arrays, often
+from tests.explosion.declared import long_arrays, names, often
 from tests.explosion.measuring import MEMORY_MB, Taken, measured
 from tests.explosion.turns import write_capture
 from tests.explosion.using import USES
@@ -75,6 +75,8 @@ TELLING: Final = (
 """Commands that look at all of a body, or keep something of it."""
 DECLARED: Final = {"long arrays": (long_arrays, 2_000), "often": (often, 2_000)}
 """What is made of each API's messages, and how many elements or exchanges."""
+STILL: Final = 3_000
+"""Exchanges that have one value in common."""
 GROWTH: Final = 2.3
 """For twice the input."""
 START_S: Final = 0.4
@@ -126,6 +128,18 @@ def test_whatever_is_declared_does(key: int, kind: str, tmp_path: Path) -> None:
         write_capture(path, made(key, APIS[key].versions.high, factor * size))
     for command in TELLING:
         holds(command, paths.__getitem__, tmp_path)
+
+
+@pytest.mark.parametrize("key", APIS, ids=lambda key: APIS[key].name)
+def test_whatever_stays_while_all_else_changes_does(key: int, tmp_path: Path) -> None:
+    """What is kept by a group, topic, member, producer or node, with very much of one of them."""
+    version = APIS[key].versions.high
+    layouts = [layout_of(f"{APIS[key].name}{side}", version) for side in ("Request", "Response")]
+    for still in dict.fromkeys(name for layout in layouts for name in names(layout.body)):
+        paths = {factor: tmp_path / f"{factor} x {still}" for factor in (1, 2)}
+        for factor, path in paths.items():
+            write_capture(path, often(key, version, factor * STILL, still))
+        holds("report", paths.__getitem__, tmp_path)
 
 
 def holds(command: str, path_of: Callable[[int], Path], folder: Path) -> None:
