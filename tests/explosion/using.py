@@ -136,4 +136,7 @@ def replayed(name: str) -> None:
 USES: Final = {"screens": screens, "tools": tools, "replayed": replayed}
 
 if __name__ == "__main__":
+    from kafkascope.tui.cli import _collect_rarely
+
+    _collect_rarely()  # as the program does, before any command
     USES[sys.argv[1]](sys.argv[2])
