@@ -32,8 +32,10 @@ SETTLING_TRIES: Final = 8
 PAUSE: Final = 0.25
 
 
+MISSING: Final = frozenset({3})
+"""UNKNOWN_TOPIC_OR_PARTITION: passes where a topic is new, never where a target has fewer."""
 MOST_IN_VAIN: Final = 100_000
-"""Partitions of which it is known that nothing helps."""
+"""Partitions of which it is known that they are not there."""
 
 
 class Retries:
@@ -69,20 +71,20 @@ class Retries:
     def _may_pass(
         self, decoded: Decoded, body: Body, now: list[int], passing: frozenset[int]
     ) -> bool:
-        """Whether there is an error that passes, of other partitions than those that were waited
-        for in vain."""
+        """Whether there is an error that passes, and not of a partition that was waited for in
+        vain."""
         count = sum(code in passing for code in now)
-        if not count or not self._in_vain:
-            return count > 0
-        failed = split.failed_partitions(decoded.layout, body, passing)
-        return len(failed) < count or any(each not in self._in_vain for each in failed)
+        if count and self._in_vain:
+            missing = split.failed_partitions(decoded.layout, body, passing & MISSING)
+            count -= sum(each in self._in_vain for each in missing)
+        return count > 0
 
     def gave_up(self, decoded: Decoded, body: Body) -> None:
-        """Note what was asked for often enough: a target that has fewer partitions than the
-        capture would be waited for with each request."""
+        """Note the partitions that are not there: a target that has fewer than the capture would
+        be waited for with each request."""
         room = MOST_IN_VAIN - len(self._in_vain)
-        failed = split.failed_partitions(decoded.layout, body, TRANSIENT)
-        self._in_vain.update(dict.fromkeys(islice(failed, room)))
+        missing = split.failed_partitions(decoded.layout, body, MISSING)
+        self._in_vain.update(dict.fromkeys(islice(missing, room)))
 
     def changed(self) -> None:
         """Note that topics were made: what was in vain may not be any more."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.proxy.replay import retries, run
+from kafkascope.proxy.replay.compare import Comparison
+from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.serve.broker import Broker
 from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange, write_capture
@@ -70,6 +73,33 @@ def replayed(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, Count
 
     asyncio.run(with_server(SAMPLE, use))
     return results[0], asked
+
+
+def test_only_what_is_missing_is_no_longer_waited_for() -> None:
+    layout = layout_of("FetchResponse", 11)
+    part = {"records": b"", "high_watermark": 0}
+
+    def told(*codes: int) -> dict[str, Any]:
+        parts = [
+            {**part, "partition_index": at, "error_code": each} for at, each in enumerate(codes)
+        ]
+        return {"error_code": 0, "responses": [{"topic": "t", "partitions": parts}]}
+
+    exchange: Any = SimpleNamespace(response=None, api="Fetch")
+    decoded: Any = SimpleNamespace(layout=layout)
+    made = retries.Retries(Comparison(), Remap())
+
+    def worth(*codes: int) -> bool:
+        return made.worth(exchange, decoded, told(*codes), 0)
+
+    assert worth(3, 6)
+    made.gave_up(decoded, told(3, 6))
+    assert not worth(3, 0)
+    # A leader may come back, and another partition be made.
+    assert worth(3, 6)
+    assert worth(0, 3)
+    made.changed()
+    assert worth(3, 0)
 
 
 def test_topics_get_the_partitions_that_requests_name(
