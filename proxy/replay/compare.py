@@ -17,6 +17,7 @@ from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.replay.explain import explanation
+from kafkascope.proxy.replay.split import topic_of
 from kafkascope.proxy.replay.streams import Streams
 
 MASKED: Final[dict[str, str]] = {
@@ -200,20 +201,22 @@ class Comparison:
     def _shifted(self, captured: Body, live: Body) -> tuple[list[Difference], Body]:
         """A Produce response as if the target's logs were where the captured ones are, as far as
         they stay as far apart as they were; and how far, where that was not known."""
-        shifts = dict(_shifts(captured, live))
-        new = [place for place, shift in shifts.items() if shift and place not in self._shifts]
-        known = {place for place in shifts if shifts[place] == self._shifts.get(place)}.union(new)
-        if not known:
+        moved = {
+            place: shift
+            for place, shift in _shifts(captured, live)
+            if shift and self._shifts.get(place, shift) == shift
+        }
+        if not moved:
             return [], live
         topics, told = [], []
         for topic in live["responses"]:
             parts = []
             for part in topic["partition_responses"]:
-                place = _topic(topic), part["index"]
-                if place in known:
+                place = topic_of(topic), part["index"]
+                if place in moved:
                     now = part["base_offset"]
-                    part = {**part, "base_offset": now - shifts[place]}
-                    if place in new:
+                    part = {**part, "base_offset": now - moved[place]}
+                    if place not in self._shifts:
                         where = f"offsets of {self._name(topic)}-{part['index']}"
                         told.append(Difference(where, "changed", part["base_offset"], now))
                 parts.append(part)
@@ -221,7 +224,7 @@ class Comparison:
         return told, {**live, "responses": topics}
 
     def _name(self, topic: Body) -> str:
-        named = _topic(topic)
+        named = topic_of(topic)
         return named if isinstance(named, str) else self.topic_name(named) or named.hex()
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
@@ -282,7 +285,7 @@ def _shifts(captured: Body, live: Body) -> Iterator[tuple[tuple[str | bytes, int
     """Yield the partitions of two Produce responses, with how much further on the live log is."""
     then, now = (
         {
-            (_topic(topic), part["index"]): part["base_offset"]
+            (topic_of(topic), part["index"]): part["base_offset"]
             for topic in body["responses"]
             for part in topic["partition_responses"]
             if part["base_offset"] >= 0
@@ -291,10 +294,6 @@ def _shifts(captured: Body, live: Body) -> Iterator[tuple[tuple[str | bytes, int
     )
     for place in then.keys() & now.keys():
         yield place, now[place] - then[place]
-
-
-def _topic(topic: Body) -> str | bytes:
-    return topic.get("name") or bytes(topic.get("topic_id") or b"")
 
 
 def _key(api: str, version: int, path: str, then: Any, now: Any) -> tuple[str, int, str, str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.replay.split import topic_of
 
 NO_SESSION: Final = -1
 
@@ -94,22 +95,18 @@ class Sessions:
             held.flat = True
 
 
-def _topic(each: Body) -> str | bytes:
-    return each["topic"] if "topic" in each else bytes(each["topic_id"])
-
-
 def _update(session: _Session, body: Body) -> list[Partition]:
     """Take in what a request says; return the partitions that it adds or changes."""
     said = []
     for each in body["topics"]:
-        topic = _topic(each)
+        topic = topic_of(each)
         session.topics[topic] = {**each, "partitions": []}
         for part in each["partitions"]:
             session.partitions[topic, part["partition"]] = part
             said.append((topic, part["partition"]))
     for each in body.get("forgotten_topics_data") or ():
         for number in each["partitions"]:
-            session.partitions.pop((_topic(each), number), None)
+            session.partitions.pop((topic_of(each), number), None)
     return [each for each in said if each in session.partitions]
 
 

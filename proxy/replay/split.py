@@ -167,6 +167,11 @@ def topic_in(wire: StructWire, value: Body) -> str | bytes:
     return ""
 
 
+def topic_of(element: Body) -> str | bytes:
+    """The topic of an element whose fields are known: its name, or its id."""
+    return element.get("topic") or element.get("name") or bytes(element.get("topic_id") or b"")
+
+
 def _shares(slot: Slot, wire: StructWire, value: Body, leader_of: LeaderOf) -> dict[int, Body]:
     topic = topic_in(wire, value)
     shares: dict[int, Body] = {}
