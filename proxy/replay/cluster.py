@@ -9,6 +9,7 @@ from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS, api_named, layout_of
 from kafkascope.dissectors.schema import Versions
+from kafkascope.proxy.replay.leaders import Leaders
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 
 NOT_AVAILABLE: Final = frozenset({14, 15, 16})
@@ -40,9 +41,7 @@ class LiveCluster:
         self.versions: dict[int, tuple[int, int]] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.topics: set[str] = set()
-        self._leaders: dict[tuple[str | bytes, int], int] = {}
-        self.learned = 0
-        """How often leaders were told."""
+        self.leaders = Leaders()
         self._coordinators: dict[tuple[int, str], int] = {}
 
     async def open(self) -> None:
@@ -109,7 +108,6 @@ class LiveCluster:
         if topics is not None:
             body["topics"] = [{"topic_id": bytes(16), "name": name} for name in topics]
         response = await self.ask("Metadata", version, body)
-        self.learned += 1
         for each in response["brokers"]:
             self.nodes[each["node_id"]] = (each["host"], each["port"])
         self.controller = response.get("controller_id", -1)
@@ -123,19 +121,13 @@ class LiveCluster:
             if "topic_id" in topic:
                 self.topic_ids[name] = bytes(topic["topic_id"])
             for part in topic["partitions"]:
-                self._leaders[name, part["partition_index"]] = part["leader_id"]
+                number, leader = part["partition_index"], part["leader_id"]
+                self.leaders.tell((name, number), leader)
                 if "topic_id" in topic:
-                    place = (bytes(topic["topic_id"]), part["partition_index"])
-                    self._leaders[place] = part["leader_id"]
+                    self.leaders.tell((self.topic_ids[name], number), leader)
             if all(part["leader_id"] >= 0 for part in topic["partitions"]):
                 led.add(name)
         return led
-
-    def leader(self, topic: str | bytes, partition: int) -> int:
-        """The leader of a partition (topic by name or by the peer's id); -1 when unknown."""
-        if not isinstance(topic, str):
-            topic = bytes(topic)
-        return self._leaders.get((topic, partition), -1)
 
     async def coordinator(self, key: str, kind: int) -> int:
         """The coordinator of a group (0) or transactional id (1); asked once."""

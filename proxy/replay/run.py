@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH
 from kafkascope.dissectors.codec.reader import Body
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 MEMBER_ID_REQUIRED: Final = 79
 """No failure: how the first JoinGroup of a member is answered (KIP-394)."""
-CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
+MAKES_PARTITIONS: Final = frozenset({"CreateTopics", "CreatePartitions"})
+Answers: TypeAlias = "dict[int, asyncio.Future[bytes]]"
+"""Node of the peer -> its answer to come."""
 IN_FLIGHT: Final = 1_000
 """Requests without a response yet, over all connections."""
 IN_FLIGHT_BYTES: Final = 64 << 20
@@ -72,6 +74,8 @@ class Replay:
         self._peers: dict[int, dict[int, Peer]] = {}
         """By the number of the captured connection, and by node."""
         self._fetching: dict[int, Sessions] = {}
+        self._ids: dict[str, list[bytes]] = {}
+        """Topic -> its ids in the capture."""
         self._left: dict[int, int] = {}
         """Requests to come, by connection."""
         self._done: list[bool] = []
@@ -98,7 +102,9 @@ class Replay:
         for step in steps:
             number = self._session.columns["connection"][step.index]
             self._left[number] = self._left.get(number, 0) + 1
-        self._names()
+        for topic_id, name in self._context.names.all().items():
+            self._ids.setdefault(name, []).append(bytes(topic_id))
+        self._pair(self._ids)
         begun, first = time.monotonic(), steps[0].time_ns if steps else 0
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -115,12 +121,30 @@ class Replay:
             await asyncio.gather(*(peer.close() for peer in peers))
         return self.outcome
 
-    def _names(self) -> None:
-        """Pair the topics of the peer with those of the capture."""
-        for topic_id, name in self._context.names.all().items():
+    def _pair(self, topics: Iterable[str]) -> None:
+        """Pair the ids of topics in the capture with those of the peer."""
+        for name in topics:
             live = self._cluster.topic_ids.get(name)
             if live is not None:
-                self._remap.topic_ids.learn(bytes(topic_id), live)
+                for topic_id in self._ids.get(name, ()):
+                    self._remap.topic_ids.learn(topic_id, live)
+
+    async def _look_again(self, exchange: Exchange, response: Decoded, body: Body) -> None:
+        """Ask for nodes, and for leaders and ids of the topics that an exchange is about."""
+        assert exchange.request is not None
+        assert exchange.request.decoded is not None
+        request = exchange.request.decoded
+        live_ids = self._remap.topic_ids
+        about = split.topics(request.layout, request.body)
+        for topic in split.topics(response.layout, body):
+            about.add(topic if isinstance(topic, str) else live_ids.captured(bytes(topic)))
+        names = self._context.names
+        named = {each if isinstance(each, str) else names.get(bytes(each)) for each in about}
+        # Of others a broker before 0.11 would make some: Metadata could not say then to leave it.
+        known = (self._plan.partitions, self._plan.created, self._cluster.topics)
+        topics = [each for each in named if each and any(each in some for some in known)]
+        await self._cluster.refresh(topics)
+        self._pair(topics)
 
     async def _until(self, step: Step, start: float, first: int) -> None:
         """Wait for the responses that the client had, and for its pace."""
@@ -144,6 +168,10 @@ class Replay:
             raise self._crash
 
     def _finished(self, step: Step, exchange: Exchange) -> None:
+        sessions = self._fetching.get(exchange.connection.number)
+        if sessions is not None and exchange.api_key == FETCH:
+            captured = None if exchange.response is None else exchange.response.decoded
+            sessions.done(exchange.number, None if captured is None else captured.body)
         self._in_flight -= 1
         self._bytes -= _bytes_of(exchange)
         self._beats -= exchange.api in REPEATABLE
@@ -199,21 +227,27 @@ class Replay:
             self._finished(step, exchange)
         elif len(parts) == 1:
             # Nearly all: no task of their own.
-            parts[0].add_done_callback(partial(self._on_response, step, exchange, sent))
+            [(node, response)] = parts.items()
+            response.add_done_callback(partial(self._on_response, step, exchange, sent, node))
         else:
             self._group.create_task(self._end(step, exchange, parts, sent))
 
     def _on_response(
-        self, step: Step, exchange: Exchange, sent: int, response: asyncio.Future[bytes]
+        self,
+        step: Step,
+        exchange: Exchange,
+        sent: int,
+        node: int,
+        response: asyncio.Future[bytes],
     ) -> None:
         """Compare the response of one broker at once; what has to wait gets a task."""
         try:
             try:
                 now = time.monotonic_ns()
-                decoded, body = self._decoded(exchange, [response.result()])
+                decoded, body = self._decoded(exchange, {node: response.result()})
                 worth = self._retries.worth(exchange, decoded, body, 0)
-                if worth or exchange.api in CHANGES_TOPICS:
-                    self._group.create_task(self._end(step, exchange, [response], sent))
+                if worth or exchange.api in MAKES_PARTITIONS:
+                    self._group.create_task(self._end(step, exchange, {node: response}, sent))
                     return
                 self._timed(exchange, now - sent)
                 self._compare(exchange, decoded, body)
@@ -227,22 +261,22 @@ class Replay:
 
     async def _send(
         self, exchange: Exchange, decoded: Decoded, body: Body | None = None
-    ) -> list[asyncio.Future[bytes]] | None:
+    ) -> Answers | None:
         """Send each part to its broker. Returns the responses to come, or None when there will be
         none. `body`: in the peer's terms, where it is not the whole request."""
         if body is None:
             body = self._remap.request(decoded.layout, decoded.body)
         parts = await self._parts(exchange, decoded, body)
-        futures = []
+        answers: Answers = {}
         for node, part in parts.items():
             peer = await self._peer(exchange, node)
             payload = _payload(exchange, decoded, part)
             if exchange.state == "no-reply":
                 peer.post(payload)
             else:
-                futures.append(peer.send(exchange.correlation_id or 0, payload))
+                answers[node] = peer.send(exchange.correlation_id or 0, payload)
             await peer.drain()
-        return futures or None
+        return answers or None
 
     async def _parts(self, exchange: Exchange, decoded: Decoded, body: Body) -> dict[int, Body]:
         """Node of the peer -> its part of the request."""
@@ -252,10 +286,9 @@ class Replay:
         if server == "leader":
             if exchange.api_key == FETCH:
                 sessions = self._fetching.setdefault(exchange.connection.number, Sessions())
-                body, node = sessions.request(body, self._cluster.leader, self._cluster.learned)
-                if node is not None:
-                    return {node: body}
-            parts = split.by_leader(layout, body, self._cluster.leader)
+                leaders = self._cluster.leaders
+                return sessions.request(exchange.number, layout, body, leaders)
+            parts = split.by_leader(layout, body, self._cluster.leaders.of)
         elif server in ("group", "transaction"):
             kind = int(server == "transaction")
             entity = "transactionalId" if kind else "groupId"
@@ -289,7 +322,7 @@ class Replay:
         self,
         step: Step,
         exchange: Exchange,
-        parts: list[asyncio.Future[bytes]],
+        parts: Answers,
         sent: int,
     ) -> None:
         """Wait for the responses, retry where the peer is not ready, compare."""
@@ -306,8 +339,7 @@ class Replay:
                     self._retries.gave_up(decoded, body)
                     break
                 await asyncio.sleep(PAUSE)
-                await self._cluster.refresh(self._plan.partitions or None)
-                self._names()
+                await self._look_again(exchange, decoded, body)
                 sent = time.monotonic_ns()
                 parts = await self._again(exchange, decoded, body, settled)
             if settled:
@@ -315,10 +347,8 @@ class Replay:
                     raise PeerError("the broker answered in different layouts")
                 body = split.merged(decoded.layout, [*settled, body])
             self._timed(exchange, now - sent)
-            if exchange.api in CHANGES_TOPICS:
-                topics = {*self._plan.partitions, *self._plan.created}
-                await self._cluster.refresh(topics or None)
-                self._names()
+            if exchange.api in MAKES_PARTITIONS:
+                await self._look_again(exchange, decoded, body)
                 self._retries.changed()
             self._compare(exchange, decoded, body)
         except (PeerError, DissectError) as error:
@@ -333,7 +363,7 @@ class Replay:
 
     async def _again(
         self, exchange: Exchange, response: Decoded, body: Body, settled: list[Body]
-    ) -> list[asyncio.Future[bytes]]:
+    ) -> Answers:
         """Send again; of a Produce only what failed, for the rest is in the log."""
         assert exchange.request is not None
         assert exchange.request.decoded is not None
@@ -346,22 +376,25 @@ class Replay:
             live = self._remap.request(request.layout, request.body)
             rest = split.only(request.layout, live, failed)
             if rest is not None:
-                return await self._send(exchange, request, rest) or []
-        return await self._send(exchange, request) or []
+                return await self._send(exchange, request, rest) or {}
+        return await self._send(exchange, request) or {}
 
-    async def _response(
-        self, exchange: Exchange, parts: list[asyncio.Future[bytes]]
-    ) -> tuple[Decoded, Body]:
-        payloads = await asyncio.gather(*parts, return_exceptions=True)
+    async def _response(self, exchange: Exchange, parts: Answers) -> tuple[Decoded, Body]:
+        payloads = await asyncio.gather(*parts.values(), return_exceptions=True)
         for payload in payloads:
             if isinstance(payload, BaseException):
                 raise payload
-        return self._decoded(exchange, [each for each in payloads if isinstance(each, bytes)])
+        found = zip(parts, payloads, strict=True)
+        return self._decoded(exchange, {k: v for k, v in found if isinstance(v, bytes)})
 
-    @staticmethod
-    def _decoded(exchange: Exchange, payloads: list[bytes]) -> tuple[Decoded, Body]:
+    def _decoded(self, exchange: Exchange, payloads: dict[int, bytes]) -> tuple[Decoded, Body]:
+        """The responses of the nodes as one."""
         key, version = exchange.api_key or 0, exchange.api_version or 0
-        found = [decode_response(each, key, version) for each in payloads]
+        found = [decode_response(each, key, version) for each in payloads.values()]
+        sessions = self._fetching.get(exchange.connection.number) if key == FETCH else None
+        if sessions is not None:
+            for node, each in zip(payloads, found, strict=True):
+                sessions.answered(exchange.number, node, each.body)
         if not found:
             raise PeerError("no answer")
         if len(found) == 1:
@@ -372,10 +405,6 @@ class Replay:
 
     def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
         captured = None if exchange.response is None else exchange.response.decoded
-        if exchange.api_key == FETCH and captured is not None:
-            sessions = self._fetching.get(exchange.connection.number)
-            if sessions is not None:
-                sessions.response(captured.body, body)
         if captured is None:
             self._report(exchange, "answered; the capture has no answer")
             return

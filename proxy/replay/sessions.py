@@ -1,35 +1,134 @@
-"""Fetch sessions (KIP-227) of a replay: kept where one broker of the peer leads all partitions of a
-session, replaced by full requests where several do. Sans-I/O."""
+"""Fetch sessions (KIP-227) of a replay: a session of the capture becomes one with each node of the
+peer that leads a partition of it. Sans-I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from copy import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from itertools import islice
+from typing import Any, Final
 
+from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.replay.split import topic_of
+from kafkascope.dissectors.layout import Layout
+from kafkascope.proxy.replay.leaders import UNKNOWN, Leaders, Partition, Topic
+from kafkascope.proxy.replay.split import by_leader, topic_of
 
 NO_SESSION: Final = -1
-
-Partition: TypeAlias = tuple[str | bytes, int]
-LeaderOf: TypeAlias = Callable[[str | bytes, int], int]
+FORGOTTEN: Final = "forgotten_topics_data"
 
 
 @dataclass(slots=True)
-class _Session:
-    topics: dict[str | bytes, Body] = field(default_factory=dict)
-    """Topic -> its struct, without partitions."""
+class _Held:
+    """A session of the peer."""
+
+    id: int = 0
+    """0: none yet, or none any more."""
+    epoch: int = 0
     partitions: dict[Partition, Body] = field(default_factory=dict)
-    node: int = -1
-    """That holds the peer's session."""
-    live_id: int = 0
-    live_epoch: int = 0
-    learned: int = 0
-    """How often the peer had told leaders when all partitions were that node's."""
-    flat: bool = False
-    """Several brokers lead its partitions, or the peer has no session for us."""
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What a node has to hear, so that its session holds what it leads."""
+
+    said: dict[Partition, Body] = field(default_factory=dict)
+    forgotten: list[Partition] = field(default_factory=list)
+
+
+class _Session:
+    """A session of the capture, with those of the peer, by node."""
+
+    __slots__ = ("_layout", "_mixed", "_nodes", "_seen", "_topics", "held")
+
+    def __init__(self, layout: Layout, leaders: Leaders) -> None:
+        self.held: dict[int, _Held] = {}
+        self._topics: dict[Topic, Body] = {}
+        """Topic -> its struct, without partitions."""
+        self._nodes: dict[Partition, int] = {}
+        self._seen = leaders.changes
+        self._layout = layout
+        self._mixed = False
+        """Requests of several versions made it."""
+
+    def take(self, layout: Layout, body: Body, leaders: Leaders) -> dict[int, Body]:
+        """Take in a request; return what each node has to get."""
+        self._mixed |= layout is not self._layout
+        changes: dict[int, _Changes] = {}
+        moved = self._follow(leaders, changes)
+        for each in body["topics"]:
+            topic = topic_of(each)
+            self._topics[topic] = {**each, "partitions": []}
+            for part in each["partitions"]:
+                place = (topic, part["partition"])
+                self._place(place, part, leaders.of(*place), changes)
+        for each in body.get(FORGOTTEN) or ():
+            for number in each["partitions"]:
+                self._forget((topic_of(each), number), changes)
+        nodes = [
+            node for node, held in self.held.items() if held.partitions or node in changes
+        ] or [next(iter(self.held), UNKNOWN)]
+        if len(self.held) == 1 and not moved and not self._mixed:
+            held = self.held[nodes[0]]
+            if held.id:
+                held.epoch += 1
+                return {nodes[0]: {**body, "session_id": held.id, "session_epoch": held.epoch}}
+        asked = {node: self._asked(body, node, changes.get(node, _Changes())) for node in nodes}
+        if self._mixed:
+            return {node: fitted(layout, each) for node, each in asked.items()}
+        return asked
+
+    def _follow(self, leaders: Leaders, changes: dict[int, _Changes]) -> bool:
+        """Move the partitions whose leaders changed since the last request."""
+        if self._seen == leaders.changes:
+            return False
+        most = len(self._nodes)
+        changed = list(islice(leaders.changed(self._seen), most + 1))
+        self._seen = leaders.changes
+        # With many changes it is less to look at all that the session has.
+        for place in changed if len(changed) <= most else list(self._nodes):
+            node = self._nodes.get(place)
+            if node is not None and node != leaders.of(*place):
+                part = self.held[node].partitions[place]
+                self._place(place, part, leaders.of(*place), changes)
+        return bool(changes)
+
+    def _place(self, place: Partition, part: Body, node: int, changes: dict[int, _Changes]) -> None:
+        if self._nodes.get(place, node) != node:
+            self._forget(place, changes)
+        self._nodes[place] = node
+        self.held.setdefault(node, _Held()).partitions[place] = part
+        changes.setdefault(node, _Changes()).said[place] = part
+
+    def _forget(self, place: Partition, changes: dict[int, _Changes]) -> None:
+        node = self._nodes.pop(place, None)
+        if node is not None:
+            del self.held[node].partitions[place]
+            changes.setdefault(node, _Changes()).forgotten.append(place)
+
+    def _asked(self, body: Body, node: int, changes: _Changes) -> Body:
+        held = self.held.setdefault(node, _Held())
+        if held.id:
+            held.epoch += 1
+            said, forgotten = changes.said, changes.forgotten
+        else:
+            held.epoch = 0
+            said, forgotten = held.partitions, []
+        asked = {**body, "session_id": held.id, "session_epoch": held.epoch}
+        asked["topics"] = self._by_topic(said, said)
+        if FORGOTTEN in body:
+            numbers = {place: place[1] for place in forgotten}
+            asked[FORGOTTEN] = self._by_topic(forgotten, numbers)
+        return asked
+
+    def _by_topic(self, places: Iterable[Partition], values: Mapping[Partition, Any]) -> list[Body]:
+        topics: dict[Topic, Body] = {}
+        for place in places:
+            topic = topics.get(place[0])
+            if topic is None:
+                topic = topics[place[0]] = {**self._topics[place[0]], "partitions": []}
+            topic["partitions"].append(values[place])
+        return list(topics.values())
 
 
 class Sessions:
@@ -38,88 +137,52 @@ class Sessions:
     def __init__(self) -> None:
         self._sessions: dict[int, _Session] = {}
         """By the id in the capture."""
-        self._asked: _Session | None = None
-        """The last request asked for a session; its response brings the id."""
+        self._asked: dict[int, tuple[_Session, bool]] = {}
+        """Exchange -> its session, and whether it begins there."""
 
-    def request(self, body: Body, leader_of: LeaderOf, learned: int = 0) -> tuple[Body, int | None]:
-        """A Fetch as the peer has to get it, and the node that holds its session. None: its
-        partitions say which. Topics are in the peer's terms already. `learned`: how often the peer
-        has told leaders; between two times they do not change."""
+    def request(
+        self, exchange: int, layout: Layout, body: Body, leaders: Leaders
+    ) -> dict[int, Body]:
+        """Node -> what it has to get of a Fetch whose topics are in the peer's terms already.
+        `exchange`: its number."""
         if "session_id" not in body:
-            return body, None
+            return by_leader(layout, body, leaders.of)
         known, epoch = body["session_id"], body["session_epoch"]
-        if epoch == 0:
-            return self._begun(known, body, leader_of, learned)
         if epoch == NO_SESSION:
+            return self._ended(layout, body, leaders)
+        session = None if epoch == 0 else self._sessions.get(known)
+        if epoch == 0:
             self._sessions.pop(known, None)
-            return {**body, "session_id": 0}, None
-        found = self._sessions.get(known)
-        if found is None:
-            # Began before the capture: what is listed is what is known of it.
-            found = self._sessions[known] = _Session(flat=True)
-        new = _update(found, body)
-        if not found.flat:
-            checked = new if found.learned == learned else found.partitions
-            others = _leaders(checked, leader_of) - {found.node}
-            found.flat = not found.live_id or bool(others)
-        if found.flat:
-            return _flat(body, found), None
-        found.learned = learned
-        found.live_epoch += 1
-        mapped = {**body, "session_id": found.live_id, "session_epoch": found.live_epoch}
-        return mapped, found.node
+        if session is None:
+            session = _Session(layout, leaders)
+            if epoch:
+                # Began before the capture: what is listed from here on is what is known of it.
+                self._sessions[known] = session
+        self._asked[exchange] = (session, epoch == 0)
+        return session.take(layout, body, leaders)
 
-    def _begun(
-        self, known: int, body: Body, leader_of: LeaderOf, learned: int
-    ) -> tuple[Body, int | None]:
-        self._sessions.pop(known, None)
-        session = self._asked = _Session(learned=learned)
-        _update(session, body)
-        leaders = _leaders(session.partitions, leader_of)
-        if len(leaders) > 1:
-            session.flat = True
-            return _flat(body, session), None
-        session.node = leaders.pop() if leaders else -1
-        return {**body, "session_id": 0}, session.node
+    def _ended(self, layout: Layout, body: Body, leaders: Leaders) -> dict[int, Body]:
+        """A request without a session, which closes the one that it names."""
+        session = self._sessions.pop(body["session_id"], None)
+        held = {} if session is None else session.held
+        ids = {node: each.id for node, each in held.items() if each.id}
+        parts = {node: {**body, "topics": [], FORGOTTEN: []} for node in ids}
+        if body["topics"] or not ids:
+            parts |= by_leader(layout, body, leaders.of)
+        return {node: {**part, "session_id": ids.get(node, 0)} for node, part in parts.items()}
 
-    def response(self, captured: Body, live: Body) -> None:
-        """Learn the id of a session that was asked for, or that the peer has let go of one."""
-        session, self._asked = self._asked, None
-        known = captured.get("session_id")
-        if not known:
-            return
-        if session is not None:
-            session.live_id = live.get("session_id", 0)
+    def answered(self, exchange: int, node: int, live: Body) -> None:
+        """Learn the id of a session of the peer, or that it has let go of one."""
+        session, _ = self._asked.get(exchange, (None, False))
+        held = None if session is None else session.held.get(node)
+        if held is not None and (not held.id or live.get("session_id") != held.id):
+            # After 0 all is said anew: the peer has no room for sessions, or forgot this one.
+            held.id = 0 if held.id else live.get("session_id", 0)
+
+    def done(self, exchange: int, captured: Body | None) -> None:
+        """Learn the id that the capture has for the session of an exchange; its answers are all
+        there, or never come."""
+        session, begins = self._asked.pop(exchange, (None, False))
+        known = None if captured is None else captured.get("session_id")
+        if session is not None and begins and known:
             self._sessions[known] = session
-        elif (held := self._sessions.get(known)) and live.get("session_id") != held.live_id:
-            held.flat = True
-
-
-def _update(session: _Session, body: Body) -> list[Partition]:
-    """Take in what a request says; return the partitions that it adds or changes."""
-    said = []
-    for each in body["topics"]:
-        topic = topic_of(each)
-        session.topics[topic] = {**each, "partitions": []}
-        for part in each["partitions"]:
-            session.partitions[topic, part["partition"]] = part
-            said.append((topic, part["partition"]))
-    for each in body.get("forgotten_topics_data") or ():
-        for number in each["partitions"]:
-            session.partitions.pop((topic_of(each), number), None)
-    return [each for each in said if each in session.partitions]
-
-
-def _leaders(partitions: Iterable[Partition], leader_of: LeaderOf) -> set[int]:
-    return {leader_of(topic, number) for topic, number in partitions}
-
-
-def _flat(body: Body, session: _Session) -> Body:
-    topics: dict[str | bytes, Any] = {}
-    for (topic, _), part in session.partitions.items():
-        found = topics.setdefault(topic, {**copy(session.topics[topic]), "partitions": []})
-        found["partitions"].append(part)
-    full = {**body, "session_id": 0, "session_epoch": NO_SESSION, "topics": list(topics.values())}
-    if "forgotten_topics_data" in body:
-        full["forgotten_topics_data"] = []
-    return full

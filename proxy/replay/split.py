@@ -123,6 +123,11 @@ def entities(layout: Layout, body: Body, entity: str) -> list[str]:
     return list(dict.fromkeys(value for value in found if isinstance(value, str) and value))
 
 
+def topics(layout: Layout, body: Body) -> set[str | bytes]:
+    """The topics that a body names, and the ids of those that it does not."""
+    return {value for value in _TOPICS.values(layout, body) if value}
+
+
 def errors(layout: Layout, body: Body) -> list[int]:
     """All error codes of a response but zeros."""
     return [value for value in _ERRORS.values(layout, body) if value]
@@ -155,6 +160,9 @@ def _topic_slot(slot: Slot) -> StructWire | None:
 
 def _names_topic(slot: Slot) -> bool:
     return slot.field.entity == "topicName" or slot.name == "topic_id"
+
+
+_TOPICS: Final = Picks(_names_topic)
 
 
 def topic_in(wire: StructWire, value: Body) -> str | bytes:

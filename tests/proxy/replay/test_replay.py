@@ -20,7 +20,6 @@ from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.policy import Permit, refusal
 from kafkascope.proxy.replay.remap import Remap
-from kafkascope.proxy.replay.sessions import Sessions
 from kafkascope.proxy.replay.summary import lines_of, not_answered
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 from tests.proxy.kit import HEARTBEAT, broker, echo, request
@@ -119,63 +118,6 @@ def test_answers_become_one():
     assert [each["name"] for each in both["responses"]] == ["a", "b"]
     assert [each["index"] for each in both["responses"][0]["partition_responses"]] == [0, 1]
     assert both["throttle_time_ms"] == 9
-
-
-def test_leaders_of_a_session_are_asked_for_once():
-    """A session of many partitions and many requests was their product."""
-    asked: list[tuple] = []
-    led = dict.fromkeys((("a", n) for n in range(50)), 1)
-
-    def leader(topic, number):
-        asked.append((topic, number))
-        return led[topic, number]
-
-    sessions = Sessions()
-    sessions.request(fetch(*led, epoch=0), leader, 1)
-    sessions.response({"session_id": 77}, {"session_id": 900})
-    asked.clear()
-    for epoch in range(1, 20):
-        body, node = sessions.request(fetch(("a", 7), session=77, epoch=epoch), leader, 1)
-        assert (body["session_id"], node) == (900, 1)
-    assert asked == [("a", 7)] * 19
-    # The peer has told leaders again: all are looked at, once.
-    led["a", 9] = 2
-    body, node = sessions.request(fetch(session=77, epoch=20), leader, 2)
-    assert (body["session_id"], node) == (0, None)
-    assert len(body["topics"][0]["partitions"]) == 50
-
-
-def test_a_session_that_the_peer_let_go_of_is_spelled_out():
-    sessions = Sessions()
-    sessions.request(fetch(("a", 0), epoch=0), leader_of)
-    sessions.response({"session_id": 77}, {"session_id": 900})
-    for epoch in (1, 2):
-        body, _ = sessions.request(fetch(session=77, epoch=epoch), leader_of)
-        assert body["session_id"] == 900
-        # FETCH_SESSION_ID_NOT_FOUND comes without an id.
-        sessions.response({"session_id": 77}, {"session_id": 900 if epoch == 1 else 0})
-    body, _ = sessions.request(fetch(session=77, epoch=3), leader_of)
-    assert (body["session_id"], body["session_epoch"]) == (0, -1)
-    assert body["topics"][0]["partitions"]
-
-
-def test_a_session_with_one_leader_is_kept():
-    sessions = Sessions()
-    body, node = sessions.request(fetch(("a", 0), epoch=0), leader_of)
-    assert (body["session_id"], node) == (0, 1)
-    sessions.response({"session_id": 77}, {"session_id": 900})
-    body, node = sessions.request(fetch(session=77, epoch=1), leader_of)
-    assert (body["session_id"], body["session_epoch"], node) == (900, 1, 1)
-    body, node = sessions.request(fetch(("b", 0), session=77, epoch=2), leader_of)
-    assert (body["session_epoch"], node) == (2, 1)
-    # A partition of another leader: from here on in full.
-    body, node = sessions.request(fetch(("a", 1), session=77, epoch=3), leader_of)
-    assert (body["session_id"], body["session_epoch"], node) == (0, -1, None)
-    assert {(t["topic"], p["partition"]) for t in body["topics"] for p in t["partitions"]} == {
-        ("a", 0),
-        ("a", 1),
-        ("b", 0),
-    }
 
 
 def test_a_log_that_is_further_on_is_told_once():

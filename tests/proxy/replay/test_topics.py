@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kafkascope.dissectors.registry import APIS, decode_request, read_request_header
 from kafkascope.proxy.replay import cluster
 from kafkascope.proxy.replay.cluster import CREATED_AT_ONCE, LiveCluster
 from kafkascope.proxy.replay.peer import Reach
+from kafkascope.tui.cli import main
+from tests.explosion.declared import often
+from tests.explosion.turns import write_capture
 from tests.proxy.dummy import blank, broker
 from tests.proxy.kit import response
 
@@ -24,6 +29,8 @@ class Reluctant:
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
         self.largest = 0
+        self.named: list[int] = []
+        """By each Metadata."""
 
     def __call__(self, payload: bytes, port: int) -> bytes | None:
         head = read_request_header(payload)
@@ -31,6 +38,7 @@ class Reluctant:
         self.asked[api] += 1
         body = decode_request(payload).body
         if api == "Metadata":
+            self.named.append(len(body["topics"]))
             assert not any(each["name"].startswith("no") for each in body["topics"])
         if api != "CreateTopics":
             return blank(payload, port)
@@ -38,6 +46,7 @@ class Reluctant:
         told = [
             {
                 "name": each["name"],
+                "topic_id": bytes(16),
                 "error_code": POLICY_VIOLATION * each["name"].startswith("no"),
                 "error_message": None,
                 "num_partitions": -1,
@@ -85,3 +94,16 @@ def test_very_many_are_created_in_turns() -> None:
     assert peer.asked["CreateTopics"] == 4  # of 3,000 partitions in topics that stay whole
     assert created(peer, {"large": 9 * CREATED_AT_ONCE, "t": 1}) == []
     assert peer.asked["CreateTopics"] == 2
+
+
+@pytest.mark.parametrize("api", ["CreateTopics", "DeleteTopics", "CreatePartitions"])
+def test_the_leaders_of_what_changed_are_asked_for_and_no_others(api: str, tmp_path: Path) -> None:
+    """All that the capture made, or all that the target has, was asked for after each change."""
+    key = next(key for key, each in APIS.items() if each.name == api)
+    path, peer = tmp_path / "changes.pcapng", Reluctant()
+    write_capture(path, often(key, APIS[key].versions.high, 40))
+    with broker(peer) as port:
+        words = ("--to", f"127.0.0.1:{port}", "--speed", "max", "--allow-writes", "--create-topics")
+        result = CliRunner().invoke(main, ["replay", str(path), *words])
+    assert "40 requests sent" in result.output
+    assert sum(peer.named) <= 40 * 3
