@@ -117,6 +117,8 @@ class Context:
         self.forgotten = 0
         """How often partitions that a connection fetches were forgotten, or where their logs
         end."""
+        self.late = False
+        """Whether answers came to requests that had been given up."""
         self.untold = False
         """Whether a fetch session has more topics than its requests tell."""
         self.beyond: set[str] = set()
@@ -152,6 +154,11 @@ class Context:
             found.add(
                 "too many partitions are fetched: those of a request, and whether it waits for "
                 "data, are not known behind the place where they were forgotten"
+            )
+        if self.late:
+            found.add(
+                "too many requests waited for their answers on one connection, or on all: the first "
+                "were given up, and what was answered to them is left out"
             )
         if self.untold:
             found.add(

@@ -634,7 +634,13 @@ class Conversation(Resumable):
         pending = self._in_flight.take(_INT.unpack_from(payload)[0], latest=latest)
         if pending is not None:
             self._answered(pending, frame)
-        elif not self._partial_request(frame):
+        elif self._partial_request(frame):
+            pass
+        elif self._in_flight.late:
+            # Told with its request it would be; alone it holds nothing that can be known.
+            self._in_flight.late -= 1
+            self._context.late = True
+        else:
             self._early.append(frame)
             if len(self._early) > MAX_EARLY:
                 self._orphan(self._early.pop(0))

@@ -145,7 +145,7 @@ class InFlight(Resumable):
     """The table of one connection. An id may be there several times: the oldest is answered
     first."""
 
-    __slots__ = ("_by_id", "_bytes", "_count", "tokens")
+    __slots__ = ("_by_id", "_bytes", "_count", "late", "tokens")
 
     def __init__(self) -> None:
         # A dict looks for its first key behind all that were deleted before it.
@@ -154,11 +154,15 @@ class InFlight(Resumable):
         self._bytes = 0
         self.tokens: list[Pending] = []
         """Raw SASL tokens, which have no id."""
+        self.late = 0
+        """Answers that are still to come to requests that were given up. A connection's requests
+        are answered in their order: behind an answer to a later one none will."""
 
     def dump(self) -> Dump:
         """Return all requests, in their order."""
         waiting = [each.dump() for found in self._by_id.values() for each in found]
-        return {"waiting": waiting, "tokens": [each.dump() for each in self.tokens]}
+        tokens = [each.dump() for each in self.tokens]
+        return {"waiting": waiting, "tokens": tokens, "late": self.late}
 
     def load(self, state: Dump) -> Self:
         """Take over what `dump` gave."""
@@ -166,6 +170,7 @@ class InFlight(Resumable):
             assert each.header is not None
             self.add(each.header.correlation_id, each)
         self.tokens = [loaded(each) for each in state["tokens"]]
+        self.late = state["late"]
         return self
 
     def __len__(self) -> int:
@@ -201,10 +206,13 @@ class InFlight(Resumable):
         """Take out the oldest ones until they hold no more than this; `least` of them stay, unless
         they are too many."""
         dropped: list[Pending] = []
+        late = self.late
         while self._count > MAX_IN_FLIGHT or (self._bytes > held and self._count > least):
             oldest = self.take(next(iter(self._by_id)))
             if oldest is not None:
                 dropped.append(oldest)
+                late += not oldest.blind
+        self.late = late
         return dropped
 
     def next_for(self, correlation_id: int) -> Pending | None:
@@ -223,6 +231,7 @@ class InFlight(Resumable):
             del self._by_id[correlation_id]
         self._count -= 1
         self._bytes -= pending.held
+        self.late = 0
         return pending
 
     def before(self, number: int) -> list[Pending]:

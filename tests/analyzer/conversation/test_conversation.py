@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation import pending
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.ranks import bounded
@@ -286,6 +287,24 @@ def test_requests_without_any_answer_do_not_fill_the_memory(
     found = told(wire.broker(response("Produce", 7, 7)).events)
     assert [e.state for e in found] == ["lost"] * 6 + ["open", "answered"]
     assert found[0].reason == "none was seen while many more requests were sent"
+
+
+def test_what_is_answered_to_requests_that_were_given_up_is_no_response_to_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each was told twice, as lost and as an orphan: one more request cost as much as three.
+    monkeypatch.setattr(pending, "MAX_IN_FLIGHT", 4)
+    wire = Wire()
+    for number in range(10):
+        wire.client(heartbeat(number))
+    for number in range(10):
+        wire.broker(response("Heartbeat", 3, number))
+    # Behind all answers: really one to nothing.
+    wire.broker(response("Heartbeat", 3, 99))
+    context = Context()
+    states = [each.state for each in told(wire.events, context)]
+    assert states == ["lost"] * 6 + ["answered"] * 4 + ["orphan"]
+    assert any("what was answered to them is left out" in text for text in context.left_out())
 
 
 def test_tiny_requests_count_as_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
