@@ -157,8 +157,8 @@ class Context:
             )
         if self.late:
             found.add(
-                "too many requests waited for their answers on one connection, or on all: the first "
-                "were given up, and what was answered to them is left out"
+                "too many requests waited for their answers, on one connection or on all: the "
+                "first were given up, and what was answered to them is left out"
             )
         if self.untold:
             found.add(

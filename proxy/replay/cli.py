@@ -283,6 +283,8 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
     unanswered = not_answered(findings)
     if unanswered:
         say(f"the target does not answer {unanswered}")
+    for text in outcome.remarks:
+        say(text)
     if options.form in ("json", "jsonl"):
         _print_json(outcome, findings, skipped, output)
         return len(findings)

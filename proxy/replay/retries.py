@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,10 @@ MOST_IN_VAIN: Final = 100_000
 """Partitions of which it is known that they are not there."""
 
 
+MOST_IN_A_ROW: Final = 20
+"""Exchanges of an API: each takes up to ten seconds."""
+
+
 class Retries:
     """Decides what is asked again, and knows for which partitions that was in vain."""
 
@@ -45,28 +50,38 @@ class Retries:
         self._comparison = comparison
         self._remap = remap
         self._in_vain: dict[tuple[Any, int], None] = {}
+        self._vain: Counter[str] = Counter()
+        """API -> how many of its exchanges in a row were asked again in vain."""
 
-    def worth(self, exchange: Exchange, decoded: Decoded, body: Body, turn: int) -> bool:
-        """Whether the peer only is not ready: an error that passes and that the capture lacks, no
-        assignment yet where the capture has one, a change that not all of its brokers know yet."""
+    def turns(self, exchange: Exchange, decoded: Decoded, body: Body) -> int:
+        """How often the exchange is worth being asked again, from its first request on: what came
+        is no answer of a peer that is ready (`_unready`), and waiting was not in vain before."""
+        if self._vain[exchange.api] >= MOST_IN_A_ROW:
+            return 0
+        return self._unready(exchange, decoded, body)
+
+    def _unready(self, exchange: Exchange, decoded: Decoded, body: Body) -> int:
+        """The same for an error that passes and that the capture lacks, no assignment yet where
+        the capture has one, a change that not all of its brokers know yet."""
         captured = None if exchange.response is None else exchange.response.decoded
         now = split.errors(decoded.layout, body)
         if captured is None:
-            return self._may_pass(decoded, body, now, TRANSIENT)
+            return (TRIES - 1) * self._may_pass(decoded, body, now, TRANSIENT)
         then = split.errors(captured.layout, captured.body)
         if now and self._may_pass(decoded, body, now, TRANSIENT.difference(then)):
-            return True
+            return TRIES - 1
         if exchange.api in REPEATABLE and REBALANCE_IN_PROGRESS in then:
-            return not now and turn < SETTLING_TRIES
+            return SETTLING_TRIES * (not now)
         remap, comparison = self._remap, self._comparison
         if exchange.api in HEARTBEATS:
             live = remap.response(decoded.layout, body)
-            return comparison.assigned.lacks(captured.body, live)
-        if not remap.writes or exchange.api not in SETTLES or turn >= SETTLING_TRIES:
-            return False
+            return (TRIES - 1) * comparison.assigned.lacks(captured.body, live)
+        if not remap.writes or exchange.api not in SETTLES:
+            return 0
         live = remap.response(decoded.layout, body)
         found = comparison.differences(exchange.api, captured.layout, captured.body, live)
-        return comparison.is_new(exchange.api, exchange.api_version or 0, found)
+        new = comparison.is_new(exchange.api, exchange.api_version or 0, found)
+        return SETTLING_TRIES * new
 
     def _may_pass(
         self, decoded: Decoded, body: Body, now: list[int], passing: frozenset[int]
@@ -79,12 +94,26 @@ class Retries:
             count -= sum(each in self._in_vain for each in missing)
         return count > 0
 
-    def gave_up(self, decoded: Decoded, body: Body) -> None:
-        """Note the partitions that are not there: a target that has fewer than the capture would
-        be waited for with each request."""
+    def ended(self, exchange: Exchange, decoded: Decoded, body: Body, *, well: bool) -> None:
+        """Note what became of an exchange that was asked again. Partitions that are not there are
+        not waited for again, as a target that has fewer than the capture would be with each
+        request; nor is an API of which no answer settles."""
+        if well:
+            self._vain[exchange.api] = 0
+            return
+        self._vain[exchange.api] += 1
         room = MOST_IN_VAIN - len(self._in_vain)
         missing = split.failed_partitions(decoded.layout, body, MISSING)
         self._in_vain.update(dict.fromkeys(islice(missing, room)))
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences about what was not asked again."""
+        return [
+            f"{api} was asked again in vain {count} times in a row, and no more after that"
+            for api, count in sorted(self._vain.items())
+            if count >= MOST_IN_A_ROW
+        ]
 
     def changed(self) -> None:
         """Note that topics were made: what was in vain may not be any more."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH
@@ -25,7 +26,6 @@ from kafkascope.proxy.replay.retries import (
     PAUSE,
     REPEATABLE,
     TRANSIENT,
-    TRIES,
     Retries,
 )
 from kafkascope.proxy.replay.sessions import Sessions
@@ -117,6 +117,7 @@ class Replay:
                     await self._wait()
         finally:
             self.outcome.seconds = time.monotonic() - begun
+            self.outcome.remarks = self._retries.remarks
             peers = [peer for each in self._peers.values() for peer in each.values()]
             await asyncio.gather(*(peer.close() for peer in peers))
         return self.outcome
@@ -245,8 +246,8 @@ class Replay:
             try:
                 now = time.monotonic_ns()
                 decoded, body = self._decoded(exchange, {node: response.result()})
-                worth = self._retries.worth(exchange, decoded, body, 0)
-                if worth or exchange.api in MAKES_PARTITIONS:
+                again = self._retries.turns(exchange, decoded, body)
+                if again or exchange.api in MAKES_PARTITIONS:
                     self._group.create_task(self._end(step, exchange, {node: response}, sent))
                     return
                 self._timed(exchange, now - sent)
@@ -329,14 +330,14 @@ class Replay:
         try:
             settled: list[Body] = []
             layout: Layout | None = None
-            for turn in range(TRIES):
+            for turn in count():
                 decoded, body = await self._response(exchange, parts)
                 layout = decoded.layout if layout is None else layout
                 now = time.monotonic_ns()
-                if not self._retries.worth(exchange, decoded, body, turn):
-                    break
-                if turn == TRIES - 1:
-                    self._retries.gave_up(decoded, body)
+                most = self._retries.turns(exchange, decoded, body)
+                if turn >= most:
+                    if turn:
+                        self._retries.ended(exchange, decoded, body, well=not most)
                     break
                 await asyncio.sleep(PAUSE)
                 await self._look_again(exchange, decoded, body)

@@ -86,7 +86,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "returns": Attack(many.returns, 10_000),
     "errors": Attack(many.errors, 20_000),
     "many clients": Attack(many.clients, 50_000),
-    # Beyond 50,000 requests that wait each is given up, and its response an exchange of its own.
+    # Beyond 50,000 requests that wait each is given up, and its answer left out.
     "many groups": Attack(many.groups, 200_000),
     "many unanswered": Attack(many.unanswered, 100_000),
     "unanswered on many": Attack(many.unanswered_on_many, 150_000),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy.replay import cluster, run
+from kafkascope.proxy.replay import cluster, retries, run
 from kafkascope.proxy.sasl import MECHANISMS
 from kafkascope.tui.cli import main
 from tests.analyzer.broken import SAMPLES
@@ -28,6 +28,7 @@ def hurried() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (cluster, run):
             patch.setattr(module, "PAUSE", 0.001)
+        for module in (cluster, retries):
             patch.setattr(module, "TRIES", 3)
         yield
 

@@ -62,7 +62,6 @@ def replayed(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, Count
 
     monkeypatch.setattr(Broker, "respond", counted)
     monkeypatch.setattr(retries, "TRIES", TRIES)
-    monkeypatch.setattr(run, "TRIES", TRIES)
     monkeypatch.setattr(run, "PAUSE", 0)
     results: list[Result] = []
 
@@ -90,10 +89,10 @@ def test_only_what_is_missing_is_no_longer_waited_for() -> None:
     made = retries.Retries(Comparison(), Remap())
 
     def worth(*codes: int) -> bool:
-        return made.worth(exchange, decoded, told(*codes), 0)
+        return made.turns(exchange, decoded, told(*codes)) == retries.TRIES - 1
 
     assert worth(3, 6)
-    made.gave_up(decoded, told(3, 6))
+    made.ended(exchange, decoded, told(3, 6), well=False)
     assert not worth(3, 0)
     # A leader may come back, and another partition be made.
     assert worth(3, 6)
@@ -122,3 +121,31 @@ def test_a_partition_that_is_not_there_is_waited_for_once(
     # Of partitions 9 and 8 all tries, of which none is beyond the last answer; and once the others.
     assert asked["Fetch"] == 2 * TRIES + 4
     assert not [each for each in caplog.records if "never retrieved" in each.message]
+
+
+def test_an_api_of_which_no_answer_settles_is_no_longer_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3,000 answers that could not be the captured ones took two seconds each."""
+    monkeypatch.setattr(retries, "MOST_IN_A_ROW", 2)
+    path = fetches(tmp_path / "fetches.pcapng", "kafka-python.none", *range(9, 15))
+    result, asked = replayed(path, monkeypatch)
+    assert "0 answers the same, 6 different, 0 without" in result.output
+    assert asked["Fetch"] == 2 * TRIES + 4
+    assert "Fetch was asked again in vain 2 times in a row, and no more after that" in result.output
+
+
+def test_an_api_that_settles_goes_on_being_waited_for() -> None:
+    made = retries.Retries(Comparison(), Remap())
+    layout = layout_of("FindCoordinatorResponse", 3)
+    exchange: Any = SimpleNamespace(response=None, api="FindCoordinator")
+    decoded: Any = SimpleNamespace(layout=layout)
+    unready = {"error_code": 15}
+    for _ in range(3):
+        for _ in range(retries.MOST_IN_A_ROW - 1):
+            made.ended(exchange, decoded, unready, well=False)
+        assert made.turns(exchange, decoded, unready)
+        made.ended(exchange, decoded, unready, well=True)
+    for _ in range(retries.MOST_IN_A_ROW):
+        made.ended(exchange, decoded, unready, well=False)
+    assert not made.turns(exchange, decoded, unready)
