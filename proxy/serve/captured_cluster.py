@@ -209,8 +209,7 @@ class CapturedCluster:
                 if part.get("log_start_offset", -1) > 0:
                     log.starts_at(part["log_start_offset"])
                 log.reaches(part["high_watermark"])
-                for each in part.get("aborted_transactions") or ():
-                    log.aborted(each["producer_id"], each["first_offset"])
+                self._keep_aborted(log, part.get("aborted_transactions") or [])
                 if part["records"]:
                     self._keep(log, part["records"])
 
@@ -255,6 +254,16 @@ class CapturedCluster:
         self._kept += log.bytes - before
         for producer in log.writers():
             self._written.setdefault(producer, {})[id(log)] = log
+
+    def _keep_aborted(self, log: Log, told: list[Body]) -> None:
+        """Keep which transactions were aborted, while there is room."""
+        if told and self._kept > MOST_RECORDS:
+            self.left_out += 1
+            return
+        before = log.bytes
+        for each in told:
+            log.aborted(each["producer_id"], each["first_offset"])
+        self._kept += log.bytes - before
 
     def _offset_fetch(self, request: Body, response: Body) -> None:
         if "groups" in response:

@@ -20,15 +20,16 @@ from kafkascope.dissectors.records.records import (
 )
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 from kafkascope.proxy.serve.entries import Entries, Entry
+from kafkascope.proxy.serve.transactions import ABORT, COMMIT, Transactions
 
 _OFFSET: Final = struct.Struct(">q")
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
-ABORT: Final = 0
-COMMIT: Final = 1
 NO_TIME: Final = -1
 ENTRY_BYTES: Final = 300
 """That a batch takes beside its data."""
+ABORTED_BYTES: Final = 250
+"""That an aborted transaction takes."""
 MOST: Final = 1 << 62
 """No offset is larger: whatever a damaged capture tells, sums of offsets stay representable."""
 
@@ -42,6 +43,13 @@ class Owed(NamedTuple):
     marker: int
 
 
+class Read(NamedTuple):
+    """What a reader gets: whole batches."""
+
+    data: bytes
+    entries: list[Entry]
+
+
 class Log:
     """The batches of a partition, each offset once. What the capture never showed is missing:
     offsets have gaps."""
@@ -50,16 +58,14 @@ class Log:
         self._entries = Entries()
         self._captured_end = 0
         self._captured_start: int | None = None
-        self._captured_aborted: dict[tuple[int, int], None] = {}
         self._owed: list[Owed] = []
         self._unplaced: list[bytes] = []
         self._live = 0
         self.bytes = 0
         """Memory that the batches take."""
-        # Of transactions, from the entries in their order; `_settle` makes them true.
+        self._transactions = Transactions()
+        """From the entries in their order; `_settle` makes it true."""
         self._stale = False
-        self._open: dict[int, int] = {}
-        self._aborted: list[tuple[int, int, int]] = []
         self._writers: dict[int, int] = {}
         """Producers of transactions -> the last offset of what they wrote since one ended, while
         the capture is read."""
@@ -89,9 +95,8 @@ class Log:
     def stable(self) -> int:
         """The last stable offset: before transactions that have been open since we serve."""
         self._settle()
-        return min(
-            (first for first in self._open.values() if first >= self._live), default=self.end
-        )
+        first = self._transactions.first
+        return self.end if first is None else first
 
     def add(self, data: bytes) -> None:
         """Add the records of a Fetch; batches that are known change nothing."""
@@ -118,7 +123,7 @@ class Log:
                 self._writers[entry.producer] = max(last, entry.last)
         self.bytes += len(entry.data) + ENTRY_BYTES
         if self._entries.last is entry:
-            self._take(entry)
+            self._transactions.take(entry)
         else:
             self._stale = True
 
@@ -161,10 +166,11 @@ class Log:
 
     # --- reading
 
-    def read(self, offset: int, most: int, magic: int, before: int | None = None) -> bytes:
+    def read(self, offset: int, most: int, magic: int, before: int | None = None) -> Read:
         """Whole batches from the one with `offset` on, at least one, up to `most` bytes and to the
         offset `before`. Old clients (`magic` 0 or 1) get message sets."""
         out: list[bytes] = []
+        entries: list[Entry] = []
         size = 0
         for entry in self.entries(offset):
             if before is not None and entry.base >= before:
@@ -173,8 +179,9 @@ class Log:
             if out and size + len(data) > most:
                 break
             out.append(data)
+            entries.append(entry)
             size += len(data)
-        return b"".join(out)
+        return Read(b"".join(out), entries)
 
     def entries(self, offset: int) -> Iterator[Entry]:
         """The batches from the one with `offset` on, or behind it when there is none."""
@@ -192,44 +199,26 @@ class Log:
 
     # --- transactions
 
-    def _take(self, entry: Entry) -> None:
-        if entry.producer < 0:
-            return
-        if entry.marker is None:
-            self._open.setdefault(entry.producer, entry.base)
-            return
-        first = self._open.pop(entry.producer, None)
-        if first is not None and entry.marker == ABORT:
-            self._aborted.append((entry.producer, first, entry.base))
-
     def _settle(self) -> None:
-        if not self._stale:
-            return
-        self._stale = False
-        self._open, self._aborted = {}, []
-        for entry in self._entries:
-            self._take(entry)
+        if self._stale:
+            self._stale = False
+            self._transactions.follow(self._entries, self._live)
 
     def aborted(self, producer: int, first: int) -> None:
         """Note an aborted transaction of the capture."""
-        self._captured_aborted[producer, first] = None
+        if self._transactions.tell(producer, first):
+            self.bytes += ABORTED_BYTES
 
-    def aborted_from(self, offset: int) -> list[tuple[int, int]]:
-        """The aborted transactions that a reader from `offset` on has to know: (producer id, first
-        offset).
-
-        One whose marker was read already must not be listed: the reader would drop what the
-        producer wrote afterwards.
-        """
+    def aborted_in(self, read: list[Entry]) -> list[tuple[int, int]]:
+        """The aborted transactions that a reader of these batches has to know: (producer id, first
+        offset)."""
         self._settle()
-        found = [(producer, first) for producer, first, end in self._aborted if end >= offset]
-        ended = {producer for producer, _, _ in self._aborted}
-        return found + [each for each in self._captured_aborted if each[0] not in ended]
+        return list(self._transactions.aborted_in(read))
 
     def end_transaction(self, producer: int, epoch: int, committed: bool, now_ms: int) -> None:
         """Append the marker, if the producer has a transaction open here."""
         self._settle()
-        if producer in self._open:
+        if producer in self._transactions:
             kind = COMMIT if committed else ABORT
             self._put(_marker(self.next, producer, epoch, kind, now_ms))
 
@@ -237,7 +226,7 @@ class Log:
         """Note that a transaction of the capture ended."""
         last = self._writers.pop(producer, None)
         # Not settled for this: of a log that is read out of order each end would walk over all.
-        if last is not None and (self._stale or producer in self._open):
+        if last is not None and (self._stale or producer in self._transactions):
             self._owed.append(Owed(producer, last, COMMIT if committed else ABORT))
 
     def writers(self) -> set[int]:
@@ -296,6 +285,7 @@ class Log:
         self._reading = False
         self._writers, self._fresh = {}, set()
         self._live = self.end
+        self._stale = True
 
 
 class _Runs:

@@ -11,6 +11,7 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import magic_of
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic
 from kafkascope.proxy.serve.coordinators.memory_budget import ENTRY
+from kafkascope.proxy.serve.entries import Entry
 from kafkascope.proxy.serve.fetch_sessions import (
     Changes,
     FetchSession,
@@ -258,13 +259,15 @@ def _portion(log: Log, wanted: Body, left: int, magic: int, committed: bool) -> 
     result["last_stable_offset"] = stable if stable < log.end else result["high_watermark"]
     if not 0 <= offset <= log.next:
         return {**result, "error_code": Code.OFFSET_OUT_OF_RANGE}
+    entries: list[Entry] = []
     if left > 0:
         most = min(left, max(wanted["partition_max_bytes"], 1))
-        result["records"] = log.read(offset, most, magic, stable if committed else None)
+        read = log.read(offset, most, magic, stable if committed else None)
+        result["records"], entries = read
     if committed:
         result["aborted_transactions"] = [
             {"producer_id": producer, "first_offset": first}
-            for producer, first in log.aborted_from(offset)
+            for producer, first in log.aborted_in(entries)
         ]
     return result
 

@@ -48,6 +48,8 @@ ATTACKS: Final[dict[str, Attack]] = {
     "long varints": Attack(records.long_varints, 100_000),
     "internal records": Attack(records.internal_records, 20_000),
     "control batches": Attack(records.control_batches, 10_000),
+    "aborted transactions": Attack(records.aborted, 10_000),
+    "listed transactions": Attack(records.aborted_at_once, 400_000),
     "scram records": Attack(records.scram_records, 5_000),
     "empty topics": Attack(bodies.empty_topics, 250_000),
     "topics": Attack(bodies.metadata_topics, 50_000),

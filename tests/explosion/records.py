@@ -13,6 +13,7 @@ from kafkascope.dissectors.records.writer import (
     encode_message_set,
     varint,
 )
+from tests.analyzer.wire import request, response
 from tests.explosion.turns import Turn, batch_of, fetch, produce, record
 
 
@@ -104,6 +105,37 @@ def internal_records(n: int) -> list[Turn]:
 def control_batches(n: int) -> list[Turn]:
     marker = Record(0, 1, b"\0\0\0\1", b"\0\0\0\0\0\0", ())
     return fetch(1, encode_batch([marker], attributes=0x30) * n)
+
+
+def aborted(n: int) -> list[Turn]:
+    """Transactions that were aborted, each with a Fetch that reads it and lists it."""
+    key, value = b"\0\0\0\0", b"\0\0\0\0\0\0"
+    turns: list[Turn] = []
+    for index in range(n):
+        who = {"producer_id": index, "producer_epoch": 0, "base_sequence": 0}
+        at = 2 * index
+        batch = encode_batch([Record(at, 1, b"k", b"v", ())], attributes=0x10, **who)
+        marker = encode_batch([Record(at + 1, 1, key, value, ())], attributes=0x30, **who)
+        place = {"current_leader_epoch": -1, "fetch_offset": at, "log_start_offset": -1}
+        wanted = place | {"partition": 0, "partition_max_bytes": 100}
+        part = {"partition_index": 0, "error_code": 0, "high_watermark": at + 2}
+        part |= {"last_stable_offset": at + 2, "log_start_offset": 0, "preferred_read_replica": -1}
+        told = part | {"aborted_transactions": [{"producer_id": index, "first_offset": at}]}
+        asked = {"session_id": 0, "session_epoch": -1, "isolation_level": 1}
+        topics = [{"topic": "t", "partitions": [wanted]}]
+        turns.append((0, request("Fetch", 11, index, topics=topics, **asked)))
+        responses = [{"topic": "t", "partitions": [told | {"records": batch + marker}]}]
+        turns.append((1, response("Fetch", 11, index, responses=responses)))
+    return turns
+
+
+def aborted_at_once(n: int) -> list[Turn]:
+    """One Fetch whose response lists many transactions as aborted."""
+    part = {"partition_index": 0, "error_code": 0, "high_watermark": 1, "records": None}
+    part |= {"last_stable_offset": 1, "log_start_offset": 0, "preferred_read_replica": -1}
+    listed = [{"producer_id": n - index, "first_offset": index} for index in range(n)]
+    topics = [{"topic": "t", "partitions": [part | {"aborted_transactions": listed}]}]
+    return [(0, request("Fetch", 11, 1)), (1, response("Fetch", 11, 1, responses=topics))]
 
 
 def scram_records(n: int) -> list[Turn]:
