@@ -300,7 +300,9 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
     said += f"{comparison.different} different, {outcome.unanswered} without an answer"
     if outcome.settled:
         said += f", {outcome.settled} that the captured broker was not ready for"
-    say(f"{said}")
+    if outcome.unmatched:
+        said += f", {outcome.unmatched} where the capture has no answer that can be read"
+    say(said)
     for text in comparison.remarks:
         say(text)
     for (api, reason), count in skipped:
@@ -344,6 +346,7 @@ def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], outpu
         "unanswered": outcome.unanswered,
         "settled": outcome.settled,
         "unserved": outcome.unserved,
+        "unmatched": outcome.unmatched,
         "seconds": round(outcome.seconds, 6),
     }
     output.json_line(dumps(summary))

@@ -42,6 +42,8 @@ class Outcome:
     """Not sent, for the peer lacks the version."""
     settled: int = 0
     """Answers whose error in the capture was one that passes."""
+    unmatched: int = 0
+    """Answers where the capture has none that can be read."""
     remarks: list[str] = field(default_factory=list)
     """Sentences about what was not done."""
     latencies: dict[str, Latencies] = field(default_factory=dict)

@@ -407,6 +407,7 @@ class Replay:
     def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
         captured = None if exchange.response is None else exchange.response.decoded
         if captured is None:
+            self.outcome.unmatched += 1
             self._report(exchange, "answered; the capture has no answer")
             return
         assert exchange.request is not None

@@ -149,3 +149,13 @@ def test_an_api_that_settles_goes_on_being_waited_for() -> None:
     for _ in range(retries.MOST_IN_A_ROW):
         made.ended(exchange, decoded, unready, well=False)
     assert not made.turns(exchange, decoded, unready)
+
+
+def test_what_the_capture_has_no_answer_to_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "asked.pcapng"
+    write_capture(path, iter([exchange("ApiVersions", 0, {}, {})[:1]]))
+    result, _ = replayed(path, monkeypatch)
+    said = "0 answers the same, 0 different, 0 without an answer, 1 where the capture has no answer"
+    assert said in result.output
