@@ -28,6 +28,8 @@ class NodeAddresses:
     def __init__(self) -> None:
         self._addresses: dict[int, str] = {}
         self._ports: set[int] = set()
+        self._at: dict[str | int, list[int]] | None = None
+        """Address, or port alone -> its nodes; made when somebody asks."""
 
     def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
         """Record an address; negative ids and empty hosts mean that there is none, hosts
@@ -39,7 +41,10 @@ class NodeAddresses:
         if node in self._addresses and not replace:
             return
         if node in self._addresses or len(self._addresses) < MAX_NODES:
-            self._addresses[node] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            if self._addresses.get(node) != address:
+                self._addresses[node] = address
+                self._at = None
 
     def get(self, node: int) -> str | None:
         """Return the address; None while it is unknown."""
@@ -52,9 +57,12 @@ class NodeAddresses:
     def node_at(self, address: str, port: int) -> int | None:
         """Return the node at an address, or the only node with its port, because captures show IP
         addresses where brokers give host names. None when that is unknown."""
-        found = [node for node, told in self._addresses.items() if told == address]
-        if not found:
-            found = [n for n, told in self._addresses.items() if told.endswith(f":{port}")]
+        if self._at is None:
+            self._at = {}
+            for node, told in self._addresses.items():
+                for place in (told, int(told.rpartition(":")[2])):
+                    self._at.setdefault(place, []).append(node)
+        found = self._at.get(address) or self._at.get(port, [])
         return found[0] if len(found) == 1 else None
 
     @property

@@ -32,14 +32,16 @@ def _nodes(view: View) -> dict[str, int]:
 
 def advertised_to(broker: str, view: View) -> set[tuple[str, str]]:
     """Return the clients (id, host) that were told of the node at an address."""
-    judged = _judged(view)
-    number = node_at(broker, view)
-    return {
-        client
-        for key, clients in judged.advertised.items()
-        if key[1] == number and broker.endswith(f":{key[3]}")
-        for client in clients
-    }
+    return _told(view).get((node_at(broker, view), broker.rpartition(":")[2]), set())
+
+
+@once
+def _told(view: View) -> dict[tuple[int | None, str], set[tuple[str, str]]]:
+    """Map each node and port to the clients that were told of it."""
+    found: dict[tuple[int | None, str], set[tuple[str, str]]] = {}
+    for key, clients in _judged(view).advertised.items():
+        found.setdefault((key[1], str(key[3])), set()).update(clients)
+    return found
 
 
 @once

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from kafkascope.analyzer.findings.limits import SECOND, limit
-from kafkascope.analyzer.findings.view import View, closed_at
-from kafkascope.analyzer.statistics.connections import FAILED
+from kafkascope.analyzer.findings.view import View, closed_at, ended_at
+from kafkascope.analyzer.identity import ClientKey, host_of
+from kafkascope.analyzer.statistics.connections import FAILED, ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line
 
 
@@ -36,6 +39,11 @@ class Outage:
 def works(line: Line) -> bool:
     """Return whether the broker answered on it."""
     return bool(line["requests"] > line["unanswered"])
+
+
+def of_zookeeper(line: Line) -> bool:
+    """Return whether ZooKeeper's protocol is spoken on it."""
+    return bool((line["protocol"] or "").lower().startswith(ZOOKEEPER))
 
 
 def by_broker(view: View) -> dict[str, list[Line]]:
@@ -68,40 +76,141 @@ def _took(line: Line) -> bool:
 
 def outages_of(lines: list[Line], *, gone: bool) -> Iterator[Outage]:
     """Yield runs of failed connects to an address that had taken others before, in the order of
-    time; or of a broker that is `gone` by what its cluster says."""
+    time; or of a broker that is `gone` by what its cluster says. `lines`: by when they opened."""
     current: Outage | None = None
-    worked: list[Line] = []
+    worked = _Worked()
     for line in lines:
         if line["phase"] in FAILED:
             if current is not None:
                 current.failed.append(line)
-            elif any(map(_took, worked)):
+            elif worked.took:
                 current = Outage(line["opened"], None, [line])
             elif gone:
                 current = Outage(line["opened"], None, [line], seen=False)
             continue
         if current is not None and (line["handshake"] is not None or works(line)):
             current.end_ns = line["opened"]
-            yield _with_ends(current, worked)
+            yield worked.ended_with(current)
             current = None
-        worked.append(line)
+        worked.add(line)
     if current is not None:
-        yield _with_ends(current, worked)
+        yield worked.ended_with(current)
 
 
-def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
-    """Return an outage with the connections that the broker ended shortly before the first failed
-    connect."""
-    near = limit("outage.before")
-    # What it closed while others went on was no outage.
-    answered_ns = max((line["answered"] or 0 for line in worked), default=0)
-    outage.ended = [
-        line
-        for line in worked
-        if line["end"].startswith("broker")
-        and 0 <= outage.begin_ns - closed_at(line) <= near
-        and closed_at(line) >= answered_ns - SECOND
-    ]
-    if outage.ended:
-        outage.begin_ns = min(closed_at(line) for line in outage.ended)
-    return outage
+class _Worked:
+    """Connections before an outage. A broker may have thousands of outages: what was closed long
+    before one matters to none behind it."""
+
+    def __init__(self) -> None:
+        self.took = False
+        """The broker took one."""
+        self._answered_ns = 0
+        self._closed: list[tuple[int, int, Line]] = []
+        """Those that the broker ended, a heap by when."""
+        self._count = 0
+
+    def add(self, line: Line) -> None:
+        """Add a connection that did not fail."""
+        self.took = self.took or _took(line)
+        self._answered_ns = max(self._answered_ns, line["answered"] or 0)
+        if line["end"].startswith("broker"):
+            self._count += 1
+            heappush(self._closed, (closed_at(line), self._count, line))
+
+    def ended_with(self, outage: Outage) -> Outage:
+        """Return an outage with the connections that the broker ended shortly before the first
+        failed connect."""
+        near = limit("outage.before")
+        while self._closed and self._closed[0][0] < outage.begin_ns - near:
+            heappop(self._closed)
+        # What it closed while others went on was no outage.
+        found = [
+            (count, line)
+            for closed_ns, count, line in self._closed
+            if closed_ns <= outage.begin_ns and closed_ns >= self._answered_ns - SECOND
+        ]
+        outage.ended = [line for _, line in sorted(found, key=lambda each: each[0])]
+        if outage.ended:
+            outage.begin_ns = min(closed_at(line) for line in outage.ended)
+        return outage
+
+
+class AtBroker:
+    """The connections of one address, for its outages in the order of time."""
+
+    def __init__(self, address: str, lines: list[Line]) -> None:
+        """`lines`: by when they opened."""
+        self.address = address
+        self.lines = lines
+        self.zookeeper = any(map(of_zookeeper, lines))
+        """Whether it is a server of ZooKeeper."""
+        self.asked = any(line["requests"] for line in lines)
+        self._next = 0
+        self._ends: list[tuple[int, int, str]] = []
+        """A heap of when they ended, of those that are in `_by_host`."""
+        self._by_host: dict[str, dict[int, Line]] = defaultdict(dict)
+        self._opened: dict[int, list[Line]] = defaultdict(list)
+        for line in lines:
+            self._opened[line["opened"]].append(line)
+
+    def users(self, outage: Outage) -> set[ClientKey]:
+        """Return who was connected when it went or came back, and who else is known of the hosts
+        that tried."""
+        last = outage.failed[-1]["opened"]
+        begin = outage.begin_ns - limit("outage.before")
+        self._move_on(begin - limit("outage.before"), last)
+        back = [] if outage.end_ns is None else self._opened.get(outage.end_ns, [])
+        hosts = {host_of(line["client_address"]) for line in outage.failed}
+        there = [line for host in hosts for line in self._by_host.get(host, {}).values()]
+        return {
+            (line["client_id"], host_of(line["client_address"]))
+            for line in (*outage.ended, *back, *there)
+            if line["client_id"] and ended_at(line) >= begin
+        }
+
+    def _move_on(self, begin: int, last: int) -> None:
+        """Take in what opened up to `last`; let go of what ended before `begin`, for outages behind
+        this one begin later than that, too."""
+        while self._next < len(self.lines) and self.lines[self._next]["opened"] <= last:
+            line = self.lines[self._next]
+            self._next += 1
+            host = host_of(line["client_address"])
+            self._by_host[host][line["connection"]] = line
+            heappush(self._ends, (ended_at(line), line["connection"], host))
+        while self._ends and self._ends[0][0] < begin:
+            _, connection, host = heappop(self._ends)
+            del self._by_host[host][connection]
+
+
+class AnsweredHosts:
+    """Who was answered by which brokers, and until when."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._opened: dict[str, list[int]] = defaultdict(list)
+        """Host -> when its connections that work opened, in order."""
+        self._until: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+        """Host -> for each of those, of it and all before: the last answer, the broker that gave
+        it, and the last one of any other broker."""
+        worked = [line for line in lines if line["opened"] is not None and works(line)]
+        for line in sorted(worked, key=lambda line: line["opened"]):
+            host, broker = host_of(line["client_address"]), line["broker_address"]
+            until = self._until[host]
+            best, of, other = until[-1] if until else (0, broker, 0)
+            answered = line["answered"] or 0
+            if broker == of:
+                best = max(best, answered)
+            elif answered > best:
+                best, of, other = answered, broker, best
+            else:
+                other = max(other, answered)
+            self._opened[host].append(line["opened"])
+            until.append((best, of, other))
+
+    def meanwhile(self, host: str, broker: str, begin_ns: int, end_ns: int) -> bool:
+        """Return whether another broker answered a host behind `begin_ns`, on a connection that
+        opened before `end_ns`."""
+        at = bisect_left(self._opened.get(host, ()), end_ns) - 1
+        if at < 0:
+            return False
+        best, of, other = self._until[host][at]
+        return (other if of == broker else best) > begin_ns

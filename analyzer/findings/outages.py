@@ -15,7 +15,15 @@ from kafkascope.analyzer.findings.gone import (
     node_at,
 )
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
+from kafkascope.analyzer.findings.outage_times import (
+    AnsweredHosts,
+    AtBroker,
+    Outage,
+    by_broker,
+    of_zookeeper,
+    outages_of,
+    works,
+)
 from kafkascope.analyzer.findings.view import (
     View,
     among,
@@ -29,7 +37,7 @@ from kafkascope.analyzer.findings.view import (
 )
 from kafkascope.analyzer.identity import ClientKey, host_of
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.connections import FAILED, ZOOKEEPER
+from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
@@ -111,9 +119,10 @@ class Outages(Detector):
             if dead:
                 yield self._dropped(broker, dead, lines, view)
             absent = broker in gone or self._is_absent(broker, lines, view)
+            there = AtBroker(broker, lines)
             for outage in outages_of(lines, gone=absent):
                 if not (dead and outage.silent):
-                    yield self._down(broker, outage, lines, view)
+                    yield self._down(there, outage, view)
             yield from self._idle(broker, lines, view)
 
     # --- broker-down
@@ -130,15 +139,16 @@ class Outages(Detector):
             and broker not in advertised_places(view)
         )
 
-    def _down(self, broker: str, outage: Outage, lines: list[Line], view: View) -> Finding:
+    def _down(self, there: AtBroker, outage: Outage, view: View) -> Finding:
+        broker = there.address
         end = outage.end_ns if outage.end_ns is not None else view.last_ns or outage.begin_ns
         end = max(end, outage.failed[-1]["opened"])
         lasted = end - outage.begin_ns
         back = outage.end_ns is not None
-        users = _users(outage, lines) or _told(broker, outage, view)
+        users = there.users(outage) or _told(broker, outage, view)
         hit = sorted({view.client(*each) for each in users})
         node = node_at(broker, view)
-        kind = "ZooKeeper" if _is_zookeeper(lines) else "broker"
+        kind = "ZooKeeper" if there.zookeeper else "broker"
         name = f"{kind} {spelled(broker)}" + (f" (node {node})" if node is not None else "")
         how = "did not answer" if outage.silent else "refused"
         tried = plural(len(outage.failed), "attempt to connect", "attempts to connect")
@@ -157,16 +167,16 @@ class Outages(Detector):
             when = f"took no connection in this capture, for {duration(lasted)}"
         elif not outage.seen:
             when = f"was down for {duration(lasted)}, and its cluster counted it as gone"
-        severity = _severity(outage, lasted, users, lines, view)
+        severity = _severity(outage, lasted, users, broker, view)
         if absent:
-            severity = "note" if _served(outage, lines, view) else "warning"
+            severity = "note" if _served(outage, broker, view) else "warning"
         # Of connections that carried no more than a word there are no exchanges.
         numbers = [line["connection"] for line in outage.ended if line["requests"]][:MOST_NAMED]
         groups = [("group", each) for each in _groups(hit, view)]
         return view.finding(
             self.rule("broker-down"),
             f"{name} {when}: it {closed}{how} {tried}{of}",
-            among("conn", numbers) or _where(broker, lines),
+            among("conn", numbers) or _where(there),
             count=len(outage.failed),
             first_ns=outage.begin_ns,
             last_ns=end,
@@ -253,7 +263,7 @@ class Outages(Detector):
 @once
 def _ports(view: View) -> set[int]:
     """Return the ports at which brokers answered."""
-    served = (line for line in view.lines() if works(line) and not _is_zookeeper([line]))
+    served = (line for line in view.lines() if works(line) and not of_zookeeper(line))
     return {int(line["broker_address"].rpartition(":")[2]) for line in served}
 
 
@@ -262,11 +272,6 @@ def _connects(broker: str, lines: Iterable[Line]) -> str:
     numbers would be too long."""
     found = among("conn", [line["connection"] for line in lines])
     return found if len(found) <= MOST_WORDS else f'broker == "{broker}"'
-
-
-def _is_zookeeper(lines: Iterable[Line]) -> bool:
-    """Return whether an address is a server of ZooKeeper."""
-    return any((line["protocol"] or "").lower().startswith(ZOOKEEPER) for line in lines)
 
 
 def _is_dead(line: Line) -> bool:
@@ -282,7 +287,7 @@ def _is_dead(line: Line) -> bool:
 
 
 def _severity(
-    outage: Outage, lasted: int, users: set[ClientKey], lines: list[Line], view: View
+    outage: Outage, lasted: int, users: set[ClientKey], broker: str, view: View
 ) -> Severity:
     """Return how severe an outage is. A restart that all clients survive is a note: it is over
     soon, or other brokers served, and no request was lost but long polls. So is one that only other
@@ -297,26 +302,22 @@ def _severity(
     soon = lasted <= limit("outage.short")
     if soon and not lost:
         return "note"
-    if outage.end_ns is not None and not lost and _served(outage, lines, view):
+    if outage.end_ns is not None and not lost and _served(outage, broker, view):
         return "note"
     return "warning"
 
 
-def _served(outage: Outage, lines: list[Line], view: View) -> bool:
+def _served(outage: Outage, broker: str, view: View) -> bool:
     """Return whether other brokers answered the same hosts meanwhile."""
-    broker = lines[0]["broker_address"]
-    hosts = {host_of(line["client_address"]) for line in outage.failed}
     end = outage.end_ns or outage.begin_ns
-    served = {
-        host_of(line["client_address"])
-        for line in view.lines()
-        if line["broker_address"] != broker
-        and works(line)
-        and line["opened"] is not None
-        and line["opened"] < end
-        and (line["answered"] or 0) > outage.begin_ns
-    }
-    return hosts <= served
+    served = _answers(view)
+    hosts = {host_of(line["client_address"]) for line in outage.failed}
+    return all(served.meanwhile(host, broker, outage.begin_ns, end) for host in hosts)
+
+
+@once
+def _answers(view: View) -> AnsweredHosts:
+    return AnsweredHosts(view.lines())
 
 
 def _alike(closed: list[Line]) -> list[Line]:
@@ -343,27 +344,6 @@ def _who(line: Line, view: View) -> str:
     return view.client(line["client_id"], host_of(line["client_address"]))
 
 
-def _users(outage: Outage, lines: list[Line]) -> set[ClientKey]:
-    """Return who was connected when it went or came back, and who else is known of the hosts that
-    tried."""
-    hosts = {host_of(line["client_address"]) for line in outage.failed}
-    last = outage.failed[-1]["opened"]
-    begin = outage.begin_ns - limit("outage.before")
-    ended = {line["connection"] for line in outage.ended}
-    return {
-        (line["client_id"], host)
-        for line in lines
-        if line["client_id"]
-        and (
-            line["connection"] in ended
-            or line["opened"] == outage.end_ns
-            or (host_of(line["client_address"]) in hosts and line["opened"] <= last)
-        )
-        and ended_at(line) >= begin
-        for host in (host_of(line["client_address"]),)
-    }
-
-
 def _told(broker: str, outage: Outage, view: View) -> set[ClientKey]:
     """Return who was told of the broker, among the hosts that tried to connect: the capture shows
     nobody who reached it."""
@@ -371,11 +351,11 @@ def _told(broker: str, outage: Outage, view: View) -> set[ClientKey]:
     return {each for each in advertised_to(broker, view) if each[0] and each[1] in hosts}
 
 
-def _where(broker: str, lines: list[Line]) -> str:
+def _where(there: AtBroker) -> str:
     """Return the filter for exchanges with a broker, or for those that tell its address."""
-    if any(line["requests"] for line in lines):
-        return f'broker == "{broker}"'
-    return "protocol == zookeeper" if _is_zookeeper(lines) else TELLING
+    if there.asked:
+        return f'broker == "{there.address}"'
+    return "protocol == zookeeper" if there.zookeeper else TELLING
 
 
 def _groups(clients: Iterable[str], view: View) -> list[str]:

@@ -135,6 +135,10 @@ class View:
     def lines(self) -> list[Line]:
         """Return the table of connections that are counted one by one: what a finding says is about
         connections that can be named."""
+        return self._named
+
+    @cached_property
+    def _named(self) -> list[Line]:
         return [line for line in self._lines if line["connection"] != OTHERS]
 
     def gap_bytes(self) -> int:

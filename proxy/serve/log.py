@@ -43,7 +43,7 @@ class Owed(NamedTuple):
     marker: int
 
 
-class Read(NamedTuple):
+class ReadBatches(NamedTuple):
     """What a reader gets: whole batches."""
 
     data: bytes
@@ -166,7 +166,7 @@ class Log:
 
     # --- reading
 
-    def read(self, offset: int, most: int, magic: int, before: int | None = None) -> Read:
+    def read(self, offset: int, most: int, magic: int, before: int | None = None) -> ReadBatches:
         """Whole batches from the one with `offset` on, at least one, up to `most` bytes and to the
         offset `before`. Old clients (`magic` 0 or 1) get message sets."""
         out: list[bytes] = []
@@ -181,7 +181,7 @@ class Log:
             out.append(data)
             entries.append(entry)
             size += len(data)
-        return Read(b"".join(out), entries)
+        return ReadBatches(b"".join(out), entries)
 
     def entries(self, offset: int) -> Iterator[Entry]:
         """The batches from the one with `offset` on, or behind it when there is none."""

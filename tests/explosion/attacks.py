@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from tests.explosion import bodies, encrypted, many, packets, records, schemas, zookeeper
 from tests.explosion.encrypted import write_encrypted
-from tests.explosion.packets import write_blocks, write_packets
+from tests.explosion.packets import write_blocks, write_packets, write_slowly
 from tests.explosion.schemas import write_http
 from tests.explosion.turns import Turn, write_capture
 
@@ -106,6 +106,8 @@ ATTACKS: Final[dict[str, Attack]] = {
     "many brokers": Attack(packets.brokers, 50_000, write_packets),
     "hellos": Attack(packets.hellos, 6_000, write_packets),
     "fragments": Attack(packets.fragments, 20_000, write_packets),
+    "outages": Attack(packets.outages, 3_000, write_slowly),
+    "outages of many": Attack(packets.outages_of_many, 3_000, write_slowly),
     "scan": Attack(packets.scan, 100_000, write_packets),
     "unreachable": Attack(packets.unreachable, 50_000, write_packets),
     "tunnels": Attack(packets.tunnels, 50_000, write_packets),

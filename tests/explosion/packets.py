@@ -27,6 +27,8 @@ __all__ = [
     "hellos",
     "one_byte",
     "options",
+    "outages",
+    "outages_of_many",
     "overlaps",
     "resolved_names",
     "scan",
@@ -34,6 +36,7 @@ __all__ = [
     "unreachable",
     "write_blocks",
     "write_packets",
+    "write_slowly",
 ]
 
 CLIENT: Final = Endpoint("10.0.0.4", 40_000)
@@ -51,6 +54,15 @@ def write_packets(path: Path, packets: Iterable[bytes]) -> None:
         writer.interface("made")
         for number, packet in enumerate(packets):
             writer.packet(packet, TIME + number * 1_000)
+
+
+def write_slowly(path: Path, packets: Iterable[bytes]) -> None:
+    """A pcapng with these packets, ten seconds apart."""
+    with path.open("wb") as file:
+        writer = PcapngWriter(file)
+        writer.interface("made")
+        for number, packet in enumerate(packets):
+            writer.packet(packet, TIME + number * 10_000_000_000)
 
 
 def write_blocks(path: Path, blocks: Iterable[tuple[int, bytes]]) -> None:
@@ -212,6 +224,32 @@ def scan(n: int) -> Iterator[bytes]:
         composer = _composer(number)
         yield composer.packet(0, 0x02)
         yield composer.packet(1, 0x14)
+
+
+def _outage(client: int, broker: Endpoint) -> Iterator[bytes]:
+    """A connection that the broker closes, and two that it refuses."""
+    host = f"10.{client >> 16 & 127}.{client >> 8 & 255}.{client & 255}"
+    asked, told = request("ApiVersions", 0, 1), response("ApiVersions", 0, 1)
+    worked = Composer(Endpoint(host, 40_000), broker)
+    yield from worked.open() + worked.send(0, asked) + worked.send(1, told)
+    yield worked.packet(1, 0x14)
+    for port in (40_001, 40_002):
+        refused = Composer(Endpoint(host, port), broker)
+        yield refused.packet(0, 0x02)
+        yield refused.packet(1, 0x14)
+
+
+def outages(n: int) -> Iterator[bytes]:
+    """One broker that goes and comes, with a client each time."""
+    for number in range(n):
+        yield from _outage(number, BROKER)
+
+
+def outages_of_many(n: int) -> Iterator[bytes]:
+    """Brokers that go, each once."""
+    for number in range(n):
+        host = f"11.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
+        yield from _outage(number, Endpoint(host, 9092))
 
 
 def tunnels(n: int) -> Iterator[bytes]:

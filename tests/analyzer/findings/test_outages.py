@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.outages import _is_zookeeper
+from kafkascope.analyzer.findings.outage_times import of_zookeeper
 from kafkascope.analyzer.statistics.groups import groups
 from kafkascope.analyzer.statistics.groups.model import Story
 from tests.analyzer.findings import sides
@@ -182,7 +182,7 @@ def test_requests_between_brokers_are_not_lost(client: str, severity: str) -> No
 def test_a_server_of_zookeeper_is_known_by_its_protocol_or_by_words(
     protocol: str | None, expected: bool
 ) -> None:
-    assert _is_zookeeper([{"protocol": protocol}]) is expected
+    assert of_zookeeper({"protocol": protocol}) is expected
 
 
 def test_an_address_that_took_no_connection_at_all() -> None:
