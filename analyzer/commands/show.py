@@ -53,6 +53,10 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
         Reading(replace(options, inputs=inputs), spool=packets) as reading,
         Output(options) as output,
     ):
+        if packets:
+            from kafkascope.captures.inputs.places import PacketPlaces
+
+            reading.capture.source.places = PacketPlaces()
         first = True
         payloads = reading.payloads
         for pair in reading.rows():

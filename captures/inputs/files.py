@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.gaps import CUT, FileGap, cut_short
@@ -30,6 +30,9 @@ from kafkascope.captures.inputs.spool import NotKept, Spool
 from kafkascope.captures.inputs.window import Window, passed
 from kafkascope.captures.model import Packet
 from kafkascope.captures.statistics import Statistics
+
+if TYPE_CHECKING:
+    from kafkascope.captures.inputs.places import PacketPlaces
 
 BLOCK_BYTES: Final = 1 << 20
 """Bytes to read at once: numpy's fixed cost is small then, and they fit the processor's cache."""
@@ -144,6 +147,9 @@ class Source:
         """Comments of packets of our own recordings, as far as they were read."""
         self.told: tuple[FileGap, ...] | None = None
         """Damage that is known before reading; None: it has to be found."""
+        self.places: PacketPlaces | None = None
+        """Where the packets are that `blocks` has yielded, for `find`; None: `find` reads all that
+        comes before them."""
         self._opened = {} if opened is None else opened
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
@@ -163,6 +169,9 @@ class Source:
         for descriptor in self._readers.values():
             os.close(descriptor)
         self._readers.clear()
+        if self.places is not None:
+            self.places.close()
+            self.places = None
         if self.spool is not None:
             self.spool.close()
             self.spool = None
@@ -180,11 +189,14 @@ class Source:
         """Yield all records in order. Damage ends its file, not the others; it is raised at the
         end."""
         found = self._blocks() if self.order is None else self._in_order(self.order)
-        if self.watcher is None:
+        if self.watcher is None and self.places is None:
             yield from found
         else:
             for block in found:
-                self.watcher(block)
+                if self.watcher is not None:
+                    self.watcher(block)
+                if self.places is not None:
+                    self.places.add(block)
                 yield block
         if self.statistics.damage:
             raise self.statistics.damage[0]
@@ -278,6 +290,12 @@ class Source:
     def find(self, numbers: Iterable[int]) -> list[Packet]:
         """Read the packets with these numbers again; NotKept when that cannot be."""
         wanted = sorted(set(numbers))
+        if self.places is not None:
+            known = filter(None, map(self.places.get, wanted))
+            return [
+                packet._replace(data=self.read(packet.file, packet.at, size))
+                for packet, size in known
+            ]
         found: list[Packet] = []
         with self.again() as again, suppress(CutShort):
             for block in again.blocks():

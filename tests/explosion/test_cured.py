@@ -33,8 +33,10 @@ from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.records.records import Batch, Header, Record, batches
 from kafkascope.dissectors.records.redaction import redacted_records
 from kafkascope.dissectors.records.writer import encode_batch, varint
+from kafkascope.library import capture as library_capture
 from kafkascope.tui.cli import main
 from tests.analyzer.wire import request, response
+from tests.explosion.again import SAMPLES, write_again
 from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics
 from tests.explosion.many import producers, rejoins, returns, sessions, tokens
@@ -413,3 +415,16 @@ def late_names(count: int, size: int = 1) -> list[Turn]:
 
 def topic_id(number: int) -> bytes:
     return (number + 1_000).to_bytes(6) + bytes.fromhex("40008000000000000000")
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_what_happens_again_happens_to_the_same_or_to_others(renamed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "again.pcapng"
+    write_again(path, SAMPLES["rebalance"], 3, renamed=renamed)
+    with library_capture.open([path]) as capture:
+        groups = {name for each in capture.exchanges() for name in each.groups}
+        joins = sum(each.api == "JoinGroup" for each in capture.exchanges())
+    with library_capture.open([SAMPLES["rebalance"]]) as capture:
+        once = {name for each in capture.exchanges() for name in each.groups}
+        assert joins == 3 * sum(each.api == "JoinGroup" for each in capture.exchanges())
+    assert len(groups) == len(once) * (3 if renamed else 1)

@@ -17,6 +17,7 @@ from click import Context, Group
 
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.tui.cli import main
+from tests.explosion.again import SAMPLES, write_again
 from tests.explosion.attacks import ATTACKS, write_attack
 from tests.explosion.declared import long_arrays, names, often
 from tests.explosion.measuring import MEMORY_MB, Taken, measured
@@ -35,6 +36,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "show": ("show", "IN", *ALL),
     "show --hex": ("show", "IN", *ALL, "--hex"),
     "show --json": ("show", "IN", *ALL, "--json"),
+    "show --packets": ("show", "IN", *ALL, "--packets"),
     "records": ("records", "IN"),
     "records --json": ("records", "IN", "--json"),
     "schemas": ("schemas", "IN"),
@@ -47,6 +49,8 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
         *("--full", "--records"),
     ),
     "check": ("check", "IN"),
+    "check --all --json": ("check", "IN", "--all", "--json"),
+    "check sarif": ("check", "IN", "--format", "sarif"),
     "clients": ("clients", "IN"),
     "groups": ("groups", "IN"),
     "delivery": ("delivery", "IN"),
@@ -55,11 +59,13 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "diff": ("diff", "IN", "IN"),
     "cut": ("cut", "IN", "-o", "OUT.pcapng"),
     "cut --decrypt": ("cut", "IN", "--decrypt", "-o", "OUT.pcapng"),
+    "cut --comments": ("cut", "IN", "--comments", "-o", "OUT.pcapng"),
     "cut --secrets": ("cut", "IN", "--secrets", "-o", "OUT.pcapng"),
     "cut --anonymize": ("cut", "IN", "--decrypt", "--anonymize", "-o", "OUT.pcapng"),
     "fixture": ("fixture", "IN", "-o", "OUT"),
     "fixture --redact all": ("fixture", "IN", "-o", "OUT", "--redact", "all"),
     "report": ("report", "IN", "-o", "OUT.html"),
+    "report --redact all": ("report", "IN", "-o", "OUT.html", "--redact", "all"),
     **{
         f"stats {name}": ("stats", name, "IN")
         for name in (
@@ -78,6 +84,10 @@ DECLARED: Final = {"long arrays": (long_arrays, 2_000), "often": (often, 2_000)}
 """What is made of each API's messages, and how many elements or exchanges."""
 STILL: Final = 3_000
 """Exchanges that have one value in common."""
+JUDGING: Final = ("check", "report", "cut --comments", "tools", "screens", "replayed")
+"""Commands and uses that hold exchanges against each other."""
+AGAIN_BYTES: Final = 3 << 20
+"""Of a sample in which all happens again and again."""
 GROWTH: Final = 2.3
 """For twice the input."""
 START_S: Final = 0.4
@@ -141,6 +151,20 @@ def test_whatever_stays_while_all_else_changes_does(key: int, tmp_path: Path) ->
         for factor, path in paths.items():
             write_capture(path, often(key, version, factor * STILL, still))
         holds("report", paths.__getitem__, tmp_path)
+
+
+@pytest.mark.parametrize("renamed", [False, True], ids=["same names", "other names"])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_whatever_happens_again_and_again_does(sample: str, renamed: bool, tmp_path: Path) -> None:
+    """Each trouble of a sample many times, of the same clients or of as many others."""
+    whole = tmp_path / "once"
+    write_again(whole, SAMPLES[sample], 1, renamed=False)
+    count = max(1, AGAIN_BYTES // whole.stat().st_size)
+    paths = {factor: tmp_path / f"{factor} x {sample}" for factor in (1, 2)}
+    for factor, path in paths.items():
+        write_again(path, SAMPLES[sample], factor * count, renamed=renamed)
+    for command in JUDGING:
+        holds(command, paths.__getitem__, tmp_path)
 
 
 def holds(command: str, path_of: Callable[[int], Path], folder: Path) -> None:

@@ -33,7 +33,9 @@ from kafkascope.captures import (
     open_inputs,
     streams,
 )
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.files import BLOCK_BYTES
+from kafkascope.captures.inputs.places import PacketPlaces
 from tests.captures.wires import START_NS, Tape, Trickle, bytes_of, conversation, read
 
 WHOLE = conversation(30)
@@ -186,6 +188,32 @@ def test_pieces_lead_back_to_their_bytes(tmp_path: Path) -> None:
         found = source.find([3, 41, 70])
         assert [packet.number for packet in found] == [3, 41, 70]
         assert [packet.data for packet in found] == [WHOLE.frames[n - 1][1] for n in (3, 41, 70)]
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng", "gz", "rotated"])
+def test_packets_are_found_by_their_places_as_by_reading_again(form: str, tmp_path: Path) -> None:
+    """Each search began at the first packet: what is shown of n exchanges took n readings."""
+    data = {"pcap": WHOLE.pcap(), "gz": gzip.compress(WHOLE.pcap())}.get(form)
+    paths = rotated(tmp_path) if form == "rotated" else [tmp_path / "x"]
+    if form == "pcapng":
+        with paths[0].open("wb") as file:
+            writer = PcapngWriter(file)
+            for name in ("lo", "eth0"):
+                writer.interface(name)
+            for number, (time_ns, frame) in enumerate(WHOLE.frames):
+                writer.packet(frame, time_ns, interface=number % 2, length=len(frame) + 7)
+    elif data is not None:
+        paths[0].write_bytes(data)
+    with open_inputs(paths, spool=Spool(1 << 20)) as source:
+        source.places = PacketPlaces()
+        assert source.find([1]) == []
+        list(streams(source))
+        numbers = range(1, len(WHOLE.frames) + 2)
+        found = source.find(numbers)
+        places, source.places = source.places, None
+        assert found == source.find(numbers)
+        assert [each.data for each in found] == [frame for _, frame in WHOLE.frames]
+        places.close()
 
 
 def test_compressed_bytes_are_kept_only_when_asked(tmp_path: Path) -> None:
