@@ -32,6 +32,13 @@ def describe(packet: Packet) -> str:
     if layers is None:
         name = LINK_TYPES.get(packet.link_type, (f"link type {packet.link_type}", None))[0]
         return f"{title}\n  {name}: not dissected\n"
+    try:
+        return f"{title}\n{_text_of(layers)}"
+    finally:
+        _take_apart(layers)
+
+
+def _text_of(layers: Any) -> str:
     payload = layers
     while payload.payload:
         above, payload = payload, payload.payload
@@ -39,9 +46,17 @@ def describe(packet: Packet) -> str:
         if payload.name in ("TCP", "Raw"):
             above = payload if payload.name == "TCP" else above
             size = len(above.payload)
-            above.remove_payload()
-            return f"{title}\n{layers.show(dump=True)}payload: {size} bytes\n"
-    return f"{title}\n{layers.show(dump=True)}"
+            _take_apart(above)
+            return f"{layers.show(dump=True)}payload: {size} bytes\n"
+    return str(layers.show(dump=True))
+
+
+def _take_apart(layers: Any) -> None:
+    """Part each layer from the one below: together they are a circle, and each holds its data."""
+    while layers.payload:
+        inner = layers.payload
+        layers.remove_payload()
+        layers = inner
 
 
 def _layer(packet: Packet) -> Any:

@@ -39,7 +39,7 @@ from tests.analyzer.wire import request, response
 from tests.explosion.again import SAMPLES, write_again
 from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics
-from tests.explosion.many import producers, rejoins, returns, sessions, tokens
+from tests.explosion.many import producers, rejoins, returns, sessions, tiny_frames, tokens
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.packets import hellos, write_packets
 from tests.explosion.records import bomb, scram_records
@@ -428,3 +428,12 @@ def test_what_happens_again_happens_to_the_same_or_to_others(renamed: bool, tmp_
         once = {name for each in capture.exchanges() for name in each.groups}
         assert joins == 3 * sum(each.api == "JoinGroup" for each in capture.exchanges())
     assert len(groups) == len(once) * (3 if renamed else 1)
+
+
+def test_packets_that_are_shown_go_again(tmp_path: Path) -> None:
+    # Layers of a packet are a circle, each with its data: 20,000 exchanges in few packets took 2 GB.
+    path = tmp_path / "a.pcapng"
+    write_capture(path, iter([tiny_frames(4_000)]))
+    taken = measured(["show", path, "-Y", "number > 0", "--packets"])
+    assert taken.code == 0, taken.errors
+    assert taken.megabytes < 200
