@@ -431,7 +431,7 @@ def test_what_happens_again_happens_to_the_same_or_to_others(renamed: bool, tmp_
 
 
 def test_packets_that_are_shown_go_again(tmp_path: Path) -> None:
-    # Layers of a packet are a circle, each with its data: 20,000 exchanges in few packets took 2 GB.
+    # Layers of a packet are a circle, each with its data: 20,000 exchanges took 2 GB.
     path = tmp_path / "a.pcapng"
     write_capture(path, iter([tiny_frames(4_000)]))
     taken = measured(["show", path, "-Y", "number > 0", "--packets"])
