@@ -4,9 +4,10 @@ clients without a group by their fetches."""
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.codecs import EXTRA, FETCH, ZSTD_FETCHES, older
@@ -19,6 +20,7 @@ from kafkascope.analyzer.findings.view import (
     among,
     duration,
     listed,
+    once,
     places_of,
     plural,
 )
@@ -242,13 +244,31 @@ def fetched_by(
     """Return the fetches of a partition by readers (`id@host`) that are among some exchanges."""
     return [
         event
-        for (key, part, client, host), reads in view.base.delivery.reads.items()
-        if part == number
-        and f"{client or ''}@{host}" in readers
-        and topic_label(key, view.names) == topic
+        for reader, reads in _reads_of(view).get((topic, number), ())
+        if reader in readers
         for event in reads.events
         if event.number in numbers
     ]
+
+
+@once
+def _reads_of(view: View) -> dict[tuple[str | None, Any], list[tuple[str, Reads]]]:
+    """Map each partition to its readers."""
+    found: dict[tuple[str | None, Any], list[tuple[str, Reads]]] = defaultdict(list)
+    for (key, part, client, host), reads in view.base.delivery.reads.items():
+        found[topic_label(key, view.names), part].append((f"{client or ''}@{host}", reads))
+    return found
+
+
+@once
+def _fetch_versions(view: View) -> dict[ClientKey, int]:
+    """Map each client to the latest version of its Fetches."""
+    found: dict[ClientKey, int] = {}
+    for (client_id, host, _, _, key, version), _ in view.base.clients.values.items():
+        if key == FETCH:
+            who = str(client_id or ""), str(host)
+            found[who] = max(int(str(version)), found.get(who, 0))
+    return found
 
 
 def carried(view: View, fetches: Iterable[Event], readers: Collection[ClientKey]) -> str:
@@ -262,11 +282,8 @@ def carried(view: View, fetches: Iterable[Event], readers: Collection[ClientKey]
             schemas.add(each.about["schema"])
     text = f"; the records are compressed with {listed(sorted(codecs))}" if codecs else ""
     if "zstd" in codecs:
-        sent = [
-            int(str(version))
-            for (client_id, host, _, _, key, version), _ in view.base.clients.values.items()
-            if key == FETCH and (str(client_id or ""), str(host)) in readers
-        ]
+        known = _fetch_versions(view)
+        sent = [known[each] for each in readers if each in known]
         text += older(max(sent, default=ZSTD_FETCHES.low))
     if schemas:
         word = "id" if len(schemas) == 1 else "ids"
