@@ -47,22 +47,18 @@ NAMES: Final = 4
 """Type of pcapng's name resolution block."""
 
 
-def write_packets(path: Path, packets: Iterable[bytes]) -> None:
+def write_packets(path: Path, packets: Iterable[bytes], apart_ns: int = 1_000) -> None:
     """A pcapng with these packets, a microsecond apart."""
     with path.open("wb") as file:
         writer = PcapngWriter(file)
         writer.interface("made")
         for number, packet in enumerate(packets):
-            writer.packet(packet, TIME + number * 1_000)
+            writer.packet(packet, TIME + number * apart_ns)
 
 
 def write_slowly(path: Path, packets: Iterable[bytes]) -> None:
-    """A pcapng with these packets, ten seconds apart."""
-    with path.open("wb") as file:
-        writer = PcapngWriter(file)
-        writer.interface("made")
-        for number, packet in enumerate(packets):
-            writer.packet(packet, TIME + number * 10_000_000_000)
+    """The same, ten seconds apart."""
+    write_packets(path, packets, 10_000_000_000)
 
 
 def write_blocks(path: Path, blocks: Iterable[tuple[int, bytes]]) -> None:
