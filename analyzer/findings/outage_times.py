@@ -179,7 +179,7 @@ class AtBroker:
             heappush(self._ends, (ended_at(line), line["connection"], host))
         while self._ends and self._ends[0][0] < begin:
             _, connection, host = heappop(self._ends)
-            del self._by_host[host][connection]
+            self._by_host[host].pop(connection, None)
 
 
 class AnsweredHosts:

@@ -292,10 +292,11 @@ class Source:
         wanted = sorted(set(numbers))
         if self.places is not None:
             known = filter(None, map(self.places.get, wanted))
-            return [
-                packet._replace(data=self.read(packet.file, packet.at, size))
-                for packet, size in known
-            ]
+            with suppress(NotKept):  # what was inflated can be inflated again
+                return [
+                    packet._replace(data=self.read(packet.file, packet.at, size))
+                    for packet, size in known
+                ]
         found: list[Packet] = []
         with self.again() as again, suppress(CutShort):
             for block in again.blocks():

@@ -220,6 +220,7 @@ def test_compressed_bytes_are_kept_only_when_asked(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(WHOLE.pcap()))
     with open_inputs([path]) as source:
+        source.places = PacketPlaces()
         list(streams(source))
         with pytest.raises(NotKept):
             source.read(0, 24, 16)
