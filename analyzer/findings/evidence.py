@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
 
 
-KEYS: Final = ("number", "conn", "client.ip", "client", "group", "topic", "api")
+KEYS: Final = (
+    *("number", "conn", "client.ip", "client", "group", "topic", "broker"),
+    *("txn", "producer.id", "zk.session", "path", "partition", "api"),
+)
 """Fields by whose values findings are found; of equally rare ones the first."""
 NO_KEY: Final = ("", None)
 

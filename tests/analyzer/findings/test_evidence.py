@@ -14,7 +14,9 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.backends import exchange as exchange_backend
 from kafkascope.analyzer.filter.bind import Test as BoundTest
+from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.session.session import session_of
@@ -142,3 +144,45 @@ def test_a_finding_is_looked_up_where_its_client_is(
         monkeypatch.setattr(exchange_backend, "check_of", counted)
         assert len(evidence.among(session)) == count
     assert judged < 6 * len(evidence.findings)
+
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+
+
+@pytest.mark.parametrize(
+    ("sample", "field"),
+    [
+        ("cluster.pcap.gz", "broker"),
+        ("transactions.pcap", "txn"),
+        ("transactions.pcap", "producer.id"),
+        ("librdkafka.pcap", "partition"),
+        ("zookeeper.pcap", "path"),
+        ("zookeeper.pcap", "zk.session"),
+    ],
+)
+def test_findings_of_one_client_are_told_apart_by_what_else_they_name(
+    sample: str, field: str
+) -> None:
+    """Thousands about one client and as many brokers were held against each of its exchanges."""
+    get = field_of(field).get
+    assert get is not None
+    with open_capture([str(SAMPLES / sample)], spool=Spool()) as capture:
+        session = session_of(capture)
+        exchanges = [session.exchange(index) for index in range(len(session))]
+        pairs = [(row_of(each, capture.context.names), each) for each in exchanges]
+        values = dict.fromkeys(value for row, _ in pairs for value in get(row))
+        assert len(values) > 1
+        about = [f"number > 0 and {field} == {quoted(str(value))}" for value in values]
+        found = [
+            Finding(f"rule-{number}", "error", "", 1, None, None, text, "")
+            for number, text in enumerate(about)
+        ]
+        evidence = Evidence(found)
+        assert evidence._wanted.keys() == {field}
+        filters = [compile_filter(text) for text in about]
+        whole = evidence.among(session)
+        for index, (row, exchange) in enumerate(pairs):
+            wanted = tuple(
+                each for each, filter_ in zip(found, filters, strict=True) if filter_(row, exchange)
+            )
+            assert evidence.of(row, exchange) == wanted == whole.get(index, ())
