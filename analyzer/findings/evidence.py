@@ -39,6 +39,8 @@ KEYS: Final = (
     *("number", "conn", "client.ip", "client", "group", "topic", "broker"),
     *("txn", "producer.id", "zk.session", "path", "partition", "api"),
 )
+PART: Final = "part of path"
+"""Not a field: a name between slashes, of a filter for paths that contain it."""
 """Fields by whose values findings are found; of equally rare ones the first."""
 NO_KEY: Final = ("", None)
 
@@ -115,7 +117,7 @@ class Evidence:
         found: dict[int, list[Numbers]] = {}
         every = (None,), np.arange(len(rows))
         for name, wanted in self._wanted.items():
-            for values, at in by_value(name, rows, wanted) if name else (every,):
+            for values, at in by_value(_field(name), rows, wanted) if name else (every,):
                 for place in {
                     place for value in _keyed(name, values) for place in wanted.get(value, ())
                 }:
@@ -136,10 +138,11 @@ def _choices(bound: Bound | None) -> list[list[Key]]:
     """Return lists of keys, of each of which an exchange has one when a filter wants it, in the
     order of `KEYS`."""
     terms = bound.terms if isinstance(bound, Every) else (bound,)
+    tests = [each for each in terms if isinstance(each, Test) and each.scope == "any"]
     found: list[list[Key]] = []
     for name in KEYS:
-        for term in terms:
-            if not isinstance(term, Test) or term.field.name != name or term.scope != "any":
+        for term in tests:
+            if term.field.name != name:
                 continue
             if term.relation == "==":
                 wanted = [term.value]
@@ -150,7 +153,20 @@ def _choices(bound: Bound | None) -> list[list[Key]]:
             keys = [(name, _one(each)) for each in wanted]
             if keys and None not in {value for _, value in keys}:
                 found.append(list(dict.fromkeys(keys)))
+    for term in tests:
+        if term.field.name == _field(PART) and term.relation == "contains":
+            found += [[(PART, part)] for part in _whole_parts(term.value)]
     return found or [[NO_KEY]]
+
+
+def _whole_parts(text: str) -> list[str]:
+    """Return the names that a path has between slashes when it contains a text."""
+    return [part for part in text.split("/")[1:-1] if part]
+
+
+def _field(name: str) -> str:
+    """Return the field whose values have a key."""
+    return "path" if name == PART else name
 
 
 def _one(wanted: Any) -> Any:
@@ -164,13 +180,16 @@ def _values(name: str, row: Row) -> Iterable[Any]:
     """Return the values that a row has of a field, as keys have them."""
     if not name:
         return (None,)
-    get = field_of(name).get
+    get = field_of(_field(name)).get
     assert get is not None
     return _keyed(name, get(row))
 
 
 def _keyed(name: str, values: Iterable[Any]) -> Iterable[Any]:
-    """Return values of a field as keys have them: addresses as `_one` writes them."""
+    """Return values of a field as keys have them: addresses as `_one` writes them, paths in
+    parts."""
+    if name == PART:
+        return {part for path in values for part in path.split("/") if part}
     return map(address_number, values) if name == "client.ip" else values
 
 

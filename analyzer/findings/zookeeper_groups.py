@@ -3,13 +3,15 @@ another one than their assignor gives them to; claims that fail."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural, trees_of
+from kafkascope.analyzer.findings.view import View, all_of, duration, listed, once, plural, trees_of
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.zookeeper.consumers import (
     KeptGroup,
     KeptGroups,
@@ -100,11 +102,7 @@ class ZooKeeperGroups(Detector):
 
     def _claims(self, name: str, kept: KeptGroup, view: View) -> Iterator[Finding]:
         below = f"{kept.path}/owners/"
-        refused = [
-            line
-            for line in kept.story.node_lines()
-            if line["path"].startswith(below) and line["existed"] >= limit("zookeeper.claims")
-        ]
+        refused = _refused(view).get((kept.story.name, below), [])
         if not refused:
             return
         count = sum(line["existed"] for line in refused)
@@ -124,6 +122,21 @@ class ZooKeeperGroups(Detector):
             number=min(line["number"] for line in refused),
             about=[("group", kept.name)],
         )
+
+
+@once
+def _refused(view: View) -> dict[tuple[str, str], list[Line]]:
+    """Map each ensemble and node of owners to the partitions below that were claimed in vain."""
+    found: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for story in trees_of(view):
+        for line in story.node_lines():
+            if line["existed"] >= limit("zookeeper.claims"):
+                # .../owners/topic/partition, or .../owners/topic.
+                parts = line["path"].rsplit("/", 3)
+                for at in (1, 2):
+                    if parts[at : at + 1] == ["owners"]:
+                        found[story.name, "/".join(parts[: at + 1]) + "/"].append(line)
+    return found
 
 
 def _where(name: str, kept: KeptGroup) -> str:

@@ -182,6 +182,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "ZooKeeper partitions": Attack(zookeeper.partitions, 50_000),
     "ZooKeeper states": Attack(zookeeper.states, 20_000),
     "ZooKeeper consumers": Attack(zookeeper.consumers, 10_000),
+    "ZooKeeper groups": Attack(zookeeper.groups, 800),
 }
 
 

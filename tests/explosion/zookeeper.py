@@ -213,3 +213,26 @@ def consumers(n: int) -> list[Turn]:
         (asked(each + 1, CREATE, created(path, data, 1)) for each, (path, data) in enumerate(made)),
         (told(each + 1, each + 1, text(path)) for each, (path, _) in enumerate(made)),
     )
+
+
+def groups(n: int) -> list[Turn]:
+    """Very many groups of consumers of 0.8, each with a member that claims in vain what it owns."""
+    topics = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
+    made = [
+        (path, data)
+        for each in range(n)
+        for path, data in (
+            (f"/consumers/g{each}/ids/g{each}_h", topics),
+            *[(f"/consumers/g{each}/owners/t/0", b"g%d_h-0" % each)] * 8,
+        )
+    ]
+    first: dict[str, int] = {}
+    return both(
+        (asked(at + 1, CREATE, created(path, data, 1)) for at, (path, data) in enumerate(made)),
+        (
+            told(at + 1, at + 1, text(path))
+            if first.setdefault(path, at) == at
+            else told(at + 1, at + 1, b"", -110)
+            for at, (path, _) in enumerate(made)
+        ),
+    )

@@ -18,7 +18,7 @@ from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.evidence import Evidence
+from kafkascope.analyzer.findings.evidence import PART, Evidence
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.cli import main
@@ -157,6 +157,7 @@ SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
         ("transactions.pcap", "producer.id"),
         ("librdkafka.pcap", "partition"),
         ("zookeeper.pcap", "path"),
+        ("zookeeper.pcap", PART),
         ("zookeeper.pcap", "zk.session"),
     ],
 )
@@ -164,15 +165,19 @@ def test_findings_of_one_client_are_told_apart_by_what_else_they_name(
     sample: str, field: str
 ) -> None:
     """Thousands about one client and as many brokers were held against each of its exchanges."""
-    get = field_of(field).get
+    named = "path" if field == PART else field
+    get = field_of(named).get
     assert get is not None
     with open_capture([str(SAMPLES / sample)], spool=Spool()) as capture:
         session = session_of(capture)
         exchanges = [session.exchange(index) for index in range(len(session))]
         pairs = [(row_of(each, capture.context.names), each) for each in exchanges]
         values = dict.fromkeys(value for row, _ in pairs for value in get(row))
+        if field == PART:
+            values = dict.fromkeys(f"/{part}/" for each in values for part in each.split("/")[1:-1])
         assert len(values) > 1
-        about = [f"number > 0 and {field} == {quoted(str(value))}" for value in values]
+        how = "contains" if field == PART else "=="
+        about = [f"number > 0 and {named} {how} {quoted(str(value))}" for value in values]
         found = [
             Finding(f"rule-{number}", "error", "", 1, None, None, text, "")
             for number, text in enumerate(about)
