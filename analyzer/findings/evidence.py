@@ -20,7 +20,7 @@ from ipaddress import IPv4Network, IPv6Network
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkascope.analyzer.filter.bind import Every, Test
+from kafkascope.analyzer.filter.bind import Every, Some, Test
 from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Bound, Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.values import address_number
@@ -42,7 +42,10 @@ KEYS: Final = (
 PART: Final = "part of path"
 """Not a field: a name between slashes, of a filter for paths that contain it."""
 """Fields by whose values findings are found; of equally rare ones the first."""
+_ORDER: Final = {name: place for place, name in enumerate((*KEYS, PART, ""))}
 NO_KEY: Final = ("", None)
+MOST_IN_RANGES: Final = 1_000
+"""Values of ranges that are keys each."""
 
 Key: TypeAlias = tuple[str, Any]
 """A field and a value that an exchange must have to be evidence at all."""
@@ -137,26 +140,42 @@ class Evidence:
 def _choices(bound: Bound | None) -> list[list[Key]]:
     """Return lists of keys, of each of which an exchange has one when a filter wants it, in the
     order of `KEYS`."""
-    terms = bound.terms if isinstance(bound, Every) else (bound,)
-    tests = [each for each in terms if isinstance(each, Test) and each.scope == "any"]
-    found: list[list[Key]] = []
-    for name in KEYS:
-        for term in tests:
-            if term.field.name != name:
-                continue
-            if term.relation == "==":
-                wanted = [term.value]
-            elif term.relation == "in" and all(last is None for _, last in term.value):
-                wanted = [each for each, _ in term.value]
-            else:
-                continue
-            keys = [(name, _one(each)) for each in wanted]
-            if keys and None not in {value for _, value in keys}:
-                found.append(list(dict.fromkeys(keys)))
-    for term in tests:
-        if term.field.name == _field(PART) and term.relation == "contains":
-            found += [[(PART, part)] for part in _whole_parts(term.value)]
-    return found or [[NO_KEY]]
+    return sorted(_keys(bound), key=lambda keys: _ORDER[keys[0][0]]) or [[NO_KEY]]
+
+
+def _keys(bound: Bound | None) -> list[list[Key]]:
+    match bound:
+        case Every(terms):
+            return [keys for term in terms for keys in _keys(term)]
+        case Some(terms):
+            # Who is wanted by one of them has a key of that one.
+            each = [_choices(term)[0] for term in terms]
+            one = list(dict.fromkeys(chain.from_iterable(each)))
+            return [] if NO_KEY in one else [one]
+        case Test(field=field, scope="any", relation="contains") if field.name == _field(PART):
+            return [[(PART, part)] for part in _whole_parts(bound.value)]
+        case Test(field=field, scope="any", relation="==" | "in") if field.name in _ORDER:
+            values = [(bound.value, None)] if bound.relation == "==" else bound.value
+            wanted = _alone(values)
+            found = list(dict.fromkeys((field.name, _one(each)) for each in wanted))
+            return [found] if found and None not in {value for _, value in found} else []
+        case _:
+            return []
+
+
+def _alone(values: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """Return all values that are meant, of ranges of numbers, too; none where these are many."""
+    found: list[Any] = []
+    for first, last in values:
+        if last is None:
+            found.append(first)
+            continue
+        if not isinstance(first, int) or not isinstance(last, int):
+            return []
+        if len(found) + last - first >= MOST_IN_RANGES:
+            return []
+        found += range(first, last + 1)
+    return found
 
 
 def _whole_parts(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.evidence import PART, Evidence
+from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.cli import main
@@ -89,7 +89,14 @@ def test_an_unknown_severity_or_rule_selects_nothing() -> None:
     assert not run("ls", capture_of("too-large"), "--json", "-Y", "finding == nothing").stdout
 
 
-@pytest.mark.parametrize("name", [*NAMES, "consumer-protocol", "healthy"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(*NAMES, "consumer-protocol", "healthy"),
+        # One of several things (or), ranges of connections.
+        *("falling-behind", "midstream", "snaplen200", "stopped-broker"),
+    ],
+)
 def test_who_is_asked_for_less_misses_nothing(name: str) -> None:
     findings = Findings()
     with open_capture([capture_of(name)], spool=Spool()) as capture:
@@ -110,6 +117,24 @@ def test_who_is_asked_for_less_misses_nothing(name: str) -> None:
             for begin in range(0, len(session), size):
                 pieces |= evidence.among(session, begin, begin + size)
             assert pieces == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("conn in {3..5, 9}", [("conn", value) for value in (3, 4, 5, 9)]),
+        ("conn in {0..5000}", [("", None)]),
+        ('group == "g" or (api == Fetch and topic == "t")', [("group", "g"), ("topic", "t")]),
+        ('group == "g" or error == 3', [("", None)]),
+        ('(client == "a" or client == "b") and error == 3', [("client", "a"), ("client", "b")]),
+        ('topic != "t"', [("", None)]),
+        ('path contains "/consumers/g/"', [(PART, "consumers")]),
+        ('path contains "rs/g"', [("", None)]),
+    ],
+)
+def test_what_a_finding_is_looked_up_by(text: str, keys: list[tuple[str, Any]]) -> None:
+    (found, *_) = _choices(compile_filter(text).bound)
+    assert found == keys
 
 
 def test_a_finding_is_looked_up_where_its_client_is(
