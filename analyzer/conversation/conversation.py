@@ -637,7 +637,7 @@ class Conversation(Resumable):
         elif self._partial_request(frame):
             pass
         elif self._in_flight.late:
-            # Told with its request it would be; alone it holds nothing that can be known.
+            # Its request was told as lost, and without it nothing of this can be read.
             self._in_flight.late -= 1
             self._context.late = True
         else:

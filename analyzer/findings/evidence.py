@@ -39,9 +39,9 @@ KEYS: Final = (
     *("number", "conn", "client.ip", "client", "group", "topic", "broker"),
     *("txn", "producer.id", "zk.session", "path", "partition", "api"),
 )
+"""Fields by whose values findings are found; of equally rare ones the first."""
 PART: Final = "part of path"
 """Not a field: a name between slashes, of a filter for paths that contain it."""
-"""Fields by whose values findings are found; of equally rare ones the first."""
 _ORDER: Final = {name: place for place, name in enumerate((*KEYS, PART, ""))}
 NO_KEY: Final = ("", None)
 MOST_IN_RANGES: Final = 1_000

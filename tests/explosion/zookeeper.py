@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from tests.analyzer.wire import framed
@@ -13,6 +13,9 @@ from tests.explosion.turns import Turn
 
 SESSION = 0x100
 CREATE, DELETE, GET, SET, MULTI, CHILDREN, CREATE_2, WATCHES = 1, 2, 4, 5, 14, 8, 15, 101
+NODE_EXISTS = -110
+SUBSCRIBED = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
+"""Of a consumer before 0.9: what it reads."""
 OVER = struct.pack(">i?i", -1, True, -1)
 """Ends the operations of a multi."""
 
@@ -198,41 +201,43 @@ def states(n: int) -> list[Turn]:
     )
 
 
+def made(nodes: Sequence[tuple[str, bytes]]) -> list[Turn]:
+    """A session that creates nodes (path, data); one that is there is refused."""
+    first: dict[str, int] = {}
+    return both(
+        (asked(at + 1, CREATE, created(path, data, 1)) for at, (path, data) in enumerate(nodes)),
+        (
+            told(at + 1, at + 1, text(path))
+            if first.setdefault(path, at) == at
+            else told(at + 1, at + 1, b"", NODE_EXISTS)
+            for at, (path, _) in enumerate(nodes)
+        ),
+    )
+
+
 def consumers(n: int) -> list[Turn]:
     """Consumers of 0.8: very many members and owners of a group."""
-    topics = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
-    made = [
-        (path, data)
-        for each in range(n)
-        for path, data in (
-            (f"/consumers/g/ids/g_h{each}", topics),
-            (f"/consumers/g/owners/t/{each}", b"g_h%d-0" % each),
-        )
-    ]
-    return both(
-        (asked(each + 1, CREATE, created(path, data, 1)) for each, (path, data) in enumerate(made)),
-        (told(each + 1, each + 1, text(path)) for each, (path, _) in enumerate(made)),
+    return made(
+        [
+            node
+            for each in range(n)
+            for node in (
+                (f"/consumers/g/ids/g_h{each}", SUBSCRIBED),
+                (f"/consumers/g/owners/t/{each}", b"g_h%d-0" % each),
+            )
+        ]
     )
 
 
 def groups(n: int) -> list[Turn]:
     """Very many groups of consumers of 0.8, each with a member that claims in vain what it owns."""
-    topics = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
-    made = [
-        (path, data)
-        for each in range(n)
-        for path, data in (
-            (f"/consumers/g{each}/ids/g{each}_h", topics),
-            *[(f"/consumers/g{each}/owners/t/0", b"g%d_h-0" % each)] * 8,
-        )
-    ]
-    first: dict[str, int] = {}
-    return both(
-        (asked(at + 1, CREATE, created(path, data, 1)) for at, (path, data) in enumerate(made)),
-        (
-            told(at + 1, at + 1, text(path))
-            if first.setdefault(path, at) == at
-            else told(at + 1, at + 1, b"", -110)
-            for at, (path, _) in enumerate(made)
-        ),
+    return made(
+        [
+            node
+            for each in range(n)
+            for node in (
+                (f"/consumers/g{each}/ids/g{each}_h", SUBSCRIBED),
+                *[(f"/consumers/g{each}/owners/t/0", b"g%d_h-0" % each)] * 8,
+            )
+        ]
     )
