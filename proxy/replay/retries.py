@@ -35,7 +35,7 @@ PAUSE: Final = 0.25
 
 MISSING: Final = frozenset({3})
 """UNKNOWN_TOPIC_OR_PARTITION: passes where a topic is new, never where a target has fewer."""
-MOST_IN_VAIN: Final = 100_000
+MOST_MISSING: Final = 100_000
 """Partitions of which it is known that they are not there."""
 
 
@@ -49,14 +49,14 @@ class Retries:
     def __init__(self, comparison: Comparison, remap: Remap) -> None:
         self._comparison = comparison
         self._remap = remap
-        self._in_vain: dict[tuple[Any, int], None] = {}
-        self._vain: Counter[str] = Counter()
+        self._missing: dict[tuple[Any, int], None] = {}
+        self._in_a_row: Counter[str] = Counter()
         """API -> how many of its exchanges in a row were asked again in vain."""
 
     def turns(self, exchange: Exchange, decoded: Decoded, body: Body) -> int:
         """How often the exchange is worth being asked again, from its first request on: what came
         is no answer of a peer that is ready (`_unready`), and waiting was not in vain before."""
-        if self._vain[exchange.api] >= MOST_IN_A_ROW:
+        if self._in_a_row[exchange.api] >= MOST_IN_A_ROW:
             return 0
         return self._unready(exchange, decoded, body)
 
@@ -89,9 +89,9 @@ class Retries:
         """Whether there is an error that passes, and not of a partition that was waited for in
         vain."""
         count = sum(code in passing for code in now)
-        if count and self._in_vain:
+        if count and self._missing:
             missing = split.failed_partitions(decoded.layout, body, passing & MISSING)
-            count -= sum(each in self._in_vain for each in missing)
+            count -= sum(each in self._missing for each in missing)
         return count > 0
 
     def ended(self, exchange: Exchange, decoded: Decoded, body: Body, *, well: bool) -> None:
@@ -99,22 +99,22 @@ class Retries:
         not waited for again, as a target that has fewer than the capture would be with each
         request; nor is an API of which no answer settles."""
         if well:
-            self._vain[exchange.api] = 0
+            self._in_a_row[exchange.api] = 0
             return
-        self._vain[exchange.api] += 1
-        room = MOST_IN_VAIN - len(self._in_vain)
+        self._in_a_row[exchange.api] += 1
+        room = MOST_MISSING - len(self._missing)
         missing = split.failed_partitions(decoded.layout, body, MISSING)
-        self._in_vain.update(dict.fromkeys(islice(missing, room)))
+        self._missing.update(dict.fromkeys(islice(missing, room)))
 
     @property
     def remarks(self) -> list[str]:
         """Sentences about what was not asked again."""
         return [
             f"{api} was asked again in vain {count} times in a row, and no more after that"
-            for api, count in sorted(self._vain.items())
+            for api, count in sorted(self._in_a_row.items())
             if count >= MOST_IN_A_ROW
         ]
 
     def changed(self) -> None:
         """Note that topics were made: what was in vain may not be any more."""
-        self._in_vain.clear()
+        self._missing.clear()

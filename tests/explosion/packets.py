@@ -74,9 +74,12 @@ def write_blocks(path: Path, blocks: Iterable[tuple[int, bytes]]) -> None:
             writer.packet(packet, TIME + number * 1_000)
 
 
+def _host(number: int, network: int = 10) -> str:
+    return f"{network}.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
+
+
 def _composer(number: int = 0) -> Composer:
-    host = f"10.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
-    return Composer(Endpoint(host, 40_000), BROKER)
+    return Composer(Endpoint(_host(number), 40_000), BROKER)
 
 
 def _exchange(number: int = 0) -> list[bytes]:
@@ -224,7 +227,7 @@ def scan(n: int) -> Iterator[bytes]:
 
 def _outage(client: int, broker: Endpoint) -> Iterator[bytes]:
     """A connection that the broker closes, and two that it refuses."""
-    host = f"10.{client >> 16 & 127}.{client >> 8 & 255}.{client & 255}"
+    host = _host(client)
     asked, told = request("ApiVersions", 0, 1), response("ApiVersions", 0, 1)
     worked = Composer(Endpoint(host, 40_000), broker)
     yield from worked.open() + worked.send(0, asked) + worked.send(1, told)
@@ -244,8 +247,7 @@ def outages(n: int) -> Iterator[bytes]:
 def outages_of_many(n: int) -> Iterator[bytes]:
     """Brokers that go, each once."""
     for number in range(n):
-        host = f"11.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
-        yield from _outage(number, Endpoint(host, 9092))
+        yield from _outage(number, Endpoint(_host(number, 11), 9092))
 
 
 def tunnels(n: int) -> Iterator[bytes]:
