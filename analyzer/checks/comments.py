@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, untold
 from kafkascope.analyzer.exchanges.rows import result
+from kafkascope.analyzer.findings.evidence import crowds
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import cut, safe
 
@@ -46,6 +47,8 @@ class Comments:
         parts = [_answer(row), *map(self._sentence, findings[:MOST_FINDINGS])]
         if len(findings) > MOST_FINDINGS:
             parts.append(f"{len(findings) - MOST_FINDINGS} more")
+        if more := crowds(findings):
+            parts.append(f"there may be more of {', '.join(more)}")
         own = self.texts.get(row.number)
         ours = BETWEEN.join(untold(cut(safe(part), WIDTH)) for part in parts)
         self.texts[row.number] = f"{own}{BETWEEN}{ours}" if own else ours

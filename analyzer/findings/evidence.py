@@ -6,6 +6,10 @@
     evidence.note_all(known, session, begin)     # all rows of a session from `begin` on
     evidence.among(session, begin, end)          # the findings of these rows, by index
     note(known, number, findings)                # tell a filter's `Known` what is known already
+    crowds(findings)                             # the rules of which there may be more
+
+An exchange may be evidence of thousands: of each rule and severity, `MOST_OF_RULE` are given, so
+that which rules and severities it is about is whole.
 
 Evidence is what the filter of a finding selects; nobody keeps lists of exchanges. More traffic may
 change findings: make a new `Evidence` then, and a new `Known`.
@@ -18,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.filter.bind import Every, Some, Test
 from kafkascope.analyzer.filter.fields import field_of
@@ -29,6 +33,7 @@ from kafkascope.analyzer.findings.model import Finding
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.filter.backends.columns import Query
+    from kafkascope.analyzer.filter.backends.exchange import Filter
     from kafkascope.analyzer.filter.backends.sources import RowRange
     from kafkascope.analyzer.filter.backends.vectors import Numbers
     from kafkascope.analyzer.model import Exchange
@@ -46,9 +51,25 @@ _ORDER: Final = {name: place for place, name in enumerate((*KEYS, PART, ""))}
 NO_KEY: Final = ("", None)
 MOST_IN_RANGES: Final = 1_000
 """Values of ranges that are keys each."""
+MOST_OF_RULE: Final = 20
+"""Findings of one rule and severity that an exchange has."""
 
 Key: TypeAlias = tuple[str, Any]
 """A field and a value that an exchange must have to be evidence at all."""
+
+
+class Case(NamedTuple):
+    """The findings that select the same exchanges."""
+
+    text: str
+    """Their filter."""
+    wanted: Filter
+    places: tuple[int, ...]
+    """Of the findings, in order."""
+    rooms: tuple[int, ...]
+    """Which rooms they take, see `Evidence`."""
+    since: int
+    """The first exchange that it may be, by number."""
 
 
 class Evidence:
@@ -56,26 +77,63 @@ class Evidence:
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = [each for each in findings if each.filter]
-        self._filters = [_compiled(each.filter) for each in self.findings]
+        kinds = Counter((each.name, each.severity) for each in self.findings)
+        crowds = [kind for kind, count in kinds.items() if count > MOST_OF_RULE]
+        self._rooms = len(crowds) + 1
+        """Of each crowd, and of all others, which is the last."""
+        room_of = {kind: which for which, kind in enumerate(crowds)}
+        self._room = [room_of.get((each.name, each.severity), -1) for each in self.findings]
+        same: dict[str, list[int]] = {}
+        for place, finding in enumerate(self.findings):
+            same.setdefault(finding.filter, []).append(place)
+        self._cases = [self._case(text, places) for text, places in same.items()]
         self._wanted: dict[str, dict[Any, list[int]]] = {}
-        """Field -> value -> places of the findings that are about it."""
-        choices = [_choices(each.bound) for each in self._filters]
+        """Field -> value -> the cases that are about it."""
+        choices = [_choices(case.wanted.bound) for case in self._cases]
         sharing = Counter(key for keys in chain.from_iterable(choices) for key in keys)
-        for place, keys in enumerate(choices):
+        for which, keys in enumerate(choices):
             for name, value in min(keys, key=lambda keys: max(map(sharing.__getitem__, keys))):
-                self._wanted.setdefault(name, {}).setdefault(value, []).append(place)
+                self._wanted.setdefault(name, {}).setdefault(value, []).append(which)
         self._asked: list[Query] = []
         self._for: tuple[Session, int] | None = None
 
     def of(self, row: Row, exchange: Exchange) -> tuple[Finding, ...]:
         """Return the findings that an exchange is evidence of, the worst first."""
-        places: set[int] = set()
+        asked: set[int] = set()
         for name, wanted in self._wanted.items():
             for value in _values(name, row):
-                places.update(wanted.get(value, ()))
-        return tuple(
-            self.findings[place] for place in sorted(places) if self._filters[place](row, exchange)
+                asked.update(wanted.get(value, ()))
+        places: list[int] = []
+        left = [MOST_OF_RULE] * self._rooms
+        left[-1] = len(self.findings)
+        for case in map(self._cases.__getitem__, sorted(asked)):
+            # There may be thousands; most of them would be judged in vain.
+            if case.since > row.number or not any(map(left.__getitem__, case.rooms)):
+                continue
+            if case.wanted(row, exchange):
+                self._take(case, places, left)
+        return self._told(places)
+
+    def _case(self, text: str, places: list[int]) -> Case:
+        taken: dict[int, list[int]] = {}
+        for place in places:
+            taken.setdefault(self._room[place], []).append(place)
+        kept = chain.from_iterable(
+            some if room < 0 else some[:MOST_OF_RULE] for room, some in taken.items()
         )
+        wanted = _compiled(text)
+        return Case(text, wanted, tuple(sorted(kept)), tuple(taken), _since(wanted.bound))
+
+    def _take(self, case: Case, places: list[int], left: Any) -> None:
+        """Add the findings of a case to those of an exchange, as long as there is room."""
+        for place in case.places:
+            room = self._room[place]
+            if left[room]:
+                left[room] -= 1
+                places.append(place)
+
+    def _told(self, places: list[int]) -> tuple[Finding, ...]:
+        return tuple(self.findings[place] for place in sorted(places))
 
     def note(self, known: Known, row: Row, exchange: Exchange) -> None:
         """Tell filters of an exchange's findings, before they judge it."""
@@ -95,24 +153,30 @@ class Evidence:
     ) -> dict[int, tuple[Finding, ...]]:
         """Return the findings of those rows from `begin` to `end` that have any, by index. Few
         findings need messages: they are read only where the columns leave it open."""
+        import numpy as np
+
         from kafkascope.analyzer.filter.backends.sources import RowRange
 
         end = len(session) if end is None else min(end, len(session))
         rows = RowRange(session, begin, max(begin, end))
-        found: dict[int, tuple[Finding, ...]] = {}
+        found: dict[int, list[int]] = {}
         queries = self._queries(session)
-        for place, at in self._concerned(rows):
-            finding, query = self.findings[place], queries[place]
+        left = np.full((len(rows), self._rooms), MOST_OF_RULE, np.int16)
+        left[:, -1] = np.iinfo(np.int16).max
+        for which, at in self._concerned(rows):
+            case, query = self._cases[which], queries[which]
+            if -1 not in case.rooms:
+                at = at[left[at][:, case.rooms].any(axis=1)]
             sure, open_ = query.settled(rows.chosen(at))
-            for which in (sure | open_).nonzero()[0].tolist():
-                index = begin + int(at[which])
-                if sure[which] or query.decide(session, index):
-                    found[index] = (*found.get(index, ()), finding)
-        return found
+            for each in (sure | open_).nonzero()[0].tolist():
+                row = int(at[each])
+                if sure[each] or query.decide(session, begin + row):
+                    self._take(case, found.setdefault(begin + row, []), left[row])
+        return {index: self._told(places) for index, places in found.items()}
 
     def _concerned(self, rows: RowRange) -> Iterator[tuple[int, Numbers]]:
-        """Yield places of findings, the worst first, with the rows that they may be about: each
-        finding is looked up in those alone."""
+        """Yield cases in order, with the rows that they may be about: each is looked up in those
+        alone."""
         import numpy as np
 
         from kafkascope.analyzer.filter.backends.sources import by_value
@@ -121,20 +185,32 @@ class Evidence:
         every = (None,), np.arange(len(rows))
         for name, wanted in self._wanted.items():
             for values, at in by_value(_field(name), rows, wanted) if name else (every,):
-                for place in {
-                    place for value in _keyed(name, values) for place in wanted.get(value, ())
+                for which in {
+                    each for value in _keyed(name, values) for each in wanted.get(value, ())
                 }:
-                    found.setdefault(place, []).append(at)
-        for place, parts in sorted(found.items()):
-            yield place, np.sort(np.concatenate(parts))
+                    found.setdefault(which, []).append(at)
+        for which, parts in sorted(found.items()):
+            # A row may have two values of one case.
+            yield which, np.unique(np.concatenate(parts)) if len(parts) > 1 else parts[0]
 
     def _queries(self, session: Session) -> list[Query]:
         """Return what judges the filters of findings, made once: it keeps what it learned of a
         session's tables until rows are dropped."""
         if self._for is None or self._for[0] is not session or self._for[1] != session.dropped:
             self._for = session, session.dropped
-            self._asked = [compile_query(each.filter) for each in self.findings]
+            self._asked = [compile_query(each.text) for each in self._cases]
         return self._asked
+
+
+def _since(bound: Bound | None) -> int:
+    """Return the least number of an exchange that a filter may match."""
+    match bound:
+        case Every(terms):
+            return max(map(_since, terms), default=0)
+        case Test(field=field, scope="any", relation=">=") if field.name == "number":
+            return int(bound.value)
+        case _:
+            return 0
 
 
 def _choices(bound: Bound | None) -> list[list[Key]]:
@@ -210,6 +286,12 @@ def _keyed(name: str, values: Iterable[Any]) -> Iterable[Any]:
     if name == PART:
         return {part for path in values for part in path.split("/") if part}
     return map(address_number, values) if name == "client.ip" else values
+
+
+def crowds(found: Iterable[Finding]) -> list[str]:
+    """Return the rules of which an exchange may be evidence of more than it was told."""
+    counts = Counter((each.name, each.severity) for each in found)
+    return list(dict.fromkeys(name for (name, _), count in counts.items() if count >= MOST_OF_RULE))
 
 
 def note(known: Known, number: int, found: tuple[Finding, ...]) -> None:

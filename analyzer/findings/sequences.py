@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import client_of
@@ -121,7 +122,11 @@ class Sequences(Detector):
                 f"{plural(seen.count, f'{api} request')} of {who}{txn} got {error}"
                 + (FORGOTTEN if rule.name == "producer-unknown" else "")
                 + (", and all batches were taken when they were sent again" if mended else ""),
-                all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
+                all_of(
+                    view.of_client(client_id, host),
+                    f"txn == {quoted(str(named))}" if named else "",
+                    f"api == {api} and error == {code}",
+                ),
                 seen,
                 severity="note" if mended else None,
                 advice=MENDED if mended else "",
@@ -153,7 +158,12 @@ class Sequences(Detector):
                     f"{'is' if lane['missing'] == 1 else 'are'} missing between "
                     f"{lane['first_sequence']} and {lane['last_sequence']}"
                     + (UNSEEN if lane["unseen"] else ""),
-                    f"{_sent_by(lane['producer'])} and number >= {lane['gap']}",
+                    all_of(
+                        _sent_by(lane["producer"]),
+                        view.of_topic(lane["topic_key"]),
+                        f"partition == {lane['partition']}",
+                        f"number >= {lane['gap']}",
+                    ),
                     count=lane["missing"],
                     first_ns=lane["gap_first"],
                     last_ns=lane["gap_first"],

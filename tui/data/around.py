@@ -3,7 +3,7 @@ connection, the next of its kind. Read from columns, within a bounded distance."
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -27,11 +27,13 @@ def around(
     store: Store,
     notes: Notes,
     number: int,
-    findings: Iterable[Finding] = (),
+    findings: Collection[Finding] = (),
     pending: str = "",
 ) -> list[str]:
     """Return lines, indented by two blanks a level. `findings` are those that mention the exchange;
     `pending`: why there may be more of them."""
+    from kafkascope.analyzer.findings.evidence import crowds
+
     session = store.session
     here = session.index_of(number)
     if here is None:
@@ -44,6 +46,10 @@ def around(
         "marked" if number in notes.marked else "",
         "ignored: i takes it back" if number in notes.ignored else "",
         *(line for finding in findings for line in _finding(finding)),
+        *(
+            f"there may be more findings of {name} here: the findings have all"
+            for name in crowds(findings)
+        ),
         f"findings so far: {pending}" if pending else "",
         "on this connection",
         *(f"  {_line(store, index, here)}" for index in near),

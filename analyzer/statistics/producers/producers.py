@@ -273,6 +273,7 @@ class Producers(Accumulator):
                 "producer": lane.producer,
                 "epoch": lane.epoch,
                 "topic": topic_label(lane.topic, names),
+                "topic_key": lane.topic,
                 "partition": lane.partition,
                 "first_sequence": lane.first,
                 "last_sequence": lane.last,

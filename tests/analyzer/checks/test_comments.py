@@ -17,7 +17,7 @@ from kafkascope.analyzer.conversation.tampering import BETWEEN, untold
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.evidence import Evidence
+from kafkascope.analyzer.findings.evidence import MOST_OF_RULE, Evidence
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.formats.remarks import remark
 from kafkascope.tui.cli import main
@@ -81,6 +81,11 @@ def test_of_many_findings_some_are_told() -> None:
     assert first.endswith("; 3 more")
     assert first.count("warning lag: no ") == MOST_FINDINGS
     assert second.count("warning lag") == MOST_FINDINGS
+
+
+def test_of_a_crowd_it_is_said_that_there_may_be_more() -> None:
+    first, *_ = texts(*(finding(f"no {n}", n) for n in range(MOST_OF_RULE + 3))).values()
+    assert first.endswith("; 10 more; there may be more of lag")
 
 
 def test_what_users_wrote_stays_in_front() -> None:

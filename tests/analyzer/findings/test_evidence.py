@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,14 @@ from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices
+from kafkascope.analyzer.findings.evidence import (
+    MOST_OF_RULE,
+    PART,
+    Evidence,
+    _choices,
+    crowds,
+)
+from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.cli import main
@@ -216,3 +224,53 @@ def test_findings_of_one_client_are_told_apart_by_what_else_they_name(
                 each for each, filter_ in zip(found, filters, strict=True) if filter_(row, exchange)
             )
             assert evidence.of(row, exchange) == wanted == whole.get(index, ())
+
+
+def finding(rule: str, where: str, severity: Severity = "warning") -> Finding:
+    return Finding(rule, severity, f"{rule} {where}", 1, None, None, where, "")
+
+
+def test_an_exchange_is_told_some_of_each_rule_and_severity() -> None:
+    """Thousands of ids of one client were held against each of its exchanges, and all given."""
+    with open_capture([capture_of("healthy")], spool=Spool()) as capture:
+        session = session_of(capture)
+        exchanges = [session.exchange(index) for index in range(len(session))]
+        pairs = [(row_of(each, capture.context.names), each) for each in exchanges]
+        some = [finding("crowd", "number > 0") for _ in range(MOST_OF_RULE + 5)]
+        some += [finding("crowd", f"number >= {number}") for number in range(1, 60)]
+        some += [finding("crowd", f"number >= {number}", "note") for number in range(3, 60)]
+        some.append(finding("alone", "number > 0"))
+        evidence = Evidence(some)
+        whole = evidence.among(session)
+        for index, (row, exchange) in enumerate(pairs):
+            found = evidence.of(row, exchange)
+            assert found == whole[index]
+            kinds = Counter((each.name, each.severity) for each in found)
+            after = min(MOST_OF_RULE, max(0, row.number - 2))
+            assert kinds[("crowd", "warning")] == MOST_OF_RULE
+            assert kinds[("crowd", "note")] == after
+            assert kinds[("alone", "warning")] == 1
+            wanted = [compile_filter(each.filter)(row, exchange) for each in found]
+            assert all(wanted)
+            assert crowds(found) == ["crowd"]
+        assert not crowds(some[-1:])
+
+
+def test_findings_that_select_the_same_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = 0
+    call = exchange_backend.Filter.__call__
+
+    def counted(self: exchange_backend.Filter, *args: Any) -> bool:
+        nonlocal judged
+        judged += 1
+        return call(self, *args)
+
+    with open_capture([capture_of("healthy")], spool=Spool()) as capture:
+        exchange = next(iter(capture.exchanges()))
+        row = row_of(exchange, capture.context.names)
+        same = [finding(f"rule-{number % 7}", "number > 0 and not lost") for number in range(2_000)]
+        many = [finding("many", f"number > 0 or latency > {number}ms") for number in range(2_000)]
+        evidence = Evidence([*same, *many])
+        monkeypatch.setattr(exchange_backend.Filter, "__call__", counted)
+        assert len(evidence.of(row, exchange)) == 8 * MOST_OF_RULE
+    assert judged == 1 + MOST_OF_RULE

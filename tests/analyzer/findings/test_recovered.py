@@ -317,7 +317,10 @@ def test_a_fenced_producer_is_told_who_has_its_transactional_id(other: str, name
     ended = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 1, "committed": True}
     wire.client(request("EndTxn", 3, 3, "old", **ended))
     wire.broker(response("EndTxn", 3, 3, error_code=90))
-    assert named in found([wire])["producer-fenced"].text
+    fenced = found([wire])["producer-fenced"]
+    assert named in fenced.text
+    # Of thousands of ids of one client, each finding selects its own.
+    assert fenced.filter == 'client == "old" and txn == "x" and api == EndTxn and error == 90'
 
 
 @pytest.mark.parametrize(("epoch", "lost"), [(-1, False), (7, True)])

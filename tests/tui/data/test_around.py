@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.findings.evidence import MOST_OF_RULE
 from kafkascope.analyzer.model import Exchange
 from kafkascope.tui.data.around import around
 from kafkascope.tui.data.store import Store
@@ -42,3 +44,14 @@ def test_columns_become_wider_while_neighbours_are_looked_for() -> None:
         lines = around(store, Notes(), seen[0].number, ())
         assert store.session.columns["connection"] is not before
         assert any(line.split()[:1] == ["500"] for line in lines)
+
+
+def test_of_many_findings_of_one_rule_it_says_that_there_may_be_more() -> None:
+    said = "there may be more findings of lag here: the findings have all"
+    with open_capture([SAMPLE]) as capture:
+        store = Store(capture.source.read, capture.context)
+        for each in capture.exchanges():
+            store.add(each)
+        found = [Finding("lag", "note", f"{n}", 1, None, None, "", "") for n in range(MOST_OF_RULE)]
+        assert said in around(store, Notes(), 1, found)
+        assert said not in around(store, Notes(), 1, found[1:])
