@@ -83,6 +83,8 @@ ATTACKS: Final[dict[str, Attack]] = {
     "nodes": Attack(many.nodes, 20_000),
     "produced": Attack(many.produced, 10_000),
     "transactions": Attack(many.transactions, 10_000),
+    "hanging transactions": Attack(many.hanging, 5_000),
+    "missing sequences": Attack(many.missing, 5_000),
     "joins": Attack(many.joins, 10_000),
     "rejoins": Attack(many.rejoins, 10_000),
     "returns": Attack(many.returns, 10_000),
@@ -90,7 +92,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "many clients": Attack(many.clients, 50_000),
     # Beyond 50,000 requests that wait each is given up, and its answer left out.
     "many groups": Attack(many.groups, 200_000),
-    "many unanswered": Attack(many.unanswered, 100_000),
+    "many unanswered": Attack(many.unanswered, 75_000),
     "unanswered on many": Attack(many.unanswered_on_many, 150_000),
     "many connections": Attack(many.connections, 60_000),
     "large sessions": Attack(many.large_sessions, 400_000),

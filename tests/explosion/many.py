@@ -189,6 +189,41 @@ def transactions(n: int) -> list[Turn]:
     return [(0, b"".join(asked)), (1, b"".join(told))]
 
 
+def hanging(n: int) -> list[Turn]:
+    """Transactions of one id, each open for longer than its timeout."""
+    turns: list[Turn] = []
+    for index in range(n):
+        who = {"producer_id": 7, "producer_epoch": index % 30_000}
+        old = {f"v3_and_below_{name}": value for name, value in who.items()}
+        old |= {"v3_and_below_transactional_id": "x"}
+        old |= {"v3_and_below_topics": [{"name": "t", "partitions": [0]}]}
+        added = [{"partition_index": 0, "partition_error_code": 0}]
+        told = [{"name": "t", "results_by_partition": added}]
+        begun = {"transactional_id": "x", "transaction_timeout_ms": 0}
+        turns += exchange("InitProducerId", 1, begun, who)
+        turns += exchange("AddPartitionsToTxn", 1, old, {"results_by_topic_v3_and_below": told})
+        ended = who | {"transactional_id": "x", "committed": True}
+        turns += exchange("EndTxn", 1, ended, {})
+    return turns
+
+
+def missing(n: int) -> Iterator[list[Turn]]:
+    """A producer that writes two batches to each of n topics, between which others are missing, in
+    thousands of frames."""
+    who = {"producer_id": 7, "producer_epoch": 0}
+    pair = [
+        encode_batch([Record(0, 1, None, b"", ())], base_sequence=sequence, **who)
+        for sequence in (0, 5)
+    ]
+    for begin in range(0, n, 1_000):
+        yield [
+            turn
+            for index in range(begin, min(n, begin + 1_000))
+            for place, data in enumerate(pair)
+            for turn in produce(2 * index + place, data, topic=f"topic{index}")
+        ]
+
+
 def joins(n: int) -> list[Turn]:
     """Every JoinGroup another group, refused."""
     asked = [request("JoinGroup", 2, index, group_id=f"g{index}") for index in range(n)]
