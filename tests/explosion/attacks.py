@@ -92,7 +92,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "many clients": Attack(many.clients, 50_000),
     # Beyond 50,000 requests that wait each is given up, and its answer left out.
     "many groups": Attack(many.groups, 200_000),
-    "many unanswered": Attack(many.unanswered, 75_000),
+    "many unanswered": Attack(many.unanswered, 100_000),
     "unanswered on many": Attack(many.unanswered_on_many, 150_000),
     "many connections": Attack(many.connections, 60_000),
     "large sessions": Attack(many.large_sessions, 400_000),
