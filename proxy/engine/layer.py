@@ -114,11 +114,13 @@ class KafkaLayer(layer.Layer):
         side = CLIENT if connection is self.context.client else BROKER
         other = self._of(1 - side)
         if connection.state is ConnectionState.CLOSED:
+            out: list[commands.Command] = [
+                commands.SendData(other, part) for part in relay.cut_short(side)
+            ]
             if not relay.context.over:
                 relay.taps.end(side, "rst" if connection.error == "reset" else "fin", now_ns)
             relay.context.ended_by(("client", "broker")[side])
             relay.closed()
-            out: list[commands.Command] = []
             if connection.error == "reset" and other.state is not ConnectionState.CLOSED:
                 out.append(Reset(1 - side))
             return [*out, commands.CloseConnection(other)]

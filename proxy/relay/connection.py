@@ -97,6 +97,12 @@ class Connection:
             direction.finish()
         return context.out
 
+    def cut_short(self, side: int) -> list[bytes]:
+        """Return what was kept of a frame whose rest does not come, for a side is gone; it goes on
+        if the other one is there."""
+        direction = self.directions[side]
+        return [] if self.context.over or direction.stop is not None else direction.cut_short()
+
     def woken(self, token: Any, now_ns: int) -> list[Action]:
         """Continue after the delay of a `WakeUp`."""
         side, stop = token
@@ -123,7 +129,6 @@ class Connection:
 
     def closed(self) -> None:
         """Clean up: both sockets are closed."""
-        self.context.over = True
         stop = self.directions[BROKER].stop
         if stop is not None and not stop.forever and stop.frame is not None:
             # It was delayed or held up to the end: the client never got it.
@@ -131,11 +136,13 @@ class Connection:
             if frame.original is not None:
                 self.taps.lost(frame, frame.original, frame.comment)
         held = self.context.hub.held
-        for direction in self.directions:
+        for side, direction in enumerate(self.directions):
+            self.cut_short(side)  # nobody is there for it; a recording tells that it came
             if direction.stop is not None and direction.stop.held is not None and held is not None:
                 held.forget(direction.stop.held)
             direction.backlog.clear()
             direction.body = bytearray()
+        self.context.over = True
 
     def _event(self, now_ns: int) -> Context:
         self.context.now_ns = now_ns

@@ -338,19 +338,23 @@ class Direction:
 
     def finish(self) -> None:
         """Tell the other side that this one has ended."""
-        if self.head:
-            self._cut_short(self.handler.unread(), bytes(self.head))
-            self.head = bytearray()
-        if self.mode in KEPT and self.body:
-            self._cut_short(self.request or self.handler.unread(), self._take_kept())
+        for part in self.cut_short():
+            self.context.out.append(Send(1 - self.side, part))
         if not self.closing:
             self.closing = True
             self.context.out.append(End(1 - self.side, "half"))
 
-    def _cut_short(self, request: PendingRequest, part: bytes) -> None:
-        """What was kept of a frame goes on, for its rest does not come. A secret may be in it."""
-        self.taps.frame(self.side, request, part)
-        self.context.out.append(Send(1 - self.side, part))
+    def cut_short(self) -> list[bytes]:
+        """Record what was kept of a frame whose rest does not come, masked, and return it."""
+        parts = []
+        if self.head:
+            parts.append((self.handler.unread(), bytes(self.head)))
+            self.head = bytearray()
+        if self.mode in KEPT and self.body:
+            parts.append((self.request or self.handler.unread(), self._take_kept()))
+        for request, part in parts:
+            self.taps.frame(self.side, request, part)
+        return [part for _, part in parts]
 
     # --- questions
 

@@ -79,7 +79,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
 TELLING: Final = (
     *("ls", "show", "show --json", "export parquet --full", "spark --full --records", "check"),
     *("groups", "delivery", "cluster", "cut --anonymize", "fixture --redact all", "report"),
-    "replayed",
+    *("replayed", "proxied"),
 )
 """Commands and uses that look at all of a body, or keep something of it."""
 DECLARED: Final = {"long arrays": (long_arrays, 2_000), "often": (often, 2_000)}

@@ -1,5 +1,6 @@
-"""What a person at the screen or an assistant does with a capture from start to end, and a replay
-of it to itself, as programs: `python -m tests.explosion.using NAME CAPTURE`."""
+"""What a person at the screen or an assistant does with a capture from start to end, a replay of it
+to itself, and its bytes through a proxy, as programs:
+`python -m tests.explosion.using NAME CAPTURE`."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import asyncio
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
@@ -133,7 +136,15 @@ def replayed(name: str) -> None:
     serve.wait()
 
 
-USES: Final = {"screens": screens, "tools": tools, "replayed": replayed}
+def proxied(name: str) -> None:
+    """Send what a capture has through a proxy, from its clients to a broker that answers so."""
+    from tests.explosion.live import through_a_proxy
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(through_a_proxy(name, Path(folder, "again.pcapng")))
+
+
+USES: Final = {"screens": screens, "tools": tools, "replayed": replayed, "proxied": proxied}
 
 if __name__ == "__main__":
     from kafkascope.tui.cli import _collect_rarely

@@ -1,0 +1,50 @@
+"""What a capture has, a proxy's recording of the same bytes has: one path, live and from a file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.tui.cli import main
+from tests.explosion.again import SAMPLES
+from tests.explosion.live import through_a_proxy
+
+OTHERS = {
+    *("number", "exchange_id", "connection", "client_address", "broker_address", "frames"),
+    *("time", "latency_ms", "latency_ns", "server_ns", "wait_ms"),
+    "response_bytes",
+}
+"""Who is where, what came when, and the size of answers in which addresses are replaced."""
+HIDDEN = {"user"}
+"""What a login says, which is asterisks in a recording."""
+
+
+def exchanges(path: Path, *but: str) -> Counter[str]:
+    """Return the lines of `ls --json`, as often as each is there, without some fields."""
+    done = CliRunner().invoke(main, ["ls", str(path), "--json", "--quiet"])
+    assert done.exit_code == 0, done.output
+    lines = map(json.loads, done.stdout.splitlines())
+    return Counter(
+        json.dumps({name: value for name, value in line.items() if name not in {*OTHERS, *but}})
+        for line in lines
+        if line["api"]
+    )
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_recording_has_what_the_capture_has(sample: str, tmp_path: Path) -> None:
+    again = tmp_path / "again.pcapng"
+    asyncio.run(through_a_proxy(str(SAMPLES[sample]), again, "--with-secrets"))
+    assert exchanges(again) == exchanges(SAMPLES[sample])
+
+
+@pytest.mark.parametrize("sample", ["sasl", "sasl-old", "libraries", "demo"])
+def test_a_recording_without_secrets_lacks_nothing_else(sample: str, tmp_path: Path) -> None:
+    again = tmp_path / "again.pcapng"
+    asyncio.run(through_a_proxy(str(SAMPLES[sample]), again))
+    assert exchanges(again, *HIDDEN) == exchanges(SAMPLES[sample], *HIDDEN)
