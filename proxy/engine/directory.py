@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class Nodes:
         self._advertise = advertise
         self._gone: dict[int, int] = {}
         """Nodes that the cluster no longer lists -> since when, longest first."""
+        self._there: set[int] = set()
+        """Those with a listener that are not gone."""
         self._ports: dict[int, int] = {}
         """Of listeners that were taken back: a node that returns gets its port if it is free."""
 
@@ -160,6 +163,7 @@ class Nodes:
         if listener is None:
             listener = self._open(node_id)
         self._gone.pop(node_id, None)
+        self._there.add(node_id)
         if self.known.get(node_id) != (host, port):
             self.known[node_id] = Address(host, port)
             self.generation += 1
@@ -178,14 +182,15 @@ class Nodes:
         if not node_ids:
             return  # a broker that has just started knows nobody
         now_ns = context.now_ns
-        for node_id in self.listeners:
-            if node_id in node_ids:
-                self._gone.pop(node_id, None)
-            else:
-                self._gone.setdefault(node_id, now_ns)
-        for node_id, since_ns in tuple(self._gone.items()):
-            if now_ns - since_ns >= GONE_NS:
-                self._take_back(node_id)
+        for node_id in node_ids:
+            if self._gone.pop(node_id, None) is not None:
+                self._there.add(node_id)
+        for node_id in self._there.difference(node_ids):
+            self._there.discard(node_id)
+            self._gone[node_id] = now_ns
+        long = takewhile(lambda each: now_ns - each[1] >= GONE_NS, self._gone.items())
+        for node_id, _ in tuple(long):
+            self._take_back(node_id)
 
     def close(self) -> None:
         """Close all listeners; the brokers stay known."""
@@ -193,6 +198,7 @@ class Nodes:
             listener.close()
         self.listeners.clear()
         self._gone.clear()
+        self._there.clear()
 
     def _take_back(self, node_id: int) -> bool:
         """Close the listener of a node that is gone, unless somebody is connected through it."""

@@ -277,7 +277,8 @@ class KafkaProxy:
         loop = asyncio.get_running_loop()
         if listener.closed:
             return
-        self._listeners = [each for each in self._listeners if not each.closed]
+        if len(self._listeners) > 2 * len(self.nodes.listeners):
+            self._listeners = [each for each in self._listeners if not each.closed]
         self._listeners.append(listener)
 
         def accepted(stream: Stream) -> None:
