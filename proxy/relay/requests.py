@@ -41,8 +41,13 @@ SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE,
 FLEXIBLE_PRODUCE: Final = range(APIS[PRODUCE].flexible.low, APIS[PRODUCE].flexible.high + 1)
 """Versions of Produce; `Versions` itself would be slow here."""
 
+ZOOKEEPER_HANDSHAKES: Final = (44, 45)
+"""Bytes of the first frame of a client of ZooKeeper, with a password of 16 and since 3.4 whether a
+server that only reads will do. A Produce is never so long with these bytes."""
+
 _HEAD = struct.Struct(">ihhih")
 _START = struct.Struct(">hh")
+_SIZE_AND_START = struct.Struct(">ihh")
 
 
 @cache
@@ -166,6 +171,10 @@ class Requests(FrameHandler):
     def decide(self, view: memoryview, at: int, end: int) -> int:
         """See `FrameHandler`."""
         direction = self.direction
+        if direction.frames == 0 and end - at >= 8:
+            need = self._decide_zookeeper(view, at, end)
+            if need is not None:
+                return need
         if self.tokens or (direction.frames == 0 and end - at > 4 and view[at + 4] == 0x60):
             need = self._decide_token(view, at, end)
             if need is not None:
@@ -328,6 +337,21 @@ class Requests(FrameHandler):
                 return None
         self._token(size)
         return 0
+
+    def _decide_zookeeper(self, view: memoryview, at: int, end: int) -> int | None:
+        """Decide about what may be the first frame of a client of ZooKeeper. None: it is not.
+        Those behind it would look like Kafka's: a number that grows, then the type."""
+        size, key, _ = _SIZE_AND_START.unpack_from(view, at)
+        if key != PRODUCE or size not in ZOOKEEPER_HANDSHAKES:
+            return None
+        need: int = size + 4
+        if end - at < need:
+            return need
+        from kafkascope.dissectors.zookeeper.frames import is_handshake
+
+        if not is_handshake(bytes(view[at + 4 : at + need])):
+            return None
+        return self.direction.lose_framing(view, at, "ZooKeeper, not Kafka")
 
     def _decide_unannounced(self, view: memoryview, at: int, end: int) -> int | None:
         """Decide whether a frame that is no request of a known API looks like a token of a client

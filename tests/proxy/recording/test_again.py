@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.captures.merge.inputs import open_inputs
+from kafkascope.captures.model import Chunk
+from kafkascope.captures.streams.streams import streams
 from kafkascope.tui.cli import main
 from tests.explosion.again import SAMPLES
 from tests.explosion.live import through_a_proxy
@@ -48,3 +51,13 @@ def test_a_recording_without_secrets_lacks_nothing_else(sample: str, tmp_path: P
     again = tmp_path / "again.pcapng"
     asyncio.run(through_a_proxy(str(SAMPLES[sample]), again))
     assert exchanges(again, *HIDDEN) == exchanges(SAMPLES[sample], *HIDDEN)
+
+
+def test_zookeepers_bytes_pass_and_are_not_recorded(tmp_path: Path) -> None:
+    """Its nodes hold passwords, and its requests look like Kafka's."""
+    again = tmp_path / "again.pcapng"
+    asyncio.run(through_a_proxy(str(SAMPLES["zookeeper"]), again))
+    with open_inputs([again]) as source:
+        chunks = [event for event in streams(source) if isinstance(event, Chunk)]
+    assert sum(len(chunk.data) for chunk in chunks) > 10_000
+    assert {*b"".join(chunk.data for chunk in chunks)} == {*b"*"}
