@@ -20,6 +20,8 @@ from kafkascope.captures.streams.streams import streams
 STALLED_S: Final = 0.3
 """After this time without a byte nobody waits for the others: a proxy may answer in a broker's
 place, and other addresses have other lengths."""
+MOST_STALLS: Final = 10
+"""After so many, a side no longer waits to hear all."""
 FULL_S: Final = 2.0
 """A proxy that takes no more connections gives none to the broker."""
 READ_BYTES: Final = 1 << 18
@@ -34,6 +36,7 @@ class Side:
         self._reader, self._writer = reader, writer
         self.sent = self.heard = 0
         self.over = self.left = False
+        self._stalls = 0
         self._more = asyncio.Event()
 
     async def listen(self) -> None:
@@ -61,10 +64,13 @@ class Side:
     async def hear(self, other: Side) -> None:
         """Return when all came that the other side said, and its end, or nothing more does."""
         while not self.over and (self.heard < other.sent or other.left):
+            if self._stalls >= MOST_STALLS:
+                return
             self._more.clear()
             try:
                 await asyncio.wait_for(self._more.wait(), STALLED_S)
             except TimeoutError:
+                self._stalls += 1
                 return
 
     def leave(self, how: str) -> None:
