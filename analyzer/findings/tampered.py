@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
@@ -31,6 +32,7 @@ ADVICE: Final = (
 )
 _LEFT_OUT: Final = frozenset({"errors", "topic_ids", "undecoded", "notes", "frames"})
 _PLAIN: Final = tuple(each.name for each in fields(Row) if each.name not in _LEFT_OUT)
+_plain_of: Final = attrgetter(*_PLAIN)
 
 
 @measured
@@ -113,14 +115,14 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
 
 def _packed(row: Row) -> dict[str, Any]:
     """Return what filters of findings may ask of a row, as plain values."""
-    packed = {name: bounded(getattr(row, name)) for name in _PLAIN}
+    packed: dict[str, Any] = {}
+    for name, value in zip(_PLAIN, _plain_of(row), strict=True):
+        if value is not None and value != "" and value != ():
+            value = bounded(value)
+            packed[name] = list(value) if isinstance(value, tuple) else value
     packed["errors"] = [[each.code, each.name, each.top] for each in row.errors]
     packed["topic_ids"] = [each.hex() for each in row.topic_ids]
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in packed.items()
-        if value not in (None, "", ())
-    }
+    return packed
 
 
 def _row(packed: dict[str, Any]) -> Row:

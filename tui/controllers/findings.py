@@ -11,6 +11,8 @@ AGAIN: Final = 3.0
 """Seconds between two updates of findings while rows come; the last update comes at once."""
 SHARE: Final = 20
 """The next update comes at the earliest after this many times as long as one took."""
+LOOKED: Final = 5
+"""And after this many times as long as rows were looked up: each update looks all of them up."""
 SPENT: Final = 0.02
 """Seconds of a tick for looking up rows."""
 
@@ -74,9 +76,11 @@ class FindingsController(Controller):
                 self._version, causes = told
                 self._counts = counted(causes)
                 mentions.tell(unfolded(causes))
-            spent = time.monotonic() - now
-            self.due = now + (max(AGAIN, SHARE * spent) if told is not None else 0.0)
+                self.due = now + max(AGAIN, SHARE * (time.monotonic() - now))
+        begin = time.monotonic()
         looked = mentions.advance(SPENT)
+        if mentions.busy or looked:
+            self.due += LOOKED * (time.monotonic() - begin)
         if looked:
             workspace.colours.forget()
             self.list.changed()

@@ -143,6 +143,30 @@ def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) ->
     run(store, steps, few=10_000, counted=lambda text: numbers)
 
 
+def test_what_comes_while_rows_come_waits(shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each update looks all rows up again: one with each tick takes time by their square."""
+    monkeypatch.setattr("kafkascope.tui.controllers.findings.AGAIN", 3600.0)
+    store, found = shop
+    numbers = Growing(found)
+    numbers.get = Counted(found).get
+
+    async def steps(app, pilot):
+        told = []
+        tell = app.workspace.mentions.tell
+        app.workspace.mentions.tell = lambda each: (told.append(len(each)), tell(each))
+        for version in range(3, 30):
+            numbers.version = version
+            app.tick()
+            await settled(app, pilot)
+        assert len(told) <= 1
+        numbers.done, numbers.share, numbers.version = True, None, 30
+        app.tick()
+        await settled(app, pilot)
+        assert 1 <= len(told) <= 2
+
+    run(store, steps, few=10_000, counted=lambda text: numbers)
+
+
 def test_numbers_of_what_is_marked_or_found_are_counted_here(store: Store) -> None:
     async def steps(app, pilot):
         app.workspace.notes.known.findings[2] = ("throttled",)
