@@ -98,10 +98,13 @@ class Connection:
         return context.out
 
     def cut_short(self, side: int) -> list[bytes]:
-        """Return what was kept of a frame whose rest does not come, for a side is gone; it goes on
-        if the other one is there."""
+        """Record what was kept of a frame whose rest does not come, for a side is gone; return what
+        may go on to the other one."""
         direction = self.directions[side]
-        return [] if self.context.over or direction.stop is not None else direction.cut_short()
+        if self.context.over or direction.stop is not None:
+            return []
+        parts = direction.cut_short()
+        return [] if direction.closing else parts
 
     def woken(self, token: Any, now_ns: int) -> list[Action]:
         """Continue after the delay of a `WakeUp`."""

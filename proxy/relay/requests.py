@@ -47,7 +47,7 @@ server that only reads will do. A Produce is never so long with these bytes."""
 
 _HEAD = struct.Struct(">ihhih")
 _START = struct.Struct(">hh")
-_SIZE_AND_START = struct.Struct(">ihh")
+_SIZE_AND_KEY = struct.Struct(">ih")
 
 
 @cache
@@ -171,7 +171,7 @@ class Requests(FrameHandler):
     def decide(self, view: memoryview, at: int, end: int) -> int:
         """See `FrameHandler`."""
         direction = self.direction
-        if direction.frames == 0 and end - at >= 8:
+        if direction.frames == 0 and end - at >= _SIZE_AND_KEY.size:
             need = self._decide_zookeeper(view, at, end)
             if need is not None:
                 return need
@@ -341,7 +341,7 @@ class Requests(FrameHandler):
     def _decide_zookeeper(self, view: memoryview, at: int, end: int) -> int | None:
         """Decide about what may be the first frame of a client of ZooKeeper. None: it is not.
         Those behind it would look like Kafka's: a number that grows, then the type."""
-        size, key, _ = _SIZE_AND_START.unpack_from(view, at)
+        size, key = _SIZE_AND_KEY.unpack_from(view, at)
         if key != PRODUCE or size not in ZOOKEEPER_HANDSHAKES:
             return None
         need: int = size + 4
