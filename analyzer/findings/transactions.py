@@ -78,12 +78,14 @@ class Transactions(Detector):
         limits = "" if timeout is None else f"; its timeout is {duration(allowed)}"
         # Whoever began before the capture may have been allowed more.
         sure = timeout is not None or age >= limit("transaction.most")
+        first, last = each["number"], each["end_number"]
+        during = f"number >= {first}" if last is None else f"number in {{{first}..{last}}}"
         yield view.finding(
             self.rule("transaction-hangs"),
             f"a transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
             f"{'is' if open_ else 'was'} open for {duration(age)} on "
             f"{listed(each['partitions'], 2)}{until}{limits}",
-            f"txn == {quoted(str(each['transactional_id']))} and number >= {each['number']}",
+            f"txn == {quoted(str(each['transactional_id']))} and {during}",
             first_ns=each["begin"],
             last_ns=each["begin"] + age,
             severity=None if sure else "note",

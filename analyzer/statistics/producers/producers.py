@@ -321,6 +321,7 @@ class Producers(Accumulator):
                 "records": each.records,
                 "groups": sorted(each.groups),
                 "number": each.number,
+                "end_number": each.end_number,
                 "text": each.text,
                 "timeout_ms": each.timeout_ms,
             }

@@ -134,6 +134,7 @@ class Transaction:
     epoch: int
     begin_ns: int
     number: int
+    end_number: int | None = None
     end_ns: int | None = None
     outcome: TransactionOutcome = "open"
     partitions: set[tuple[Any, int]] = field(default_factory=set)
@@ -234,5 +235,6 @@ def _again(out: list[Transaction], event: Event) -> bool:
 
 def _end(current: Transaction, outcome: TransactionOutcome, event: Event, text: str) -> None:
     current.outcome = outcome
+    current.end_number = event.number
     current.end_ns = event.about["end_ns"] or event.time_ns
     current.text = text

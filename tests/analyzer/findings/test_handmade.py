@@ -399,7 +399,17 @@ def test_a_transaction_that_nobody_ends() -> None:
     wire.time_ns += 90 * SECOND
     wire.client(request("Metadata", 12, 2))
     wire.broker(response("Metadata", 12, 2, **metadata((1, "10.0.1.2", 9092))))
-    assert "is open for 90 s" in found([wire])["transaction-hangs"].text
+    hangs = found([wire])["transaction-hangs"]
+    assert "is open for 90 s" in hangs.text
+    assert hangs.filter == 'txn == "x" and number >= 1'
+    # What comes behind its end is not about it.
+    wire.client(request("EndTxn", 3, 3, **asked, committed=True))
+    wire.broker(response("EndTxn", 3, 3))
+    wire.client(request("AddPartitionsToTxn", 3, 4, **old, v3_and_below_topics=topics))
+    wire.broker(response("AddPartitionsToTxn", 3, 4))
+    hangs = found([wire])["transaction-hangs"]
+    assert "was open for 90 s" in hangs.text
+    assert hangs.filter == 'txn == "x" and number in {1..3}'
 
 
 @pytest.mark.parametrize(("timeout_ms", "hangs"), [(89_000, True), (91_000, False)])
