@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, untold
 from kafkascope.analyzer.exchanges.rows import result
-from kafkascope.analyzer.findings.evidence import crowds
+from kafkascope.analyzer.findings.evidence import Evidence, crowds
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import cut, safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.model import Exchange
 

@@ -78,10 +78,10 @@ class Evidence:
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = [each for each in findings if each.filter]
         kinds = Counter((each.name, each.severity) for each in self.findings)
-        crowds = [kind for kind, count in kinds.items() if count > MOST_OF_RULE]
-        self._rooms = len(crowds) + 1
+        crowded = [kind for kind, count in kinds.items() if count > MOST_OF_RULE]
+        self._rooms = len(crowded) + 1
         """Of each crowd, and of all others, which is the last."""
-        room_of = {kind: which for which, kind in enumerate(crowds)}
+        room_of = {kind: which for which, kind in enumerate(crowded)}
         self._room = [room_of.get((each.name, each.severity), -1) for each in self.findings]
         same: dict[str, list[int]] = {}
         for place, finding in enumerate(self.findings):

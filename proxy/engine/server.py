@@ -121,7 +121,8 @@ class KafkaProxy:
         self._closing: set[Stream] = set()
         """See `Route.closing`."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._listeners: list[Listener] = []
+        self._first: Listener | None = None
+        """Where clients start; the others are those of `nodes`."""
         self._stopping = False
         self._most = 0
         self.address = Address("", 0)
@@ -163,7 +164,8 @@ class KafkaProxy:
             raise
         name = sock.getsockname()
         self.address = Address(name[0], name[1])
-        await self._serve(Listener(None, sock, self.address))
+        self._first = Listener(None, sock, self.address)
+        await self._serve(self._first)
 
     async def stop(self, deadline_s: float = STOP_SECONDS) -> None:
         """Accept no more, wait for pending responses, then close everything."""
@@ -189,7 +191,6 @@ class KafkaProxy:
             self._looking.cancel()
             self._looking = None
         self.memory.look()  # at nothing: it remembers nobody
-        self._listeners.clear()
         self.nodes.close()
         self.schemas.close()
         for rule in self.rules:
@@ -208,7 +209,9 @@ class KafkaProxy:
             stream.abort()
 
     def _listen_no_more(self) -> None:
-        for listener in self._listeners:
+        if self._first is not None:
+            self._first.close()
+        for listener in self.nodes.listeners.values():
             listener.close()
 
     @property
@@ -277,9 +280,6 @@ class KafkaProxy:
         loop = asyncio.get_running_loop()
         if listener.closed:
             return
-        if len(self._listeners) > 2 * len(self.nodes.listeners):
-            self._listeners = [each for each in self._listeners if not each.closed]
-        self._listeners.append(listener)
 
         def accepted(stream: Stream) -> None:
             self._accepted(stream, route, made, listener)
