@@ -16,21 +16,28 @@ SOAK_PYTHON ?= $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13*/bin/pyt
     "$$p" -c 'import venv' 2>/dev/null && { echo "$$p"; break; }; done)
 
 # Two processes; tests/distribution.py says which tests share brokers or Spark, and so a process.
+# A test without a mark runs in `make test`. SLOW holds FAST's brokers again: its recordings need them.
 PYTEST := $(BIN)/python -m pytest
-QUICK := -n 2 -m "not interop and not soak"
-INTEROP := -n 2 -m "interop and not soak"
+QUICK := -n 2 -m "not (interop or slow or soak)"
+FAST := -n 2 -m "broker or not (interop or slow or soak)"
+SLOW := -n 2 -m "(interop or slow) and not soak"
+ALONE := -n 2 -m "not interop and not soak"
 
 # Else hundreds of programs that tests start compile all our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick interop check fmt lint type fuzz soak bench docs golden samples wheel spark-package lock clean
+.PHONY: help setup demo test quick slow check fmt lint type fuzz soak bench docs golden samples wheel spark-package lock clean
 
 help: setup
 	@echo
 	@echo 'make demo      look at the shipped capture; without a terminal, list some of it'
-	@echo 'make test      all tests (real brokers come from Maven; without Java and Maven these are skipped)'
-	@echo 'make check     format, lint, types, import arrows and the quick tests'
-	@echo 'more:          fmt lint type quick interop fuzz soak bench docs golden samples wheel spark-package lock clean'
+	@echo 'make test      what a change has to pass first: 8 minutes on two cores; one real broker and three'
+	@echo '               client libraries, which are skipped without Java and Maven'
+	@echo 'make check     format, lint, types, import arrows, and `make test` without the broker: 9 minutes'
+	@echo 'make slow      all brokers and clients, Spark, and what else takes long: 20 minutes'
+	@echo '.ci/run        `make test` and `make slow` with no test skipped, then the wheel: 35 minutes'
+	@echo 'make soak      full matrices and long runs: hours'
+	@echo 'more:          fmt lint type quick fuzz bench docs golden samples wheel spark-package lock clean'
 
 setup: $(READY)
 
@@ -45,14 +52,13 @@ demo: setup
 	$(BIN)/kafkascope demo
 
 test: setup
-	$(PYTEST) -q $(QUICK)
-	$(PYTEST) -q -rs $(INTEROP) tests/interop
+	$(PYTEST) -q -rs $(FAST)
 
 quick: setup
 	$(PYTEST) -q $(QUICK)
 
-interop: setup
-	$(PYTEST) -q -rs $(INTEROP) tests/interop
+slow: setup
+	$(PYTEST) -q -rs $(SLOW)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -77,11 +83,11 @@ type: setup
 fuzz: setup
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -q -n 2 --timeout 3600 -m "not interop"
 
-# Every client against every broker, long runs, and the quick tests on the newest Python.
+# Every client against every broker, long runs, and all without brokers on the newest Python.
 soak: setup
 	$(PYTEST) -q -rs --timeout 3600 -m soak
 	ORACLE_EXAMPLES=40 $(PYTEST) -q -rs --timeout 3600 tests/interop/test_oracle.py
-	test -z "$(SOAK_PYTHON)" || $(MAKE) quick PYTHON="$(SOAK_PYTHON)" VENV=.venv313
+	test -z "$(SOAK_PYTHON)" || $(MAKE) quick QUICK='$(ALONE)' PYTHON="$(SOAK_PYTHON)" VENV=.venv313
 
 bench: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
@@ -91,7 +97,7 @@ docs: setup
 	@for script in docs/print_*.py; do test ! -e "$$script" || $(BIN)/python "$$script" || exit 1; done
 
 golden: setup docs
-	UPDATE_GOLDEN=1 $(PYTEST) -q -n 2 -m "not interop and not soak"
+	UPDATE_GOLDEN=1 $(PYTEST) -q $(ALONE)
 
 # Real brokers and clients, captured again: needs Java, Maven and the right to run tcpdump.
 samples: setup

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribution import SHARES, group
+from tests.distribution import NEWEST, SHARES, group
+from tests.interop.drivers import CLIENT_LIST
+from tests.interop.test_clients import DIAGONAL, marks
 
 INTEROP = Path(__file__).parent / "interop"
 
@@ -36,3 +38,9 @@ def test_every_module_with_shared_brokers_is_known() -> None:
             if re.search(call, "\n".join(quick)):
                 used[path.stem] = name
     assert used == SHARES
+
+
+def test_one_broker_and_three_client_libraries_run_in_make_test() -> None:
+    fast = [pair for pair in DIAGONAL if marks(pair[0])]
+    assert {broker for broker, _ in fast} == {NEWEST}
+    assert {CLIENT_LIST[client].kind for _, client in fast} == {"java", "confluent", "aiokafka"}

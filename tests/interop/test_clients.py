@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.distribution import NEWEST
 from tests.interop.compare import Recording, differences
 from tests.interop.drivers import CLIENT_LIST
 
@@ -39,10 +40,15 @@ APIS = {
 }
 
 
+def marks(broker: str) -> tuple[pytest.MarkDecorator, ...]:
+    """Mark the clients of the newest broker, three libraries, for `make test`."""
+    return (pytest.mark.broker,) if broker == NEWEST else ()
+
+
 @pytest.fixture(
     scope="module",
     params=[
-        *(pytest.param(pair, id="-".join(pair)) for pair in DIAGONAL),
+        *(pytest.param(pair, id="-".join(pair), marks=marks(pair[0])) for pair in DIAGONAL),
         *(pytest.param(pair, id="-".join(pair), marks=pytest.mark.soak) for pair in REST),
     ],
 )

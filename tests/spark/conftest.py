@@ -21,6 +21,14 @@ SETTINGS = {
 """Short code paths of the JVM: what is tested is Python."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs on Spark is `slow`: its JVM takes half a minute of two cores before the first test,
+    and some seconds for each. `tests/analyzer/pipeline` cuts the same work without it."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where Spark writes what it does."""

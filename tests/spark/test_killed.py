@@ -98,12 +98,14 @@ def kill_and_run_again(tmp_path: Path, engine: str, moments: list[float]) -> Non
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_the_plain_engine_at_several_moments(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     kill_and_run_again(tmp_path, "plain", [random.uniform(0.3, 4) for _ in range(3)])
 
 
+@pytest.mark.slow
 def test_the_spark_engine_once(tmp_path: Path) -> None:
     need("java")
     kill_and_run_again(tmp_path, "spark", [Random().uniform(8, 25)])
