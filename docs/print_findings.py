@@ -23,7 +23,7 @@ Printed from `analyzer/findings/` by `make docs`; do not edit.
     kafkascope check prod.pcapng --rule unanswered,late-answer -Y 'client == "orders-svc"'
 
 Each finding is a sentence with numbers, how often and when, a [filter](filter.md) that selects its
-exchanges, advice, and the word for `kafkascope errors`. Causes come first, the worst and earliest
+exchanges, advice, and the word for `kafkascope error`. Causes come first, the worst and earliest
 before the others; what followed from one is a line below it (`therefore: 33 lookups, 4 requests
 without response`), and chats are one line at the end. `--all` prints every finding in full. The
 exit code is 1 when something is at least as bad as `--fail-on` (usually `warning`; `never` for

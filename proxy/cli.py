@@ -1,4 +1,4 @@
-"""`kafkascope proxy` and `kafkascope faults`."""
+"""`kafkascope proxy`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkascope.analyzer.logs import log_to
-from kafkascope.analyzer.terminal import document, say
+from kafkascope.analyzer.terminal import say
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy import answers
 from kafkascope.proxy.options import ProxyOptions, proxy_options
@@ -303,33 +303,6 @@ def _exit(control: Control) -> None:
     if control.path is not None:
         control.path.unlink(missing_ok=True)
     os._exit(130)
-
-
-@click.command()
-def faults() -> None:
-    """Print the grammar of --fault and all actions."""
-    from kafkascope.proxy.rules.actions import BROKER, CLIENT
-    from kafkascope.proxy.rules.faults import FAULTS
-    from kafkascope.proxy.rules.triggers import USAGE
-
-    document("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
-    document("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")
-    document("ACTION")
-    names: dict[tuple[int, ...], str] = {(CLIENT,): "requests", (BROKER,): "responses"}
-    for action in FAULTS.values():
-        acts = names.get(action.sides)
-        if acts is None:
-            acts = "requests, responses" if action.sides[0] == CLIENT else "responses, requests"
-        document(f"  {action.usage}\n      {action.doc}\n      acts on {acts}")
-    document("\nTRIGGER")
-    for usage, meaning in USAGE:
-        document(f"  {usage:20}{meaning}")
-    document(
-        "\nExamples\n"
-        "  api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER first 3\n"
-        '  api == Fetch and client ~ "^billing" -> delay 50ms..200ms p=0.1 seed=7\n'
-        "  group == orders and api == JoinGroup -> stamp REBALANCE_IN_PROGRESS once"
-    )
 
 
 if __name__ == "__main__":

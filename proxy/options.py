@@ -13,6 +13,7 @@ import click
 
 from kafkascope.analyzer.filter.values import duration, size
 from kafkascope.analyzer.reading.options import SchemaOptions
+from kafkascope.analyzer.terminal import document
 from kafkascope.proxy.engine.directory import Address, parse_address
 
 if TYPE_CHECKING:
@@ -140,6 +141,35 @@ def _networks(
         raise click.BadParameter(str(error), context, option) from None
 
 
+def _print_faults(context: click.Context, option: click.Parameter, given: bool) -> None:
+    """Print the grammar of --fault and all actions, and exit."""
+    if not given:
+        return
+    from kafkascope.proxy.rules.actions import BROKER, CLIENT
+    from kafkascope.proxy.rules.faults import FAULTS
+    from kafkascope.proxy.rules.triggers import USAGE
+
+    document("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
+    document("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")
+    document("ACTION")
+    names: dict[tuple[int, ...], str] = {(CLIENT,): "requests", (BROKER,): "responses"}
+    for action in FAULTS.values():
+        acts = names.get(action.sides)
+        if acts is None:
+            acts = "requests, responses" if action.sides[0] == CLIENT else "responses, requests"
+        document(f"  {action.usage}\n      {action.doc}\n      acts on {acts}")
+    document("\nTRIGGER")
+    for usage, meaning in USAGE:
+        document(f"  {usage:20}{meaning}")
+    document(
+        "\nExamples\n"
+        "  api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER first 3\n"
+        '  api == Fetch and client ~ "^billing" -> delay 50ms..200ms p=0.1 seed=7\n'
+        "  group == orders and api == JoinGroup -> stamp REBALANCE_IN_PROGRESS once"
+    )
+    context.exit()
+
+
 _OPTIONS: Final = (
     click.option("--upstream", default="", metavar="HOST:PORT[,...]", help="Tried in order."),
     click.option("--listen", default=DEFAULT_LISTEN, show_default=True, metavar="[HOST]:PORT"),
@@ -182,7 +212,19 @@ _OPTIONS: Final = (
         "--script", "scripts", type=_FILE, multiple=True, help="Rules in Python: docs/scripts.md."
     ),
     click.option(
-        "--fault", "faults", multiple=True, metavar="RULE", help="See `kafkascope faults`."
+        "--fault",
+        "faults",
+        multiple=True,
+        metavar="RULE",
+        help="Inject a fault; repeatable; see --help-faults.",
+    ),
+    click.option(
+        "--help-faults",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_faults,
+        help="Print the grammar of --fault with all actions, and exit.",
     ),
     click.option("--hold", multiple=True, metavar="FILTER", help="Hold what matches."),
     click.option(

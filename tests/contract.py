@@ -68,8 +68,8 @@ cluster @ --json
 cluster @
 producers @ --json
 producers @
-delivery @ --json
-delivery @
+groups @ --delivery --json
+groups @ --delivery
 diff @#2 @#3
 diff @ @
 cut @ -o OUT/part.pcapng -Y 'number < 20'

@@ -1,6 +1,6 @@
 """The `kafkascope` command: a lazy click group over all packages' commands.
 
-Listing and help import no command: `COMMANDS` holds names, homes and short helps as text. The one
+Listing and help import no command: `SECTIONS` holds names, homes and short helps as text. The one
 place that turns exceptions into sentences on stderr and exit codes:
 
     0 done   1 check found something   2 usage or filter   3 input missing or no capture
@@ -12,111 +12,157 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from kafkascope.tui.lazy import Home, LazyGroup, Sections
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
 
 
-class Home(NamedTuple):
-    """A command, not imported yet."""
-
-    place: str
-    """module:attribute"""
-    help: str
-    """One line."""
-
-
-COMMANDS: Final[dict[str, Home]] = {
-    "open": Home("kafkascope.tui.open:open_", "Look at captures in the terminal."),
-    "capture": Home("kafkascope.analyzer.commands.capture:capture", "Capture packets into a file."),
-    "ls": Home("kafkascope.analyzer.commands.ls:ls", "One line per exchange."),
-    "show": Home(
-        "kafkascope.analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."
-    ),
-    "records": Home("kafkascope.analyzer.commands.records:records", "One line per record."),
-    "check": Home(
-        "kafkascope.analyzer.commands.check:check", "Findings, worst first; exit code for CI."
-    ),
-    "clients": Home(
-        "kafkascope.analyzer.commands.clients:clients", "Who, library, versions, what breaks."
-    ),
-    "groups": Home(
-        "kafkascope.analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."
-    ),
-    "delivery": Home(
-        "kafkascope.analyzer.commands.delivery:delivery",
-        "Groups: lag, records skipped or read again.",
-    ),
-    "cluster": Home(
-        "kafkascope.analyzer.commands.cluster:cluster", "Nodes, leaders, coordinators as told."
-    ),
-    "producers": Home(
-        "kafkascope.analyzer.commands.producers:producers", "Sequences and transactions."
-    ),
-    "schemas": Home(
-        "kafkascope.analyzer.commands.schemas:schemas",
-        "Schemas of keys and values: known, used, missing.",
-    ),
-    "stats": Home(
-        "kafkascope.analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."
-    ),
-    "report": Home(
-        "kafkascope.analyzer.commands.report:report", "One HTML or Markdown file about a capture."
-    ),
-    "export": Home(
-        "kafkascope.analyzer.commands.export:export", "Write exchanges or records to a file."
-    ),
-    "diff": Home(
-        "kafkascope.analyzer.commands.diff:diff", "Two exchanges, or two captures API by API."
-    ),
-    "fixture": Home(
-        "kafkascope.analyzer.commands.fixture:fixture", "Messages as files for interop tests."
-    ),
-    "cut": Home(
-        "kafkascope.analyzer.commands.cut:cut", "Part of a capture as a capture; --anonymize."
-    ),
-    "spark": Home(
-        "kafkascope.analyzer.commands.spark:spark", "Captures of any size to Parquet tables."
-    ),
-    "grammar": Home("kafkascope.analyzer.commands.grammar:grammar", "The layout of a message."),
-    "decode": Home("kafkascope.analyzer.commands.codec:decode", "Bytes of a message to JSON."),
-    "encode": Home("kafkascope.analyzer.commands.codec:encode", "JSON of a message to bytes."),
-    "fields": Home(
-        "kafkascope.analyzer.commands.fields:fields", "Filter fields: type, cost, example."
-    ),
-    "errors": Home("kafkascope.analyzer.commands.errors:errors", "Error codes and what they mean."),
-    "keys": Home("kafkascope.analyzer.commands.keys:keys", "How to get a key log, to read TLS."),
-    "proxy": Home(
-        "kafkascope.proxy.cli:proxy", "Stand between clients and brokers: watch, record, tamper."
-    ),
-    "replay": Home(
-        "kafkascope.proxy.replay.cli:replay", "Send a capture's requests again, compare answers."
-    ),
-    "serve": Home("kafkascope.proxy.serve.cli:serve", "A capture as a broker for real clients."),
-    "mcp": Home("kafkascope.bridges.mcp.command:mcp", "Captures for assistants (MCP, on stdio)."),
-    "wireshark": Home(
-        "kafkascope.bridges.wireshark.cli:wireshark", "Kafka's proxy as an interface of Wireshark."
-    ),
-    "mitmproxy": Home(
-        "kafkascope.bridges.mitmproxy.command:mitmproxy", "Path of the add-on for mitmproxy (-s)."
-    ),
-    "faults": Home("kafkascope.proxy.cli:faults", "What `proxy --fault` can do."),
-    "demo": Home(
-        "kafkascope.tui.guide.demo:demo", "A minute of Kafka with eight troubles in it; --tour."
-    ),
-    "doctor": Home(
-        "kafkascope.analyzer.commands.doctor:doctor", "What this machine lacks for what."
-    ),
-    "completion": Home("kafkascope.analyzer.commands.completion:completion", "Shell completion."),
+SECTIONS: Final[Sections] = {
+    "Look": {
+        "open": Home("kafkascope.tui.open:open_", "Browse a capture in the terminal UI"),
+        "ls": Home(
+            "kafkascope.analyzer.commands.ls:ls", "List requests with their responses, one per line"
+        ),
+        "show": Home(
+            "kafkascope.analyzer.commands.show:show", "Decode requests and responses field by field"
+        ),
+        "records": Home(
+            "kafkascope.analyzer.commands.records:records",
+            "List records with their keys and values",
+        ),
+        "check": Home(
+            "kafkascope.analyzer.commands.check:check",
+            "Find problems, most severe first; exit 1 for CI",
+        ),
+        "report": Home(
+            "kafkascope.analyzer.commands.report:report",
+            "Write an HTML or Markdown report of a capture",
+        ),
+    },
+    "Ask": {
+        "clients": Home(
+            "kafkascope.analyzer.commands.clients:clients",
+            "List clients, their libraries, and upgrade risks",
+        ),
+        "groups": Home(
+            "kafkascope.analyzer.commands.groups:groups",
+            "Show consumer groups, rebalances, and their causes",
+        ),
+        "cluster": Home(
+            "kafkascope.analyzer.commands.cluster:cluster",
+            "Show brokers, leaders, coordinators as advertised",
+        ),
+        "producers": Home(
+            "kafkascope.analyzer.commands.producers:producers",
+            "Show producer sequences, duplicates, and transactions",
+        ),
+        "schemas": Home(
+            "kafkascope.analyzer.commands.schemas:schemas",
+            "List record schemas: used, known, and missing",
+        ),
+        "topics": Home(
+            "kafkascope.analyzer.commands.stats:topics",
+            "Show traffic by topic, with producers and consumers",
+        ),
+        "latency": Home(
+            "kafkascope.analyzer.commands.stats:latency",
+            "Measure latency by API, long-poll waits excluded",
+        ),
+        "errors": Home(
+            "kafkascope.analyzer.commands.stats:errors",
+            "Count error codes by API, client, and topic",
+        ),
+        "connections": Home(
+            "kafkascope.analyzer.commands.stats:connections",
+            "List TCP connections: lifetime, TLS, retransmissions",
+        ),
+        "stats": Home(
+            "kafkascope.analyzer.commands.stats:stats",
+            "Print any statistics table: apis, sizes, rates, ...",
+        ),
+    },
+    "Live": {
+        "capture": Home(
+            "kafkascope.analyzer.commands.capture:capture",
+            "Record packets of an interface to a file",
+        ),
+        "proxy": Home(
+            "kafkascope.proxy.cli:proxy", "Watch, record, and disturb traffic as a Kafka proxy"
+        ),
+    },
+    "Share": {
+        "cut": Home(
+            "kafkascope.analyzer.commands.cut:cut", "Extract or anonymize part of a capture"
+        ),
+        "export": Home(
+            "kafkascope.analyzer.commands.export:export",
+            "Write exchanges or records to JSONL, CSV, or Parquet",
+        ),
+        "diff": Home(
+            "kafkascope.analyzer.commands.diff:diff", "Compare two captures, or two exchanges"
+        ),
+        "spark": Home(
+            "kafkascope.analyzer.commands.spark:spark", "Convert captures to Parquet tables"
+        ),
+    },
+    "Test": {
+        "serve": Home("kafkascope.proxy.serve.cli:serve", "Run a mock broker from a capture"),
+        "replay": Home(
+            "kafkascope.proxy.replay.cli:replay",
+            "Resend captured requests and compare the responses",
+        ),
+        "fixture": Home(
+            "kafkascope.analyzer.commands.fixture:fixture",
+            "Write messages as test fixtures for any language",
+        ),
+    },
+    "Protocol": {
+        "grammar": Home(
+            "kafkascope.analyzer.commands.grammar:grammar",
+            "Print the layout of a message in any version",
+        ),
+        "decode": Home(
+            "kafkascope.analyzer.commands.codec:decode", "Decode the bytes of a message to JSON"
+        ),
+        "encode": Home(
+            "kafkascope.analyzer.commands.codec:encode", "Encode a message from JSON to bytes"
+        ),
+        "fields": Home(
+            "kafkascope.analyzer.commands.fields:fields",
+            "List display-filter fields, with types and examples",
+        ),
+        "error": Home(
+            "kafkascope.analyzer.commands.error:error", "Explain an error code and its usual causes"
+        ),
+    },
+    "Set up": {
+        "demo": Home("kafkascope.tui.guide.demo:demo", "Explore a built-in sample capture"),
+        "doctor": Home(
+            "kafkascope.analyzer.commands.doctor:doctor", "Check dependencies and permissions"
+        ),
+        "tls-keys": Home(
+            "kafkascope.analyzer.commands.tls_keys:tls_keys", "Show how to obtain TLS key logs"
+        ),
+        "completion": Home(
+            "kafkascope.analyzer.commands.completion:completion",
+            "Print the completion script of a shell",
+        ),
+        "integrations": Home(
+            "kafkascope.tui.integrations:integrations",
+            "Set up Wireshark, mitmproxy, and AI assistants (MCP)",
+        ),
+    },
 }
+COMMANDS: Final = {name: home for homes in SECTIONS.values() for name, home in homes.items()}
 
 CLOSED_PIPE: Final = 141
 INTERRUPTED: Final = 130
@@ -126,26 +172,9 @@ class ClosedPipe(Exception):
     """The reader of our output has gone; click would print an error."""
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command's module."""
-        home = COMMANDS.get(name)
-        if home is None:
-            return None
-        module, _, attribute = home.place.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, home.help) for name, home in COMMANDS.items()])
+class MainGroup(LazyGroup):
+    """The `kafkascope` command: opens or lists a file without a command, and turns errors into exit
+    codes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`kafkascope FILE` opens the file on a terminal, and lists it elsewhere."""
@@ -155,18 +184,9 @@ class LazyGroup(click.Group):
                 args = ["open" if to_look_at(args) else "ls", *args]
         return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; the error for an unknown one suggests the nearest name."""
-        name = args[0]
-        if name not in COMMANDS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, COMMANDS, n=1)
-            hint = f'; did you mean "{near[0]}"?' if near else ""
-            ctx.fail(f'there is no command and no file "{name}"{hint}')
-        return super().resolve_command(ctx, args)
+    def unknown(self, name: str) -> str:
+        """Return the sentence about a first word that is neither a command nor an input."""
+        return f'there is no command and no file "{name}"'
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and flush what it printed."""
@@ -204,14 +224,14 @@ def _collect_rarely() -> None:
 
 
 def _run(
-    group: LazyGroup,
+    group: MainGroup,
     args: Sequence[str] | None,
     prog_name: str,
     complete_var: str | None,
     extra: dict[str, Any],
 ) -> int:
     try:
-        result = super(LazyGroup, group).main(
+        result = super(MainGroup, group).main(
             args, prog_name, complete_var, standalone_mode=False, **extra
         )
     except ClosedPipe:
@@ -293,7 +313,8 @@ def to_look_at(args: list[str]) -> bool:
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=MainGroup,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="kafkascope", message="%(prog)s %(version)s")

@@ -40,7 +40,7 @@ def block(cause: Cause, times: Times, width: int) -> Iterator[tuple[str, str]]:
         parts.append([*command, *_WORD.findall(safe(shlex.quote(finding.connects)))])
     parts.append(f"do: {finding.advice}".split())
     if finding.link:
-        parts.append(f"more: kafkascope errors {finding.link}".split())
+        parts.append(f"more: kafkascope error {finding.link}".split())
     for words in parts:
         for part in packed(words, width, indent=INDENT, hanging=INDENT * 2):
             yield part, ""

@@ -28,7 +28,7 @@ from kafkascope.captures.inputs.private import PrivateFile
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals
 
-CLOSED: Final = "TLS that cannot be read (`kafkascope stats connections` tells why)"
+CLOSED: Final = "TLS that cannot be read (`kafkascope connections` tells why)"
 NO_CHOICE: Final = (
     "what is chosen was decrypted: --decrypt writes it in plain, --secrets encrypted as it is, "
     "with its keys"

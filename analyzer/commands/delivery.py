@@ -1,15 +1,8 @@
-"""`kafkascope delivery`: what groups fetched, committed, skipped and read again."""
+"""The delivery audit of `kafkascope groups`: lag, skipped and redelivered records, pauses."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
-import click
-
 from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.groups import split_names
-from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -30,28 +23,11 @@ from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 
-TABLES: Final = ("partitions", "events", "plans", "lag")
 
-
-@click.command()
-@click.option("--events", "only", flag_value="events", help="Only what happened, in order.")
-@click.option("--plans", "only", flag_value="plans", help="Only the assignments of leaders.")
-@click.option("--lag", "only", flag_value="lag", help="Fetched, committed, end and lag over time.")
-@click.option("--partitions", "only", flag_value="partitions", help="Only the partitions.")
-@input_options
-def delivery(options: ReadOptions, only: str | None) -> int:
-    """The delivery audit of groups: lag, records skipped or read again, pauses, owners.
-
-    With a GROUP behind INPUT only that one. What was before the capture is unknown and stays empty.
-    Share groups have no offsets: of each it is said what can be told instead.
-
-    \b
-      kafkascope delivery prod.pcapng
-      kafkascope delivery prod.pcapng orders-app --events
-      kafkascope delivery prod.pcapng orders-app --lag --format csv
-    """
-    inputs, named = split_names(options.inputs)
-    options = replace(options, inputs=inputs)
+def print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | None) -> int:
+    """Print the tables of the audit, or `only` one of them, for the groups that are wanted or all;
+    return the exit code. What was before the capture is unknown and stays empty. Share groups have
+    no offsets to audit: a remark says so."""
     with Reading(options) as reading:
         found, groups, cluster = Delivery(), Groups(), Cluster()
         count(reading, found, groups, cluster)
@@ -59,12 +35,12 @@ def delivery(options: ReadOptions, only: str | None) -> int:
         known = found.groups()
         shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
         for name in shared if not options.quiet else ():
-            if name in named or not named:
+            if name in wanted or not wanted:
                 say(f"{safe(unaudited(name))}")
-        for name in named:
+        for name in wanted:
             if name not in known and name not in shared:
                 say(f'no traffic of a group "{name}"')
-        chosen = [name for name in named if name in known] if named else known
+        chosen = [name for name in wanted if name in known] if wanted else known
         audit = Audit(found, groups, cluster, reading.capture.context.names)
         with Output(options) as output:
             _print(audit, chosen, only, options, output, times)

@@ -32,29 +32,54 @@ SHORT_NS: Final = 1_500_000_000
 MARGIN: Final = 28
 NOTE: Final = 30
 """What stands beside the lanes."""
+DELIVERY_TABLES: Final = ("partitions", "events", "plans", "lag")
 
 
 @click.command()
-@click.option("--group", "wanted", multiple=True, metavar="NAME", help="As a GROUP behind INPUT.")
-@click.option("--timeline", "lanes", is_flag=True, help="One lane per member over time.")
-@click.option("--members", "only", flag_value="members", help="Only the members.")
-@click.option("--rebalances", "only", flag_value="rebalances", help="Only the rebalances.")
+@click.option(
+    "--group",
+    "wanted",
+    multiple=True,
+    metavar="NAME",
+    help="Show one group, like GROUP after INPUT; repeatable.",
+)
+@click.option("--timeline", "lanes", is_flag=True, help="Draw the members over time.")
+@click.option("--members", "only", flag_value="members", help="Show only the members.")
+@click.option("--rebalances", "only", flag_value="rebalances", help="Show only the rebalances.")
+@click.option(
+    "--delivery", is_flag=True, help="Show lag and skipped or redelivered records instead."
+)
+@click.option("--partitions", "only", flag_value="partitions", help="--delivery: only partitions.")
+@click.option("--events", "only", flag_value="events", help="--delivery: only events, in order.")
+@click.option("--plans", "only", flag_value="plans", help="--delivery: only assignments.")
+@click.option("--lag", "only", flag_value="lag", help="--delivery: offsets and lag over time.")
 @input_options
-def groups(options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | None) -> int:
-    """Groups: how often they rebalance, why, and how long it takes.
+def groups(
+    options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | None, delivery: bool
+) -> int:
+    """Show consumer groups, rebalances, and their causes.
 
-    With a GROUP behind INPUT (or --group) its rebalances and members; without, one line per group.
-    Groups of consumers before 0.9 are read from ZooKeeper's nodes: at each rebalance what was owned
-    is held against what the range assignor gives.
+    Without GROUP there is one line for each group. Name groups after INPUT (or with --group) to see
+    their rebalances and members. Consumers before Kafka 0.9 keep their groups in ZooKeeper; these
+    are reconstructed from its traffic.
 
     \b
       kafkascope groups prod.pcapng
       kafkascope groups prod.pcapng orders-app
       kafkascope groups prod.pcapng orders-app --timeline
-      kafkascope groups prod.pcapng --rebalances --json | jq -r 'select(.cause=="expired") | .text'
+      kafkascope groups prod.pcapng orders-app --delivery
+      kafkascope groups prod.pcapng orders-app --lag --format csv
     """
     inputs, named = split_names(options.inputs)
     options, wanted = replace(options, inputs=inputs), (*wanted, *named)
+    if delivery or only in DELIVERY_TABLES:
+        if lanes or only in ("members", "rebalances"):
+            raise click.UsageError(
+                "--delivery cannot be combined with --timeline, --members, or --rebalances"
+            )
+        from kafkascope.analyzer.commands.delivery import print_delivery
+
+        return print_delivery(options, wanted, only)
     with Reading(options) as reading:
         found, keeper = Groups(), ZooKeeper()
         count(reading, found, keeper)

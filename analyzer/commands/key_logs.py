@@ -1,4 +1,4 @@
-"""How to get a key log from each kind of client: one declaration for `keys` and docs/tls.md."""
+"""How to get a key log from each kind of client: one declaration for `tls-keys` and docs/tls.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Way(NamedTuple):
     """What one kind of client offers."""
 
     word: str
-    """What users call it, as an argument of `keys`."""
+    """What users call it, as an argument of `tls-keys`."""
     who: str
     do: tuple[str, ...]
     """Lines to type or to write, the shortest way first; what stands behind # says when."""
@@ -55,7 +55,7 @@ WAYS: Final = (
         "librdkafka",
         "librdkafka: confluent-kafka for Python, Go, .NET and JavaScript, kcat",
         (
-            "kafkascope keys broker    # the secrets of these clients, from the other side",
+            "kafkascope tls-keys broker    # the secrets of these clients, from the other side",
             "SSLKEYLOGFILE=$PWD/keys.log LD_PRELOAD=$PWD/keylog.so kcat ..."
             "    # keylog.c: docs/tls.md",
         ),

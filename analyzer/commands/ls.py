@@ -75,7 +75,7 @@ def ls(options: ReadOptions, connects: bool) -> int:
     with Reading(options) as reading, Output(options, live=reading.live) as output:
         if reading.stored is not None:
             if connects:
-                raise click.UsageError("tables list connects by `kafkascope stats connections`")
+                raise click.UsageError("tables list connects by `kafkascope connections`")
             _of_tables((*options.columns, *options.fields, (options.sort or "").strip("+-")))
         reading.rows_suffice = True
         if fields is not None:
@@ -140,7 +140,7 @@ def _left_out(connects: Connects, *, quiet: bool) -> None:
     if connects.beyond:
         say(
             f"{connects.beyond:,} more connects are not listed: of those without an exchange "
-            f"between them the first {MOST_WAITING:,} are; `kafkascope stats connections` "
+            f"between them the first {MOST_WAITING:,} are; `kafkascope connections` "
             "counts all"
         )
 

@@ -218,7 +218,7 @@ KEYLOG: Final = click.option(
     "--keylog",
     multiple=True,
     metavar="FILE",
-    help="Decrypt TLS with a key log (see `kafkascope keys`); env: the one of SSLKEYLOGFILE.",
+    help="Decrypt TLS with a key log (see `kafkascope tls-keys`); env: the one of SSLKEYLOGFILE.",
 )
 _OPTIONS: Final = {
     "inputs": click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),

@@ -134,7 +134,7 @@ def spark(
       kafkascope spark /captures/*.pcap.gz -o tables
       kafkascope spark s3://traces/2026-11-21 -o tables --engine spark
       kafkascope spark /captures -o orders -Y 'topic == orders'
-      kafkascope stats latency tables --by api,client
+      kafkascope latency tables --by api,client
       duckdb -c "select api, count(*) from 'tables/exchanges/*/*.parquet' group by 1"
     """
     # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.

@@ -43,8 +43,8 @@ def stats() -> None:
     """Tables of numbers: how much, how fast, how large, what failed.
 
     \b
-      kafkascope stats latency prod.pcapng --by api,client --sort excess_p95 -n 10
-      kafkascope stats errors prod.pcapng --json | jq -r 'select(.retriable|not) | .error'
+      kafkascope latency prod.pcapng --by api,client --sort excess_p95 -n 10
+      kafkascope errors prod.pcapng --json | jq -r 'select(.retriable|not) | .error'
       kafkascope stats rates prod.pcapng --every 10s -Y 'api == Metadata'
     """
 

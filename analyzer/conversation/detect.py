@@ -42,7 +42,7 @@ TLS: Final = "TLS"
 _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
     (
         re.compile(rb"[\x14-\x18]\x03[\x00-\x04]", re.DOTALL),
-        f"{TLS}: give its key log (--keylog; kafkascope keys tells how to get it), or put "
+        f"{TLS}: give its key log (--keylog; kafkascope tls-keys tells how to get it), or put "
         "kafkascope proxy between",
     ),
     (_HTTP, "HTTP, not Kafka"),

@@ -248,7 +248,7 @@ def error_code(text: str) -> int:
     near = nearest(text, names)
     raise Nearest(
         f'unknown error "{text}"',
-        (f"did you mean {near}?   " if near else "") + "(list: kafkascope errors)",
+        (f"did you mean {near}?   " if near else "") + "(list: kafkascope error)",
     )
 
 

@@ -20,15 +20,15 @@ MOST_NAMED: Final = 50
 REASONS: Final = {
     "no-key-log": (
         "no key log was given",
-        "Get a key log (`kafkascope keys` tells how for each "
+        "Get a key log (`kafkascope tls-keys` tells how for each "
         "kind of client) and give it: kafkascope check INPUT --keylog keys.log; or let the client "
         "connect through `kafkascope proxy`.",
     ),
     "no-secret": (
         "the key log has no line for {}",
         "Look for their client randoms "
-        "(`kafkascope stats connections --json`, tls_note) in the key logs of all clients and "
-        "brokers, and give each of them (--keylog, several times); `kafkascope keys check "
+        "(`kafkascope connections --json`, tls_note) in the key logs of all clients and "
+        "brokers, and give each of them (--keylog, several times); `kafkascope tls-keys check "
         "keys.log INPUT` counts what one opens.",
     ),
     "no-handshake": (
@@ -39,7 +39,7 @@ REASONS: Final = {
     "bad-secret": (
         "the key log's secrets do not fit",
         "Look where the key log comes from: "
-        "lines that were cut or changed, or of other traffic (`kafkascope keys check keys.log "
+        "lines that were cut or changed, or of other traffic (`kafkascope tls-keys check keys.log "
         "INPUT`).",
     ),
     "unsupported": (

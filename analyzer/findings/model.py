@@ -26,7 +26,7 @@ class Rule(NamedTuple):
     advice: str
     """What to do, in a sentence or two."""
     link: str = ""
-    """The word for `kafkascope errors`: an error's name."""
+    """The word for `kafkascope error`: an error's name."""
     brief: str = ""
     """What followed, in the line below its cause: `{n} lookup|{n} lookups` for counts that add up,
     or a phrase with entities such as `group {group} rebalanced`."""

@@ -62,7 +62,7 @@ class Slowness(Detector):
             "answers took more than a second longer than there was a reason to wait",
             "Produce with acks=all waits for followers (see UnderReplicatedPartitions), others for "
             "disks, full request queues or pauses of the broker's JVM: compare with "
-            "`kafkascope stats latency --by api,broker`.",
+            "`kafkascope latency --by api,broker`.",
             "REQUEST_TIMED_OUT",
             brief="{n} slow response|{n} slow responses",
             limits=("slow.excess", "slow.count"),

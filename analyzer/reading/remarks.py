@@ -27,8 +27,8 @@ def nothing_found(capture: Capture) -> str:
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
     if tls and capture.context.keys.log is not None:
         return (
-            f"no exchanges, only {_connections(tls)}: `kafkascope stats connections` tells why the "
-            "key log opens none of them, `kafkascope keys check` what is in it"
+            f"no exchanges, only {_connections(tls)}: `kafkascope connections` tells why the "
+            "key log opens none of them, `kafkascope tls-keys check` what is in it"
         )
     if tls:
         return (
@@ -48,7 +48,7 @@ def nothing_found(capture: Capture) -> str:
     if opaque and set(opaque) == {EMPTY}:
         return (
             f"no exchanges: no byte was sent {where}: refused, without an answer, or opened and "
-            "closed as a health check does it; `kafkascope stats connections` tells which"
+            "closed as a health check does it; `kafkascope connections` tells which"
         )
     reason = f" ({opaque.most_common(1)[0][0]})" if opaque else ""
     return (
@@ -142,7 +142,7 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     if tls and context.numbers and (count := unread(context)):
         hint = "give the key log (--keylog), or use kafkascope proxy"
         if context.keys.log is not None:
-            hint = "`kafkascope stats connections` tells why"
+            hint = "`kafkascope connections` tells why"
         yield f"{_connections(count)} of brokers cannot be read: {hint}"
     if given_up := context.opaque[GIVEN_UP]:
         yield (

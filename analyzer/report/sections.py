@@ -231,7 +231,7 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
         "Latency",
         "Excess is the time that nobody asked for: latency without the long polls of Fetch and"
         " without the time in which groups form.",
-        f"kafkascope stats latency {where}",
+        f"kafkascope latency {where}",
         [("95th percentile of the excess", chart)] if chart else [],
         _tables(
             table(
@@ -262,8 +262,8 @@ def _errors(facts: ReportFacts, times: Times, where: str) -> Section:
     return Section(
         "errors",
         "Errors",
-        "What brokers refused, to whom. `kafkascope errors NAME` tells what a code means.",
-        f"kafkascope stats errors {where}",
+        "What brokers refused, to whom. `kafkascope error NAME` tells what a code means.",
+        f"kafkascope errors {where}",
         [("how often", bars("Errors by code", drawn))] if drawn else [],
         _tables(table("Errors", chosen, lines, times, evidence)),
     )
@@ -324,7 +324,7 @@ def _topics(facts: ReportFacts, times: Times, where: str) -> Section:
         "topics",
         "Topics",
         "Who writes and who reads what. In the chart: bytes written, then bytes read.",
-        f"kafkascope stats topics {where}",
+        f"kafkascope topics {where}",
         [("bytes written and read", bars("Bytes by topic", drawn))] if drawn else [],
         _tables(
             table(
@@ -368,7 +368,7 @@ def _connections(facts: ReportFacts, times: Times, where: str) -> Section:
         "connections",
         "Connections",
         "How they came about, how far they got, and how they ended.",
-        f"kafkascope stats connections {where}",
+        f"kafkascope connections {where}",
         [],
         _tables(
             table("By client", Connections.CLIENT_COLUMNS, found.by_client(), times),

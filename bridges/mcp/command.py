@@ -1,4 +1,4 @@
-"""`kafkascope mcp`: captures for assistants, over the Model Context Protocol."""
+"""`kafkascope integrations mcp`: captures for assistants, over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def mcp(inputs: tuple[str, ...], filter_text: str, keylog: tuple[str, ...]) -> i
     Its tools read these inputs and nothing else; secrets are masked, nothing is written or sent.
 
     \b
-      claude mcp add kafka -- kafkascope mcp /captures/prod.pcapng
-      kafkascope mcp captures/ --keylog keys.txt
+      claude mcp add kafka -- kafkascope integrations mcp /captures/prod.pcapng
+      kafkascope integrations mcp captures/ --keylog keys.txt
     """
     if "-" in inputs:
         raise click.UsageError("stdin belongs to the protocol: give files or folders")

@@ -1,4 +1,4 @@
-"""`kafkascope mitmproxy`: where the add-on is."""
+"""`kafkascope integrations mitmproxy`: where the add-on is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def mitmproxy() -> int:
 
     \b
     Examples:
-      mitmdump -s "$(kafkascope mitmproxy)" --mode reverse:tcp://broker:9092@9092
+      mitmdump -s "$(kafkascope integrations mitmproxy)" --mode reverse:tcp://broker:9092@9092
     """
     out(str(Path(__file__).with_name("script.py")))
     return 0

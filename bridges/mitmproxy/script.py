@@ -1,4 +1,4 @@
-"""The script for `mitmproxy -s`: `kafkascope mitmproxy` prints where it is."""
+"""The script for `mitmproxy -s`: `kafkascope integrations mitmproxy` prints where it is."""
 
 from kafkascope.bridges.mitmproxy.addon import KafkaAddon
 

@@ -1,4 +1,4 @@
-"""`kafkascope wireshark`: Kafka's proxy and live captures as interfaces of Wireshark."""
+"""`kafkascope integrations wireshark`: the proxy and live captures as interfaces of Wireshark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wireshark() -> None:
     """Kafka inside Wireshark: a proxy and a live capture among its interfaces.
 
     \b
-      kafkascope wireshark install
+      kafkascope integrations wireshark install
       wireshark                                   choose "Kafka proxy", set the broker, start
       tshark -i kafkascope-proxy -o extcap.kafkascope_proxy.upstream:broker:9092
     """
@@ -44,7 +44,7 @@ def install(folder: Path | None) -> int:
 
     told = folders.ask_tshark() if folder is None else folders.Folders(None, None)
     place = folder or told.personal or folders.usual()
-    command = [sys.executable, "-P", "-m", "kafkascope", "wireshark", "extcap"]
+    command = [sys.executable, "-P", "-m", "kafkascope", "integrations", "wireshark", "extcap"]
     try:
         path = folders.put(place.absolute(), script(command))
     except FileExistsError as error:

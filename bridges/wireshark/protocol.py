@@ -267,5 +267,6 @@ def script(command: Sequence[str]) -> str:
 
 
 MARK: Final = (
-    "# Made by `kafkascope wireshark install`; `kafkascope wireshark uninstall` takes it away."
+    "# Written by `kafkascope integrations wireshark install`;"
+    " `kafkascope integrations wireshark uninstall` removes it."
 )

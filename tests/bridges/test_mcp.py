@@ -136,7 +136,9 @@ def talked(story: Callable[[Any], Any], *arguments: str) -> Any:
 
     async def main() -> Any:
         command = StdioServerParameters(
-            command=sys.executable, args=["-m", "kafkascope", "mcp", *arguments], cwd=ROOT
+            command=sys.executable,
+            args=["-m", "kafkascope", "integrations", "mcp", *arguments],
+            cwd=ROOT,
         )
         async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
@@ -164,7 +166,7 @@ def test_the_protocols_client_finds_the_tools_and_calls_them() -> None:
 
 
 def test_it_ends_in_order_and_says_what_is_wrong(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kafkascope", "mcp"]
+    command = [sys.executable, "-m", "kafkascope", "integrations", "mcp"]
     done = subprocess.run([*command, str(DEMO)], input=b"", capture_output=True, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     done = subprocess.run([*command, str(tmp_path / "no.pcap")], capture_output=True, cwd=ROOT)

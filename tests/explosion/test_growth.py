@@ -55,7 +55,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "check sarif": ("check", "IN", "--format", "sarif"),
     "clients": ("clients", "IN"),
     "groups": ("groups", "IN"),
-    "delivery": ("delivery", "IN"),
+    "groups --delivery": ("groups", "IN", "--delivery"),
     "cluster": ("cluster", "IN"),
     "producers": ("producers", "IN"),
     "diff": ("diff", "IN", "IN"),
@@ -78,7 +78,14 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
 }
 TELLING: Final = (
     *("ls", "show", "show --json", "export parquet --full", "spark --full --records", "check"),
-    *("groups", "delivery", "cluster", "cut --anonymize", "fixture --redact all", "report"),
+    *(
+        "groups",
+        "groups --delivery",
+        "cluster",
+        "cut --anonymize",
+        "fixture --redact all",
+        "report",
+    ),
     *("replayed", "proxied"),
 )
 """Commands and uses that look at all of a body, or keep something of it."""

@@ -93,7 +93,7 @@ def test_every_command_has_help_that_begins_as_the_list_says() -> None:
         (["decode", "Fetch", "12", "--request", "zzz!"], "neither hexadecimal nor base64"),
         (["encode", "Fetch", "12", "--request", "{"], "no JSON"),
         (["encode", "Fetch", "12", "--request", '{"x": 1}'], "field"),
-        (["errors", "NOT_LEDER"], "did you mean"),
+        (["error", "NOT_LEDER"], "did you mean"),
         (["completion", "tcsh"], "tcsh"),
     ],
 )
@@ -104,7 +104,7 @@ def test_wrong_usage_is_exit_code_2_and_a_sentence(args: list[str], word: str) -
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("args", [["grammar", "all"], ["errors"], ["decode", "--batch"]])
+@pytest.mark.parametrize("args", [["grammar", "all"], ["error"], ["decode", "--batch"]])
 def test_a_closed_pipe_ends_quietly(args: list[str], tmp_path: Path) -> None:
     questions = tmp_path / "questions"
     questions.write_bytes(
@@ -226,5 +226,5 @@ def test_raw_bytes_come_and_go(tmp_path: Path) -> None:
 
 
 def test_a_negative_error_code_is_no_option() -> None:
-    code, out, _ = run("errors", "-1")
+    code, out, _ = run("error", "-1")
     assert (code, out.split()[0]) == (0, "UNKNOWN_SERVER_ERROR")

@@ -23,7 +23,7 @@ COMMANDS = {
     "clients": ["clients", SAMPLE],
     "groups": ["groups", SAMPLE],
     "cluster": ["cluster", SAMPLE],
-    "delivery": ["delivery", SAMPLE],
+    "delivery": ["groups", SAMPLE, "--delivery"],
     "export.jsonl": ["export", SAMPLE],
     "export.csv": ["export", SAMPLE],
     "export.parquet": ["export", SAMPLE],

@@ -37,7 +37,7 @@ class ConnectionsBoard(ChartedBoard):
     NUMBER = 2
     TITLE = "Connections"
     STATISTICS = ("connections",)
-    COMMAND = "kafkascope stats connections {}"
+    COMMAND = "kafkascope connections {}"
     TABS = ("Ladder", "Network", "Over time")
     EMPTY = "no connection in the capture"
     KEYS = (Key("connections.by", "B", "B", "by", "one line per connection, or per client"),)

@@ -285,7 +285,7 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
         ("evidence", line.get("filter")),
         ("connections", line.get("connects")),
         ("about", ", ".join(map(str, line.get("entities") or ()))),
-        ("more", f"kafkascope errors {line['link']}" if line.get("link") else ""),
+        ("more", f"kafkascope error {line['link']}" if line.get("link") else ""),
         ("rule", line.get("name") if line.get("name") != CHATS else ""),
     )
     shown = [[(f"{label:<12}", "dim"), (str(text), "label")] for label, text in facts if text]

@@ -36,7 +36,7 @@ class LatencyBoard(ChartedBoard):
     NUMBER = 6
     TITLE = "Latency"
     STATISTICS = ("latency",)
-    COMMAND = "kafkascope stats latency {}"
+    COMMAND = "kafkascope latency {}"
     TABS = ("Charts", "Histogram", "Over time")
     CHARTS = frozenset({"Charts", "Over time"})
     EMPTY = "no request was answered in the capture"

@@ -30,7 +30,7 @@ class TopicsBoard(ChartedBoard):
     NUMBER = 4
     TITLE = "Topics"
     STATISTICS = ("topics", "sizes", "cluster")
-    COMMAND = "kafkascope stats topics {}"
+    COMMAND = "kafkascope topics {}"
     TABS = ("Partitions", "Who", "Batches", "Keys", "Leaders", "Over time")
     EMPTY = "no records of any topic in the capture"
     HELP = (

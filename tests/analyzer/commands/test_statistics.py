@@ -81,7 +81,7 @@ def test_all_formats_hold_the_same_rows(table: tuple[str, ...]) -> None:
         ("cluster", "cluster.pcap.gz"),
         ("groups", "rebalance.pcap"),
         ("groups", "rebalance.pcap", "java-4.4.0.group.group"),
-        ("delivery", "rebalance.pcap"),
+        ("groups", "rebalance.pcap", "--delivery"),
         ("producers", "transactions.pcap"),
     ],
     ids=" ".join,

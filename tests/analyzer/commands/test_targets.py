@@ -23,7 +23,7 @@ COMMANDS = [
     "clients",
     "stats apis",
     "groups",
-    "delivery",
+    "groups --delivery",
     "cluster",
     "producers",
     "cut",

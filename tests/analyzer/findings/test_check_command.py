@@ -1,4 +1,4 @@
-"""`kafkascope check` and `delivery` as users run them: text, JSON, exit codes."""
+"""`kafkascope check` and `groups --delivery` as users run them: text, JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_finding_is_a_block_of_text() -> None:
     assert lines[1].startswith("    message-too-large, 1 x, ")
     assert lines[2].startswith('    see: -Y \'client == "generous" and api == Produce')
     assert lines[3].startswith("    do: Raise max.message.bytes")
-    assert lines[4] == "    more: kafkascope errors MESSAGE_TOO_LARGE"
+    assert lines[4] == "    more: kafkascope error MESSAGE_TOO_LARGE"
     assert done.stderr == "kafkascope: 1 error\n"
 
 
@@ -146,7 +146,7 @@ def test_an_unknown_rule_has_a_neighbour() -> None:
 
 
 def test_delivery_of_a_group() -> None:
-    done = run("delivery", COMMITS, "odd-group", "--json")
+    done = run("groups", COMMITS, "odd-group", "--delivery", "--json")
     assert done.exit_code == 0
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     schemas = [each["schema"] for each in objects]
@@ -156,14 +156,14 @@ def test_delivery_of_a_group() -> None:
 
 
 def test_lag_over_time_as_a_table() -> None:
-    done = run("delivery", HEALTHY, "--lag", "--format", "csv")
+    done = run("groups", HEALTHY, "--lag", "--format", "csv")
     head, *rows = done.stdout.splitlines()
     assert head == "group,time,topic,partition,fetched,committed,end,lag"
     assert rows[-1].endswith(",0")
 
 
 def test_a_group_that_is_not_there() -> None:
-    done = run("delivery", HEALTHY, "nobody")
+    done = run("groups", HEALTHY, "nobody", "--delivery")
     assert done.exit_code == 0
     assert 'no traffic of a group "nobody"' in done.stderr
     assert done.stdout == ""

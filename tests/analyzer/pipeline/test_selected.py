@@ -54,7 +54,7 @@ EVERY = [
     ("groups",),
     ("cluster",),
     ("producers",),
-    ("delivery",),
+    ("groups", "--delivery"),
     ("check", "--fail-on", "never"),
 ]
 OF_ROWS = [
@@ -184,7 +184,7 @@ def test_what_tables_do_not_have_is_refused_with_a_sentence(tmp_path: Path) -> N
         assert "not known yet while tables are made" in result.stderr
     out = str(tmp_path / "whole")
     assert run("spark", path, "-o", out, "-q").exit_code == 0
-    for words in (("groups",), ("check",), ("stats", "topics"), ("delivery",)):
+    for words in (("groups",), ("check",), ("stats", "topics"), ("groups", "--delivery")):
         result = run(*words, out, "-Y", "error")
         assert result.exit_code == 3
         assert "spark -Y" in result.stderr

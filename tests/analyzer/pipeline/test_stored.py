@@ -32,7 +32,7 @@ COMMANDS = (
     ("groups", "--rebalances"),
     ("cluster",),
     ("producers", "--transactions"),
-    ("delivery",),
+    ("groups", "--delivery"),
     ("check", "--fail-on", "never"),
 )
 

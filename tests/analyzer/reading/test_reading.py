@@ -196,7 +196,7 @@ def test_with_a_key_log_the_place_of_the_reasons_is_told() -> None:
     encrypted = Path(__file__).parents[1] / "captures" / "tls"
     log = ("--keylog", str(encrypted / "tls13-missing-key.keys"))
     (line,) = remarks_of("ls", str(encrypted / "tls13-missing-key.pcap.gz"), *log)
-    assert line.endswith("cannot be read: `kafkascope stats connections` tells why")
+    assert line.endswith("cannot be read: `kafkascope connections` tells why")
 
 
 @pytest.mark.parametrize(

@@ -27,16 +27,16 @@ def run(*args: str) -> Result:
 
 def test_each_share_group_gets_its_sentence() -> None:
     for more in ((), ("share-group",)):
-        done = run("delivery", SHARES, *more)
+        done = run("groups", "--delivery", SHARES, *more)
         assert (done.exit_code, done.stdout) == (0, "")
         assert done.stderr.startswith("kafkascope: share-group is a share group: ")
         assert done.stderr.count("\n") == 1
-    assert run("delivery", SHARES, "-q").stderr == ""
-    assert "share group" not in run("delivery", CLASSIC).stderr
+    assert run("groups", "--delivery", SHARES, "-q").stderr == ""
+    assert "share group" not in run("groups", "--delivery", CLASSIC).stderr
 
 
 def test_the_filters_that_it_names_find_what_they_should() -> None:
-    said = run("delivery", SHARES).stderr
+    said = run("groups", "--delivery", SHARES).stderr
     handed = re.search(r"-Y '([^']+)'", said)
     again = re.search(r"\((and [^)]+)\)", said)
     assert handed is not None

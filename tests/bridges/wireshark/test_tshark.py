@@ -42,7 +42,7 @@ def run(*args: str | Path) -> Result:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the program that `install` writes."""
     place = tmp_path_factory.mktemp("extcap")
-    done = run("wireshark", "install", "--folder", place)
+    done = run("integrations", "wireshark", "install", "--folder", place)
     assert done.exit_code == 0, done.output
     assert done.stdout == f"{place / 'kafkascope'}\n"
     return place
@@ -386,7 +386,7 @@ def test_its_own_end_is_that_of_the_proxy(folder: Path, broker: int, tmp_path: P
 
 def test_installed_and_uninstalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    done = run("wireshark", "install")
+    done = run("integrations", "wireshark", "install")
     assert done.exit_code == 0
     path = Path(done.stdout.strip())
     assert path == (folders.ask_tshark().personal or folders.usual()) / "kafkascope"
@@ -395,6 +395,6 @@ def test_installed_and_uninstalled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert version.stdout.startswith("extcap {version=")
     if folders.ask_tshark().personal is None:
         assert f"WIRESHARK_EXTCAP_DIR={path.parent}" in done.stderr
-    assert run("wireshark", "uninstall").stdout == f"{path}\n"
+    assert run("integrations", "wireshark", "uninstall").stdout == f"{path}\n"
     assert not path.exists()
-    assert "nothing of ours" in run("wireshark", "uninstall").stderr
+    assert "nothing of ours" in run("integrations", "wireshark", "uninstall").stderr

@@ -275,7 +275,7 @@ def test_lines_and_commands_are_copied(demo: ReadScene) -> None:
         await pilot.press("y")
         assert app.clipboard.startswith("0  127.0.0.1:38722")
         await pilot.press("B", "Y")
-        assert app.clipboard == "kafkascope stats connections libraries.pcap --by client"
+        assert app.clipboard == "kafkascope connections libraries.pcap --by client"
 
     perform(ConnectionsBoard, demo.fresh(), steps)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from kafkascope.analyzer.commands.delivery import delivery
+from kafkascope.analyzer.commands.groups import groups
 from kafkascope.analyzer.statistics.delivery.parts import offset_in
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -15,7 +15,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 
 def test_commits_in_zookeeper_are_held_against_the_fetches_of_the_same_group() -> None:
     path = str(CAPTURES / "zookeeper-consumers.pcap.zst")
-    run = CliRunner().invoke(delivery, [path, "--partitions", "--json"], standalone_mode=False)
+    run = CliRunner().invoke(groups, [path, "--partitions", "--json"], standalone_mode=False)
     lines = [json.loads(line) for line in run.output.splitlines() if line.startswith("{")]
     found = {
         (each["topic"], each["partition"]): (each["committed"], each["fetched"], each["lag"])

@@ -1,4 +1,4 @@
-"""`kafkascope errors`: the protocol's error codes."""
+"""`kafkascope error`: the protocol's error codes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kafkascope.analyzer.terminal import document
 @click.command(context_settings={"ignore_unknown_options": True})  # -1 is a code
 @click.argument("wanted", metavar="[CODE|NAME]", required=False)
 @table_options
-def errors(wanted: str | None, how: TableFormat) -> int:
+def error(wanted: str | None, how: TableFormat) -> int:
     """List error codes: name, whether a client may retry, first release, former names.
 
     One alone (CODE, or a NAME that fits one) is explained: meaning and usual causes; so is one of
     ZooKeeper's (NONODE).
 
     \b
-      kafkascope errors 25
-      kafkascope errors fenced
+      kafkascope error 25
+      kafkascope error fenced
     """
     from kafkascope.analyzer.filter.errors import nearest
     from kafkascope.dissectors.reference.codes import ERRORS
@@ -29,16 +29,16 @@ def errors(wanted: str | None, how: TableFormat) -> int:
 
     rows = [
         (
-            error.code,
-            error.name,
-            "yes" if error.retriable else "no",
-            error.since,
-            " ".join(error.former_names),
-            help_of(error.code).meaning,
-            "; ".join(help_of(error.code).causes),
+            code.code,
+            code.name,
+            "yes" if code.retriable else "no",
+            code.since,
+            " ".join(code.former_names),
+            help_of(code.code).meaning,
+            "; ".join(help_of(code.code).causes),
         )
-        for error in ERRORS.values()
-        if wanted is None or _is(wanted, error.code, error.name, error.former_names)
+        for code in ERRORS.values()
+        if wanted is None or _is(wanted, code.code, code.name, code.former_names)
     ]
     exact = [row for row in rows if wanted and row[1] == wanted.upper()]
     rows = exact or rows
@@ -46,7 +46,7 @@ def errors(wanted: str | None, how: TableFormat) -> int:
         document("\n".join(of_zookeeper))
         return 0
     if not rows and wanted is not None:
-        near = nearest(wanted, (error.name for error in ERRORS.values()))
+        near = nearest(wanted, (code.name for code in ERRORS.values()))
         raise click.UsageError(
             f'there is no error "{wanted}"' + (f"; did you mean {near}?" if near else "")
         )

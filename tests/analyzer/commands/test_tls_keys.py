@@ -1,4 +1,4 @@
-"""`keys`: ways to a key log, as they stand in the documentation, and what is in a key log."""
+"""`tls-keys`: ways to a key log, as they stand in the documentation, and what is in a key log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from docs.print_tls import TARGET, document
-from kafkascope.analyzer.commands import keys
+from kafkascope.analyzer.commands import tls_keys
 from kafkascope.analyzer.commands.key_logs import WAYS
 from kafkascope.tui.cli import main
 from tests.captures.tls.writer import Talk
@@ -20,7 +20,7 @@ CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 
 
 def run(*args: str) -> Result:
-    return CliRunner().invoke(main, ["keys", *args])
+    return CliRunner().invoke(main, ["tls-keys", *args])
 
 
 def test_the_table_of_the_documentation_is_what_the_code_says() -> None:
@@ -121,7 +121,7 @@ def test_what_a_damaged_line_begins_with_is_not_shown(tmp_path: Path) -> None:
 def test_connections_are_counted_once_however_many_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "MOST_ENDED", 10)
+    monkeypatch.setattr(tls_keys, "MOST_ENDED", 10)
     path = tmp_path / "in.pcapng"
     refused = Talked([*Talk(0x1301).pairs()[:1], (1, b"\x15\3\3\0\2\2\x28")], closed=True)
     whole = Talked(Talk(0x1301).client(b"a" * 99).server(b"b" * 99).pairs(), closed=True)

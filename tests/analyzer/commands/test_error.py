@@ -1,11 +1,11 @@
-"""`kafkascope errors`: codes of Kafka, and those of ZooKeeper that share no number with them."""
+"""`kafkascope error`: codes of Kafka, and those of ZooKeeper that share no number with them."""
 
 from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.commands.errors import errors
+from kafkascope.analyzer.commands.error import error
 from kafkascope.dissectors.reference.zookeeper import MEANINGS, ZOOKEEPER
 
 
@@ -20,7 +20,7 @@ from kafkascope.dissectors.reference.zookeeper import MEANINGS, ZOOKEEPER
     ],
 )
 def test_one_is_explained(wanted: str, head: str) -> None:
-    run = CliRunner().invoke(errors, ["--", wanted], standalone_mode=False)
+    run = CliRunner().invoke(error, ["--", wanted], standalone_mode=False)
     assert run.output.splitlines()[0] == head
     assert len(run.output.splitlines()) >= 3
 

@@ -1,4 +1,4 @@
-"""`kafkascope keys`: how to get a key log, with which TLS can be read, and what is in one."""
+"""`kafkascope tls-keys`: how to get a key log, with which TLS can be read, and what is in one."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class _Group(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_Group, invoke_without_command=False)
-def keys() -> None:
+@click.group("tls-keys", cls=_Group, invoke_without_command=False)
+def tls_keys() -> None:
     """How to get a key log (NSS format) from a kind of client, and what does not work.
 
     Kinds: java, broker, librdkafka, python, go, node, proxy; without one all are shown.
 
     \b
-      kafkascope keys librdkafka
-      kafkascope keys check keys.log my.pcap
+      kafkascope tls-keys librdkafka
+      kafkascope tls-keys check keys.log my.pcap
       kafkascope ls my.pcap --keylog keys.log
     """
 
 
-@keys.command(SHOW, hidden=True)
+@tls_keys.command(SHOW, hidden=True)
 @click.argument(
     "client", type=click.Choice([way.word for way in WAYS]), metavar="[CLIENT]", required=False
 )
@@ -75,7 +75,7 @@ def _lines(way: Way) -> Iterator[str]:
         yield fill(f"{head}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-@keys.command("check")
+@tls_keys.command("check")
 @click.argument("path", metavar="FILE")
 @click.argument("captures", metavar="[CAPTURE...]", nargs=-1)
 @table_options
@@ -83,11 +83,11 @@ def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
     """Count the lines of a key log by kind, and the connections of captures that it opens.
 
     Ends with 1 when no line can be used, or when a TLS connection of the captures stays closed;
-    `kafkascope stats connections --keylog FILE` says which one, and why.
+    `kafkascope connections --keylog FILE` says which one, and why.
 
     \b
-      kafkascope keys check keys.log
-      kafkascope keys check keys.log my.pcap
+      kafkascope tls-keys check keys.log
+      kafkascope tls-keys check keys.log my.pcap
     """
     log, kinds = KeyLog(), Counter[str]()
     text = LogLines()
