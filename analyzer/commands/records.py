@@ -12,6 +12,7 @@ import click
 from kafkascope.analyzer.commands.atrest import kafka_files, print_records
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.headings import heading
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import fitted, line
 from kafkascope.dissectors.codec.jsonform import dumps
@@ -30,14 +31,13 @@ class RecordColumn:
     name: str
     width: int
     right: bool = False
-    title: str = ""
 
 
 COLUMNS: Final = (
-    RecordColumn("exchange", 8, True, "Exchange"),
+    RecordColumn("exchange", 8, True),
     RecordColumn("source", 7),
     RecordColumn("topic", 16),
-    RecordColumn("partition", 4, True, "Part"),
+    RecordColumn("partition", 9, True),
     RecordColumn("offset", 8, True),
     RecordColumn("time", 24),
     RecordColumn("key", 12),
@@ -170,7 +170,7 @@ class _Lines:
 
         if not self._started:
             self._started = True
-            titles = [column.title or column.name.capitalize() for column in self._columns]
+            titles = [heading(column.name) for column in self._columns]
             self._line(titles, header=True)
         nothing = "" if self._form == "csv" else "-"
         for each in lines.splitlines():

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
 
 COLUMNS: Final = (
-    Column("id", "ID"),
-    Column("format", "Format"),
-    Column("type", "Type"),
-    Column("subjects", "Subjects", "list"),
-    Column("keys", "Keys", "count"),
-    Column("values", "Values", "count"),
-    Column("topics", "Topics", "list"),
-    Column("source", "Source"),
-    Column("origin", "From"),
-    Column("ids", "All ids", "list", wide=True),
-    Column("references", "References", "list", wide=True),
-    Column("note", "Note"),
+    Column("id"),
+    Column("format"),
+    Column("type"),
+    Column("subjects", "list"),
+    Column("keys", "count"),
+    Column("values", "count"),
+    Column("topics", "list"),
+    Column("source"),
+    Column("origin"),
+    Column("ids", "list", wide=True),
+    Column("references", "list", wide=True),
+    Column("note"),
 )
 MISSING: Final = "missing"
 """In place of a source."""

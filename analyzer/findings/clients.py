@@ -11,8 +11,8 @@ from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.verdict import RANK, breaks_at, verdict_of
 
-BREAKS: Final = Column("breaks_at", "breaks at")
-VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "list"))
+BREAKS: Final = Column("breaks_at")
+VERDICT: Final = (Column("verdict"), BREAKS, Column("why", "list"))
 
 
 def judged(

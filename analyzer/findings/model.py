@@ -96,21 +96,21 @@ class Finding:
 
 
 COLUMNS: Final = (
-    Column("severity", "severity", by="rank"),
-    Column("name", "rule"),
-    Column("count", "n", "count"),
-    Column("first", "first", "time"),
-    Column("last", "last", "time"),
-    Column("number", "first No", "count"),
-    Column("text", "finding"),
-    Column("filter", "evidence", wide=True),
-    Column("connects", "connections", wide=True),
-    Column("advice", "what to do", wide=True),
-    Column("link", "error", wide=True),
-    Column("entities", "about", "list", wide=True),
-    Column("id", "id", wide=True),
-    Column("key", "key", wide=True),
-    Column("because", "because", "list", wide=True),
+    Column("severity", by="rank"),
+    Column("name"),
+    Column("count", "count"),
+    Column("first", "time"),
+    Column("last", "time"),
+    Column("number", "count"),
+    Column("text"),
+    Column("filter", wide=True),
+    Column("connects", wide=True),
+    Column("advice", wide=True),
+    Column("link", wide=True),
+    Column("entities", "list", wide=True),
+    Column("id", wide=True),
+    Column("key", wide=True),
+    Column("because", "list", wide=True),
 )
 
 

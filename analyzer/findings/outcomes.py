@@ -38,9 +38,9 @@ from kafkascope.dissectors.reference.codes import ERRORS, error_name
 OutcomeWord: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
 
 COLUMNS: Final = (
-    Column("outcome", "outcome"),
-    Column("outcome_reason", "what became of it"),
-    Column("outcome_filter", "see", wide=True),
+    Column("outcome"),
+    Column("outcome_reason"),
+    Column("outcome_filter", wide=True),
 )
 THRESHOLDS: Final = ("outcome.after", "outcome.still", "outcome.silent")
 """The limits that decide what became of a client."""

@@ -12,6 +12,7 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import Field, Type, field_of, printed
 from kafkascope.analyzer.filter.paths import Path
+from kafkascope.analyzer.headings import heading
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render import cells as render_cells
 from kafkascope.analyzer.render.layout import GAP, laid_out
@@ -74,24 +75,40 @@ def columns_of(names: Sequence[str], times: Times) -> list[ListColumn]:
 
     usual = {
         "number": ListColumn(
-            "number", "No", 5, True, _number, lambda r, _: (r.number,) if r.number else (), False
+            "number",
+            heading("number"),
+            5,
+            True,
+            _number,
+            lambda r, _: (r.number,) if r.number else (),
+            False,
         ),
-        "time": ListColumn("time", "Time", wide, False, time_cell, _get("time"), False),
-        "client": ListColumn("client", "Client", 14, False, _client, _get("client"), False),
+        "time": ListColumn("time", heading("time"), wide, False, time_cell, _get("time"), False),
+        "client": ListColumn(
+            "client", heading("client_id"), 14, False, _client, _get("client"), False
+        ),
         "broker": ListColumn(
-            "broker", "Broker", 20, False, lambda r, _: r.broker_address, _get("broker"), False
+            "broker",
+            heading("broker_address"),
+            20,
+            False,
+            lambda r, _: r.broker_address,
+            _get("broker"),
+            False,
         ),
         "api": ListColumn(
-            "api", "API", 17, False, _api, lambda r, _: (r.api, r.api_version), False
+            "api", heading("api"), 17, False, _api, lambda r, _: (r.api, r.api_version), False
         ),
         "request.bytes": _sized("request.bytes", "Req", lambda row: row.request_bytes),
         "response.bytes": _sized("response.bytes", "Resp", lambda row: row.response_bytes),
-        "latency": ListColumn("latency", "Latency", 8, True, _latency, _get("latency"), True),
+        "latency": ListColumn(
+            "latency", heading("latency"), 8, True, _latency, _get("latency"), True
+        ),
         "result": ListColumn(
-            "result", "Result", 0, False, _result, lambda r, _: (rows.result(r),), False
+            "result", heading("result"), 0, False, _result, lambda r, _: (rows.result(r),), False
         ),
     }
-    short = {"no": "number", "req": "request.bytes", "resp": "response.bytes"}
+    short = {"no": "number", "no.": "number", "req": "request.bytes", "resp": "response.bytes"}
     if not names:
         return list(usual.values())
     chosen = (short.get(name.lower(), name.lower()) for name in names)

@@ -247,7 +247,7 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
 
 def _errors(facts: ReportFacts, times: Times, where: str) -> Section:
     lines = facts.errors.rows(facts.names)
-    chosen = (Column("error", "Error"), *Errors.columns(("api", "client", "topic")))
+    chosen = (Column("error"), *Errors.columns(("api", "client", "topic")))
 
     def evidence(line: Line) -> str:
         parts = [f"error == {line['error']}" if line["error"] != OTHERS else ""]

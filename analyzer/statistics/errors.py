@@ -37,11 +37,11 @@ class Errors(Breakdown[Count]):
     USUAL = ("code", "api", "client", "topic")
     KEY = ("code", "api", "client_id", "host", "broker", "topic", "group")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("count", "n", "count"),
-        Column("retriable", "retriable", "flag"),
-        Column("first", "first", "time"),
-        Column("last", "last", "time"),
-        Column("number", "first No", "count"),
+        Column("count", "count"),
+        Column("retriable", "flag"),
+        Column("first", "time"),
+        Column("last", "time"),
+        Column("number", "count"),
     )
 
     values: Keyed[Count] = table(Count)
@@ -66,7 +66,7 @@ class Errors(Breakdown[Count]):
     @classmethod
     def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
         """Return the columns, the name of the error before its code."""
-        named = (Column("error", "Error"),) if "code" in by else ()
+        named = (Column("error"),) if "code" in by else ()
         return (*named, *super().columns(by))
 
     def weight(self, count: Count) -> int:

@@ -47,22 +47,22 @@ class Latency(Breakdown[LatencyTimes]):
     USUAL = ("api",)
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("count", "n", "count"),
-        Column("p50", "p50", "duration"),
-        Column("p95", "p95", "duration"),
-        Column("p99", "p99", "duration"),
-        Column("max", "max", "duration"),
-        Column("waited", "waits", "count"),
-        Column("wait", "of it wait", "share"),
-        Column("excess_p50", "excess p50", "duration"),
-        Column("excess_p95", "excess p95", "duration"),
-        Column("excess_p99", "excess p99", "duration"),
-        Column("excess_max", "excess max", "duration"),
-        Column("server_p50", "server p50", "duration", wide=True),
-        Column("server_p95", "server p95", "duration", wide=True),
-        Column("server_max", "server max", "duration", wide=True),
-        Column("handshake_p50", "handshake p50", "duration", wide=True),
-        Column("slowest", "slowest", "count"),
+        Column("count", "count"),
+        Column("p50", "duration"),
+        Column("p95", "duration"),
+        Column("p99", "duration"),
+        Column("max", "duration"),
+        Column("waited", "count"),
+        Column("wait", "share"),
+        Column("excess_p50", "duration"),
+        Column("excess_p95", "duration"),
+        Column("excess_p99", "duration"),
+        Column("excess_max", "duration"),
+        Column("server_p50", "duration", wide=True),
+        Column("server_p95", "duration", wide=True),
+        Column("server_max", "duration", wide=True),
+        Column("handshake_p50", "duration", wide=True),
+        Column("slowest", "count"),
     )
 
     values: Keyed[LatencyTimes] = table(LatencyTimes)

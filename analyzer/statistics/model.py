@@ -15,6 +15,7 @@ from typing import (
 )
 
 from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.headings import heading
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.merging.compounds import Compound
 from kafkascope.analyzer.statistics.merging.tables import OTHERS
@@ -31,12 +32,17 @@ class Column(NamedTuple):
     """A column of a table of statistics."""
 
     name: str
-    title: str
+    """Its name in JSON and in the library, where a duration has its unit in JSON."""
     kind: Kind = "text"
     wide: bool = False
     """Left out of tables for people, unless it is asked for."""
     by: str = ""
     """The value of a line that it is sorted by, where that is not its own."""
+
+    @property
+    def title(self) -> str:
+        """The heading for people, derived from the name."""
+        return heading(self.name)
 
 
 def shown(columns: Iterable[Column], name: str) -> tuple[Column, ...]:

@@ -40,16 +40,16 @@ class Rates:
     NAME: ClassVar[str] = "rates"
     VERSION: ClassVar[int] = 1
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("time", "Time", "time"),
-        Column("count", "n", "count"),
-        Column("per_second", "per s", "rate"),
-        Column("request_bytes", "requests", "size"),
-        Column("response_bytes", "responses", "size"),
-        Column("records", "records", "count"),
-        Column("failed", "errors", "count"),
-        Column("unanswered", "unanswered", "count"),
-        Column("excess", "mean excess", "duration"),
-        Column("width", "width", "duration", wide=True),
+        Column("time", "time"),
+        Column("count", "count"),
+        Column("per_second", "rate"),
+        Column("request_bytes", "size"),
+        Column("response_bytes", "size"),
+        Column("records", "count"),
+        Column("failed", "count"),
+        Column("unanswered", "count"),
+        Column("excess", "duration"),
+        Column("width", "duration", wide=True),
     )
 
     def __init__(self, every_ns: int = SECOND, limit: int = MAX_SLICES) -> None:

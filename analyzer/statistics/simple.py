@@ -26,14 +26,14 @@ M = TypeVar("M", bound=Measures)
 CLIENT: Final = ("client_id", "host")
 """Parts of a key that are shown as one column, `client`."""
 PARTS: Final = {
-    "what": Column("what", "What"),
-    "code": Column("code", "Code", "count"),
-    "api": Column("api", "API"),
-    "version": Column("version", "Version", "count"),
-    "client": Column("client", "Client"),
-    "broker": Column("broker", "Broker"),
-    "topic": Column("topic", "Topic"),
-    "group": Column("group", "Group"),
+    "what": Column("what"),
+    "code": Column("code", "count"),
+    "api": Column("api"),
+    "version": Column("version", "count"),
+    "client": Column("client"),
+    "broker": Column("broker"),
+    "topic": Column("topic"),
+    "group": Column("group"),
 }
 """The columns of parts of keys."""
 

@@ -34,15 +34,15 @@ class SizesOf(Breakdown[SizeCounts]):
     USUAL = ("what", "api", "client", "topic")
     KEY = ("what", "api", "client_id", "host", "topic")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("count", "n", "count"),
-        Column("p50", "p50", "size"),
-        Column("p95", "p95", "size"),
-        Column("p99", "p99", "size"),
-        Column("max", "max", "size"),
-        Column("total", "total", "size"),
-        Column("records_p50", "records p50", "count"),
-        Column("records_max", "records max", "count"),
-        Column("largest", "largest No", "count"),
+        Column("count", "count"),
+        Column("p50", "size"),
+        Column("p95", "size"),
+        Column("p99", "size"),
+        Column("max", "size"),
+        Column("total", "size"),
+        Column("records_p50", "count"),
+        Column("records_max", "count"),
+        Column("largest", "count"),
     )
 
     values: Keyed[SizeCounts] = table(SizeCounts)

@@ -73,26 +73,26 @@ class StoredTopics:
     """Records and bytes by topic and partition, of Kafka's own files."""
 
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("topic", "Topic"),
-        Column("partitions", "parts", "count"),
-        Column("records", "records", "count"),
-        Column("bytes", "bytes", "size"),
-        Column("batches", "batches", "count"),
-        Column("batch_records", "per batch", "rate"),
-        Column("lost_batches", "would be cut", "count"),
-        Column("codecs", "codecs", "list"),
-        Column("magics", "magics", "list"),
-        Column("producers", "producers", "count"),
-        Column("first", "first", "time"),
-        Column("last", "last", "time"),
+        Column("topic"),
+        Column("partitions", "count"),
+        Column("records", "count"),
+        Column("bytes", "size"),
+        Column("batches", "count"),
+        Column("batch_records", "rate"),
+        Column("lost_batches", "count"),
+        Column("codecs", "list"),
+        Column("magics", "list"),
+        Column("producers", "count"),
+        Column("first", "time"),
+        Column("last", "time"),
     )
     PARTITION_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("topic", "Topic"),
-        Column("partition", "Part", "count"),
-        Column("share", "share", "share"),
+        Column("topic"),
+        Column("partition", "count"),
+        Column("share", "share"),
         *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
-        Column("least_offset", "from", "count"),
-        Column("most_offset", "to", "count"),
+        Column("least_offset", "count"),
+        Column("most_offset", "count"),
     )
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from kafkascope.tui.screens.sheet import Sheet
 
 WIDTH: Final = 16
 """Columns of the lag over time."""
-LAG: Final = Column("lag_line", "lag over time")
+LAG: Final = Column("lag_over_time")
 BAD: Final = {"beyond": "!", "back": "!", "skipped": "!", "twice": "!", "again": "?", "none": "?"}
 """Kind of an event -> its role."""
 

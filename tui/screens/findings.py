@@ -11,6 +11,7 @@ from textual import on
 from textual.message import Message
 
 from kafkascope.analyzer.findings.causes import Cause, apart, counted, names_of, unfolded
+from kafkascope.analyzer.findings.model import COLUMNS as DECLARED
 from kafkascope.analyzer.findings.model import RANK, Finding
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.text import wrapped
@@ -25,13 +26,12 @@ SIGNS: Final = {"error": "!", "warning": "?", "note": "·", "chat": " "}
 CHATS: Final = "chat"
 """The name of the line that has all chats below it; no rule has that name."""
 WIDEST: Final = max(len(f"{sign} {word}") for word, sign in SIGNS.items())
+FOLLOWED: Final = Column("followed", "count")
+"""How many findings a cause explains."""
+_CHECK: Final = {column.name: column for column in DECLARED}
 COLUMNS: Final = (
-    Column("shown", "severity", by="rank"),
-    Column("count", "n", "count"),
-    Column("first", "first", "time"),
-    Column("last", "last", "time"),
-    Column("followed", "followed", "count"),
-    Column("sentence", "finding"),
+    *(_CHECK[name] for name in ("severity", "count", "first", "last")),
+    *(FOLLOWED, _CHECK["text"]),
 )
 
 
@@ -94,6 +94,18 @@ class FoldTable(Table):
             self.move_to(at)
 
 
+class FindingsSheet(Sheet):
+    """A table of causes: severities have a sign and the mark of a fold, consequences are
+    indented."""
+
+    def text(self, column: Column, line: Line) -> str:
+        """Return the text of a cell."""
+        if column.name == "severity":
+            return f"{_severity(line):<{WIDEST}} {line.get('mark', '')}".rstrip()
+        text = super().text(column, line)
+        return f"  └ {text}" if column.name == "text" and line[LEVEL] else text
+
+
 class FindingsBoard(ChartedBoard):
     """Shows causes with what followed from them."""
 
@@ -121,11 +133,11 @@ class FindingsBoard(ChartedBoard):
 
     def make_sheet(self) -> Sheet:
         """Return the columns of `check`."""
-        return Sheet(
+        return FindingsSheet(
             COLUMNS,
-            tones={"shown": tone},
-            keep=("sentence", "count", "followed"),
-            roomy={"sentence": 50},
+            tones={"severity": lambda severity: ROLES.get(severity, "")},
+            keep=("text", "count", FOLLOWED.name),
+            roomy={"text": 50},
             below=LEVEL,
         )
 
@@ -241,30 +253,19 @@ def _head(line: Line, followed: int, opened: set[str]) -> Line:
     """Return a cause, with a sign behind the severity that says whether it is unfolded."""
     mark = (OPEN if line["key"] in opened else CLOSED) if followed else ""
     return line | {
-        "shown": f"{_severity(line):<{WIDEST}} {mark}".rstrip(),
-        "followed": followed or None,
-        "sentence": line["text"],
+        "mark": mark,
+        FOLLOWED.name: followed or None,
         LEVEL: 0,
     }
 
 
 def _below(line: Line) -> Line:
     """Return a consequence, or a chat, indented."""
-    return line | {
-        "shown": _severity(line),
-        "followed": None,
-        "sentence": f"  └ {line['text']}",
-        LEVEL: 1,
-    }
+    return line | {FOLLOWED.name: None, LEVEL: 1}
 
 
 def _severity(line: Line) -> str:
     return f"{SIGNS[line['severity']]} {line['severity']}"
-
-
-def tone(shown: object) -> str:
-    """Return the role of a severity with its sign and mark."""
-    return next((ROLES[word] for word in str(shown).split() if word in ROLES), "")
 
 
 def about(line: Line, width: int, clock: Any) -> list[Spans]:

@@ -134,8 +134,8 @@ def everybody(usages: Sequence[Usage]) -> tuple[list[Column], list[Line]]:
         for api, versions in usage.versions.items():
             counts[api] = counts.get(api, 0) + sum(versions.values())
     apis = sorted(counts, key=lambda api: (-counts[api], api))
-    columns = [Column("client", "Client"), Column("host", "Address"), Column("software", "Library")]
-    columns += [Column(f"api {api}", api) for api in apis]
+    columns = [Column("client"), Column("host"), Column("software")]
+    columns += [Column(api) for api in apis]
     lines = []
     for usage in usages:
         line: Line = {
@@ -144,6 +144,6 @@ def everybody(usages: Sequence[Usage]) -> tuple[list[Column], list[Line]]:
             "software": usage.identity.software,
         }
         for api, versions in usage.versions.items():
-            line[f"api {api}"] = ",".join(map(str, sorted(versions)))
+            line[api] = ",".join(map(str, sorted(versions)))
         lines.append(line)
     return columns, lines

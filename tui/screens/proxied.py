@@ -14,39 +14,39 @@ from kafkascope.tui.screens.sheet import Spans
 SECONDS: Final = 60
 """Seconds of rates that are drawn."""
 HELD: Final = (
-    Column("number", "No", "count"),
-    Column("kind", "what"),
-    Column("api", "API"),
-    Column("client_id", "Client"),
-    Column("client", "Address"),
-    Column("broker", "Broker"),
-    Column("bytes", "bytes", "size"),
-    Column("waits", "held for", "duration"),
-    Column("rule", "rule"),
-    Column("summary", "about"),
+    Column("number", "count"),
+    Column("kind"),
+    Column("api"),
+    Column("client_id"),
+    Column("client"),
+    Column("broker"),
+    Column("bytes", "size"),
+    Column("waits", "duration"),
+    Column("rule"),
+    Column("summary"),
 )
 CONNECTIONS: Final = (
-    Column("number", "No", "count"),
-    Column("client_id", "Client"),
-    Column("client", "Address"),
-    Column("broker", "Broker"),
-    Column("node", "node", "count"),
-    Column("age", "open for", "duration"),
-    Column("in_flight", "in flight", "count"),
-    Column("unsent", "unsent", "size"),
-    Column("stopped", "stopped", "list"),
+    Column("number", "count"),
+    Column("client_id"),
+    Column("client"),
+    Column("broker"),
+    Column("node", "count"),
+    Column("age", "duration"),
+    Column("in_flight", "count"),
+    Column("unsent", "size"),
+    Column("stopped", "list"),
 )
 RULES: Final = (
-    Column("name", "Name"),
-    Column("side", "on"),
-    Column("matched", "matched", "count"),
-    Column("fired", "fired", "count"),
-    Column("rule", "Rule"),
+    Column("name"),
+    Column("side"),
+    Column("matched", "count"),
+    Column("fired", "count"),
+    Column("rule"),
 )
 COUNTERS: Final = (
-    Column("name", "Counter"),
-    Column("label", "of"),
-    Column("value", "value", "count"),
+    Column("name"),
+    Column("label"),
+    Column("value", "count"),
 )
 
 

@@ -22,17 +22,17 @@ STEP: Final = "  "
 """Indent of the children of a node."""
 
 NODE_COLUMNS: Final = (
-    Column("node", "Node"),
-    Column("state", "state"),
-    Column("mode", "mode"),
-    Column("what", "what"),
-    Column("changed", "changed", "time"),
-    Column("changes", "changes", "count"),
-    Column("reads", "reads", "count"),
-    Column("events", "events", "count"),
-    Column("version", "version", "count"),
-    Column("size", "size", "size"),
-    Column("data", "data"),
+    Column("node"),
+    Column("state"),
+    Column("mode"),
+    Column("what"),
+    Column("changed", "time"),
+    Column("changes", "count"),
+    Column("reads", "count"),
+    Column("events", "count"),
+    Column("version", "count"),
+    Column("size", "size"),
+    Column("data"),
 )
 STATES: Final = {"expired": "!", "refused": "!", "silent": "?"}
 CHANGES: Final = {"created": "good", "deleted": "?"}

@@ -205,15 +205,15 @@ class Delivery(Accumulator):
     KEYS = KEYS | KEPT
     VERSION = 5
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("group", "Group"),
-        Column("topic", "Topic"),
-        Column("partition", "Part", "count"),
-        Column("commits", "commits", "count"),
-        Column("failed", "failed", "count"),
-        Column("committed", "committed", "count"),
-        Column("fetched", "fetched", "count"),
-        Column("end", "end", "count"),
-        Column("lag", "lag", "count"),
+        Column("group"),
+        Column("topic"),
+        Column("partition", "count"),
+        Column("commits", "count"),
+        Column("failed", "count"),
+        Column("committed", "count"),
+        Column("fetched", "count"),
+        Column("end", "count"),
+        Column("lag", "count"),
     )
 
     reads: Keyed[Reads] = table(Reads, MAX_READS)

@@ -60,7 +60,7 @@ def test_a_file_alone_is_listed(exchanges: list[dict[str, Any]]) -> None:
     code, out, err = run(DEMO)
     assert (code, err) == (0, "")
     header, *lines = out.splitlines()
-    assert header.split("\t")[:3] == ["No", "Time", "Client"]
+    assert header.split("\t")[:3] == ["No.", "Time", "Client"]
     assert len(lines) == len(exchanges)
     # In a pipe nothing is cut, padded or coloured.
     assert "\x1b" not in out

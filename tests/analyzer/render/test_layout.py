@@ -52,12 +52,12 @@ def test_numbers_stand_at_the_right() -> None:
 
 
 def test_statistics_have_their_columns_below_each_other() -> None:
-    columns = [Column("topic", "Topic"), Column("count", "n", "count"), Column("text", "what")]
+    columns = [Column("topic"), Column("count", "count"), Column("text")]
     lines = [{"topic": word, "count": 5, "text": "end"} for word in WIDE]
     cells = [[cell(column, each, Times()) for column in columns] for each in lines]
     titles = [column.title for column in columns]
     head, *rows = [text for text, _ in fitted(titles, cells, columns, 80)]
-    assert {place_of(text, "end") for text in rows} == {place_of(head, "what")}
+    assert {place_of(text, "end") for text in rows} == {place_of(head, "Text")}
 
 
 def test_rows_that_are_printed_one_by_one_have_their_columns_below_each_other() -> None:

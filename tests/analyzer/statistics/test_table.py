@@ -7,10 +7,10 @@ from kafkascope.analyzer.statistics.table import fitted, json_line, raw
 from kafkascope.analyzer.text import columns_taken
 
 COLUMNS = [
-    Column("client", "Client"),
-    Column("user", "User"),
-    Column("count", "n", "count"),
-    Column("why", "why", "list"),
+    Column("client"),
+    Column("user"),
+    Column("count", "count"),
+    Column("why", "list"),
 ]
 
 
@@ -21,17 +21,17 @@ def lines(width: int, *cells: list[str]) -> list[str]:
 
 def test_columns_without_any_value_are_left_out() -> None:
     assert lines(80, ["app", "", "7", "old"], ["b", "", "12", ""]) == [
-        "Client   n  why",
-        "app      7  old",
-        "b       12",
+        "Client  Count  Why",
+        "app         7  old",
+        "b          12",
     ]
 
 
 def test_a_long_sentence_stands_below_its_row() -> None:
     found = lines(40, ["app", "", "7", "Produce v2 is gone, and it knows no newer one, sadly"])
     assert found == [
-        "Client  n",
-        "app     7",
+        "Client  Count",
+        "app         7",
         "    Produce v2 is gone, and it knows no",
         "    newer one, sadly",
     ]
@@ -45,11 +45,11 @@ def test_nothing_is_wider_than_the_terminal() -> None:
 def test_values_for_programs() -> None:
     line = {"life": 1_500_000, "opened": 0, "ok": 1, "parts": [1, 2], "gone": None}
     columns = [
-        Column("life", "life", "duration"),
-        Column("opened", "opened", "time"),
-        Column("ok", "ok", "flag"),
-        Column("parts", "parts", "list"),
-        Column("gone", "gone", "count"),
+        Column("life", "duration"),
+        Column("opened", "time"),
+        Column("ok", "flag"),
+        Column("parts", "list"),
+        Column("gone", "count"),
     ]
     assert [raw(column, line) for column in columns] == [
         "1.5",
@@ -72,5 +72,5 @@ def test_wide_characters_shift_no_column() -> None:
     found = lines(60, ["日本語クライアント", "", "7", "old"], ["b", "", "12", ""])
     assert [
         columns_taken(line[: line.rindex(n)]) for line, n in zip(found[1:], "72", strict=True)
-    ] == [21, 21]
-    assert found[0] == "Client               n  why"
+    ] == [24, 24]
+    assert found[0] == "Client              Count  Why"

@@ -201,7 +201,7 @@ def test_order_by_key_by_title_and_back(demo: ReadScene) -> None:
         await pilot.pause()
         assert app.board.sheet.sort.name == "unanswered"
         heading = app.board.upper.heading
-        x = app.board.sheet.heading(app.board.table.room).index("life")
+        x = app.board.sheet.heading(app.board.table.room).index("Life")
         await pilot.click(heading, offset=(x + 1, 0))
         assert app.board.sheet.sort.name == "life"
         lives = [line["life"] for line in app.board.sheet.lines]
@@ -422,7 +422,7 @@ def test_severities_are_ordered_by_how_bad_they_are(demo: ReadScene) -> None:
         usual = [line["name"] for line in board.sheet.lines]
         await pilot.press("o", *"sever", "enter")
         await pilot.pause()
-        assert board.sheet.sort.title == "severity"
+        assert board.sheet.sort.title == "Severity"
         assert [line["name"] for line in board.sheet.lines] == usual == [*usual[:2], "chat"]
         await pilot.press("v")
         assert [line["name"] for line in board.sheet.lines] == usual[::-1]
