@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         UnknownApi,
         UnknownVersion,
     )
+    from kafkascope.extras import MissingExtra
     from kafkascope.library.capture import Capture, open
     from kafkascope.library.errors import NotStarted, UsageError
     from kafkascope.library.exchange import Exchange
@@ -55,6 +56,7 @@ __all__ = [
     "FilterError",
     "Finding",
     "Malformed",
+    "MissingExtra",
     "NoProxy",
     "NotACapture",
     "NotAllowed",
@@ -88,6 +90,7 @@ _HOMES = {
     "FilterError": "analyzer.filter.errors",
     "Finding": "library.finding",
     "Malformed": "dissectors.errors",
+    "MissingExtra": "extras",
     "NoProxy": "proxy.control.attach",
     "NotACapture": "captures.errors",
     "NotAllowed": "captures.errors",

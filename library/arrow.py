@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.library.errors import UsageError
-
-try:
-    import pyarrow as pa
-except ImportError:  # pragma: no cover - one of our extras
-    raise UsageError("Arrow tables need pyarrow: pip install 'kafkascope[parquet]'") from None
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.model import Column

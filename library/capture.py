@@ -14,6 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeAlias
 
+from kafkascope.extras import require
 from kafkascope.library.errors import UsageError
 from kafkascope.library.exchange import Exchange
 from kafkascope.library.finding import Finding, at_least
@@ -49,13 +50,16 @@ def open(
     `decode_as`: ports that carry Kafka, whatever the bytes look like. `both_legs`: of a proxy's
     recording also the connections to the brokers. `secrets`: passwords and tokens stay readable.
 
-    Raises `CaptureError` for what is no capture and `FilterError` for an invalid filter. Damage in
+    Raises `CaptureError` for what is no capture, `FilterError` for an invalid filter, and
+    `MissingExtra` for `keylog` without the extra `tls`. Damage in
     a capture raises nothing: `damage` tells it.
     """
+    if logs := _listed(keylog):
+        require("kafkascope.open(keylog)")
     return Capture(
         _listed(inputs),
         filter=filter,
-        keylog=_listed(keylog),
+        keylog=logs,
         schemas=_listed(schemas),
         registry=registry,
         decode_as=decode_as,
@@ -209,12 +213,14 @@ class Capture:
     def to_batches(self, table: str = "exchanges", *, rows: int = 16_384) -> Iterator[Any]:
         """Yield a table as `pyarrow.RecordBatch`es of so many rows: `exchanges` and `records`
         as docs/spark.md has them while they are read, all others at once."""
+        require("Capture.to_arrow")
         from kafkascope.library.arrow import batches_of
 
         return batches_of(self, table, rows)
 
     def to_arrow(self, table: str = "exchanges") -> pyarrow.Table:
         """Return a table as `pyarrow.Table`: `exchanges`, `records`, or one of `table`."""
+        require("Capture.to_arrow")
         from kafkascope.library.arrow import table_of
 
         return table_of(self, table)

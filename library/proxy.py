@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kafkascope.extras import require
 from kafkascope.library.children import Child
 from kafkascope.library.errors import NotStarted, UsageError
 
@@ -113,6 +114,7 @@ class Proxy(_Service):
     def start(self) -> Self:
         """Start the proxy, and return when clients can connect."""
         if self._child is None:
+            require("kafkascope.Proxy")
             from kafkascope.proxy.control.attach import Attached, NoProxy
 
             self._child = Child(self._arguments)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.options import check_schemas
 from kafkascope.analyzer.filter.values import duration, size
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.analyzer.terminal import document
+from kafkascope.extras import require
 from kafkascope.proxy.engine.directory import Address, parse_address
 
 if TYPE_CHECKING:
@@ -239,6 +241,7 @@ _OPTIONS: Final = (
         "assigned",
         multiple=True,
         metavar="TOPIC[:key]=FILE[#MESSAGE]",
+        callback=check_schemas,
         help="The schema of a topic whose values carry no id.",
     ),
     click.option("--registry", metavar="URL", help="Ask this schema registry for others."),
@@ -295,6 +298,10 @@ def proxy_options(function: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(function)
     def command(*arguments: Any, **given: Any) -> int:
+        # Before any file, socket or child process: a child would fail with a message of its own.
+        require("kafkascope proxy")
+        if given["open"]:
+            require("kafkascope proxy --open")
         return function(*arguments, options=_made(given))
 
     for option in reversed(_OPTIONS):

@@ -296,8 +296,8 @@ BROWSER: Final = frozenset({"--web", "--web-port"})
 
 
 def to_look_at(args: list[str]) -> bool:
-    """Return whether inputs without a command are for the terminal UI: there is a terminal, a
-    library for it, and no option asks for output."""
+    """Return whether inputs without a command are for the terminal UI: there is a terminal,
+    and no option asks for output."""
     if args[0].startswith("-") and args[0] != "-":
         return False
     options = {arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "-"}
@@ -305,11 +305,7 @@ def to_look_at(args: list[str]) -> bool:
         return True
     if not options <= LOOKING or os.environ.get("TERM", "") in ("", "dumb"):
         return False
-    if not (sys.stdout.isatty() and sys.stderr.isatty()):
-        return False
-    from importlib.util import find_spec
-
-    return find_spec("textual") is not None
+    return sys.stdout.isatty() and sys.stderr.isatty()
 
 
 @click.group(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +16,8 @@ import click
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import safe
+from kafkascope.extras import require
 from kafkascope.tui.showing import check_terminal
 
 if TYPE_CHECKING:
@@ -90,6 +93,9 @@ def open_(
       kafkascope open --attach
       kafkascope open capture.pcapng --web
     """
+    if web:
+        require("kafkascope open --web")
+    require("kafkascope open", instead=_listing(options.inputs))
     if web_port is not None and not web:
         raise click.UsageError("--web-port belongs to --web")
     if attach is not None:
@@ -148,9 +154,13 @@ def open_(
             options = replace(options, ports=options.ports | shown.ports)
 
 
+def _listing(inputs: Sequence[str]) -> str:
+    """Return the command that lists inputs without the terminal UI; empty where there are none."""
+    return f"kafkascope ls {shlex.join(map(safe, inputs))}" if inputs else ""
+
+
 def _in_browser(options: ReadOptions, live: Live, port: str | None) -> int:
     """Serve the UI; every tab reads the inputs for itself."""
-    from kafkascope.analyzer.commands.failures import RIGHTS
     from kafkascope.tui.web.address import NotHere, address_of
 
     if live.interface or not all(map(_can_be_read_twice, options.inputs)):
@@ -162,13 +172,8 @@ def _in_browser(options: ReadOptions, live: Live, port: str | None) -> int:
         address = address_of(port or "0")
     except NotHere as error:
         raise click.BadParameter(str(error), param_hint="--web-port") from None
-    try:
-        from kafkascope.tui.web.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("aiohttp", "textual_serve"):
-            raise
-        say('--web needs an extra: pip install "kafkascope[web]"')
-        return RIGHTS
+    from kafkascope.tui.web.server import serve
+
     words = tab_words(click.get_current_context().params)
     return serve(
         [sys.executable, "-P", "-m", "kafkascope.tui.cli", *words], _title(options, live), address

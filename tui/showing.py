@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kafkascope.analyzer.render.times import TIME_FORMATS
-from kafkascope.analyzer.terminal import say
 from kafkascope.tui.process.splash import splash
 from kafkascope.tui.process.tuning import rare_collections
 
@@ -63,22 +62,16 @@ def show(
     """Show a feed until the user leaves; `tour`: with the guide of the demo; `hello`: a first
     notification; `once`: why it cannot be shown again; `tab`: in a browser, where stderr is for
     messages."""
-    try:
-        with nullcontext() if tab else splash(title):
-            app = _app(tour)(
-                feed,
-                title,
-                filter_text=filter_text,
-                counted=counted,
-                control=control,
-                notes=notes,
-                **_settings(plain, times),
-            )
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "textual":
-            raise
-        say("the terminal UI needs an extra: pip install kafkascope[tui]")
-        return Outcome(5)
+    with nullcontext() if tab else splash(title):
+        app = _app(tour)(
+            feed,
+            title,
+            filter_text=filter_text,
+            counted=counted,
+            control=control,
+            notes=notes,
+            **_settings(plain, times),
+        )
     app.hello, app.inputs.once = hello, once
     with rare_collections():
         app.run()

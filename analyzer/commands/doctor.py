@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import locale
 import os
 import platform
@@ -19,6 +18,7 @@ from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_
 from kafkascope.analyzer.render.layout import laid_out, widths_of
 from kafkascope.analyzer.terminal import out
 from kafkascope.analyzer.text import safe
+from kafkascope.extras import EXTRAS, installed
 
 LEAST_PYTHON: Final = (3, 11)
 NET_RAW: Final = 13
@@ -38,17 +38,6 @@ class MachineCheck(NamedTuple):
     """One command or sentence, where something is missing."""
 
 
-EXTRAS: Final = (
-    ("tui", "textual", "the terminal UI"),
-    ("web", "textual_serve", "kafkascope open --web"),
-    ("proxy", "mitmproxy", "kafkascope proxy"),
-    ("tls", "cryptography", "encrypted captures, with their key logs"),
-    ("parquet", "pyarrow", "Parquet export"),
-    ("spark", "pyspark", "the batch pipeline"),
-    ("schemas", "google.protobuf", "keys and values by schema: Protobuf, JSON Schema"),
-    ("mcp", "mcp.server", "captures for assistants"),
-    ("telemetry", "opentelemetry.proto", "metrics inside PushTelemetry"),
-)
 TOOLS: Final = (
     ("dumpcap", "captures without root, for members of its group"),
     ("tcpdump", "captures"),
@@ -196,17 +185,10 @@ def _privileged(path: Path) -> bool:
 
 
 def _extras() -> Iterator[MachineCheck]:
-    for extra, module, use in EXTRAS:
-        if _there(module):
-            yield MachineCheck(f"extra {extra}", "ok", use)
+    for name, extra in EXTRAS.items():
+        uses = ", ".join(extra.uses)
+        if installed(name):
+            yield MachineCheck(f"extra {name}", "ok", uses)
         else:
-            advice = f'pip install "kafkascope[{extra}]"'
-            yield MachineCheck(f"extra {extra}", "note", f"not installed, for {use}", advice)
-
-
-def _there(module: str) -> bool:
-    """Whether a module is installed; it is not imported."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
+            advice = f"pip install 'kafkascope[{name}]'"
+            yield MachineCheck(f"extra {name}", "note", f"not installed; enables {uses}", advice)

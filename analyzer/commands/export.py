@@ -25,6 +25,7 @@ from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_s
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.extras import require
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
@@ -53,6 +54,7 @@ def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
     """
     form = _form(options)
     if form == "parquet":
+        require("kafkascope export to Parquet")
         spare_pandas()
     if files := kafka_files(options.inputs, whole=True):
         if full or table == "exchanges":

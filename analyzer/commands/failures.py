@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.extras import MissingExtra
 
 USAGE: Final = 2
 INPUT: Final = 3
@@ -25,6 +26,8 @@ class Failure(NamedTuple):
 def explain(error: BaseException) -> Failure | None:
     """What to say and how to leave; None when the error is a mistake of ours."""
     match error:
+        case MissingExtra():
+            return Failure(str(error), RIGHTS)
         case FilterError():
             return Failure(str(error), USAGE)
         case NotAllowed():

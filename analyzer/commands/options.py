@@ -19,12 +19,23 @@ from kafkascope.analyzer.reading.options import (
     SchemaOptions,
 )
 from kafkascope.analyzer.render import times as render_times
-from kafkascope.captures.tls.sources import can_decrypt
+from kafkascope.extras import require
 
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
 MAX_PORTS: Final = 65_536
 SCHEMAS: Final = ("schema_folders", "assigned", "registry", "registry_ca", "no_schemas")
 """The options of `SchemaOptions`, in its order."""
+
+
+def check_schemas(
+    ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the values of `--schema`, whose files can be read."""
+    if value and not ctx.resilient_parsing:
+        from kafkascope.analyzer.reading.schemas import assigned_schemas
+
+        assigned_schemas(value)
+    return value
 
 
 def known_release(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -167,8 +178,8 @@ def spare_pandas() -> None:
 
 def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the paths of `--keylog` options; `env` stands for what SSLKEYLOGFILE names."""
-    if given and not can_decrypt():
-        raise click.UsageError("--keylog needs cryptography: pip install 'kafkascope[tls]'")
+    if given:
+        require("--keylog")
     found = []
     for path in given:
         if path == "env":
@@ -264,6 +275,7 @@ _OPTIONS: Final = {
         "assigned",
         multiple=True,
         metavar="TOPIC[:key]=FILE[#MESSAGE]",
+        callback=check_schemas,
         help="The schema of a topic whose values carry no id.",
     ),
     "registry": click.option(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from kafkascope.analyzer.commands.options import (
 )
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.terminal import say
+from kafkascope.extras import installed, require
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
@@ -137,6 +137,7 @@ def spark(
       kafkascope latency tables --by api,client
       duckdb -c "select api, count(*) from 'tables/exchanges/*/*.parquet' group by 1"
     """
+    require("kafkascope spark")
     # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", LEAN_POOL)
     large_apart()
@@ -389,8 +390,8 @@ def _chosen(
         return "plain", f"{told}: on {cores} core{'s' * (cores != 1)} one process is faster"
     if size < from_:
         return "plain", f"{told} are read faster than Spark starts"
-    if importlib.util.find_spec("pyspark") is None:
-        return "plain", f"{told}, but PySpark is not installed"
+    if not installed("spark"):
+        return "plain", f"{told}, but the extra 'spark' is not installed"
     from kafkascope.analyzer.spark.session import NoSpark, check
 
     try:

@@ -15,6 +15,7 @@ from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.model import Closed, Opened, Tls
 from kafkascope.captures.tls.keys.keylog import LABELS, MOST_LINE, KeyLog, LogLines
+from kafkascope.extras import require
 
 WIDTH: Final = 100
 PIECE: Final = 1 << 20
@@ -89,6 +90,8 @@ def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
       kafkascope tls-keys check keys.log
       kafkascope tls-keys check keys.log my.pcap
     """
+    if captures:
+        require("kafkascope tls-keys check FILE CAPTURE")
     log, kinds = KeyLog(), Counter[str]()
     text = LogLines()
     try:

@@ -17,7 +17,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
 from kafkascope.analyzer.model import Exchange
-from kafkascope.captures import CutShort, Source, Spool, open_inputs
+from kafkascope.captures import CaptureError, CutShort, Source, Spool, open_inputs
 from kafkascope.captures.inputs.keylogs import (
     EVERY,
     KeyLogFollower,
@@ -29,11 +29,11 @@ from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.streams import batches
-from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.sources import TLS_KEY_LOG, KeySources
+from kafkascope.extras import missing
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
-    from kafkascope.captures.errors import CaptureError
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -193,8 +193,14 @@ class Capture:
         return found
 
     def key_log_errors(self) -> list[CaptureError]:
-        """Return why key logs that are followed cannot be read by now."""
-        return [] if self._follower is None else self._follower.errors()
+        """Return why key logs that are followed cannot be read by now, or those inside the capture
+        cannot be used."""
+        errors = [] if self._follower is None else self._follower.errors()
+        if any(block.kind == TLS_KEY_LOG for block in self.source.secrets) and (
+            text := missing("decrypting with the keys inside a capture")
+        ):
+            errors.append(CaptureError(text))
+        return errors
 
 
 def open_capture(

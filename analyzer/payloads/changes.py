@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.payloads.known import module_of
 from kafkascope.analyzer.payloads.model import PayloadError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def breaking(old: Schema, new: Schema) -> list[str]:
     if old.format != new.format:
         return [f"{old.format} became {new.format}"]
     try:
-        module = import_module(f"kafkascope.analyzer.payloads.{MODULES[new.format]}")
+        module = module_of(MODULES[new.format], new.format)
         found: list[str] = module.breaking_changes(old.text, new.text)
-    except (PayloadError, ImportError):
+    except PayloadError:
         return []
     return found

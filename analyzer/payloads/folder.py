@@ -36,6 +36,7 @@ from kafkascope.analyzer.payloads.model import (
     SchemaKey,
     Selector,
 )
+from kafkascope.extras import require
 
 INDEX: Final = "index.json"
 MAX_FILES: Final = 20_000
@@ -241,6 +242,8 @@ def assigned_of(text: str) -> tuple[tuple[str, Side], Assigned]:
     form = ENDINGS.get(Path(path).suffix.lower())
     if form is None:
         raise ValueError(f'"{path}": a schema is a file {", ".join(ENDINGS)}')
+    if form != "avro":
+        require("--schema FILE.proto or FILE.json")
     reading = _Reading(Path(path).parent)
     schema_text = reading.text(Path(path).name)
     if schema_text is None:

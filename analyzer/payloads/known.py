@@ -22,6 +22,7 @@ from kafkascope.analyzer.payloads.model import (
     size_of,
 )
 from kafkascope.analyzer.payloads.paths import Path
+from kafkascope.extras import missing
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """The first that knows an id wins."""
@@ -211,7 +212,9 @@ class KnownSchemas:
     def _fingerprint(self, schema: Schema) -> list[SchemaKey]:
         try:
             return [
-                SchemaKey("fingerprint", _module(READERS["avro"], "avro").fingerprint(schema.text))
+                SchemaKey(
+                    "fingerprint", module_of(READERS["avro"], "avro").fingerprint(schema.text)
+                )
             ]
         except PayloadError:
             return []
@@ -277,7 +280,7 @@ class KnownSchemas:
             reason, text, path, offset = self._refused[key]
             raise PayloadError(reason, text, path=path, offset=offset)
         try:
-            module = _module(COMPILERS[schema.format], schema.format)
+            module = module_of(COMPILERS[schema.format], schema.format)
             dependencies = self._dependencies(schema)
             size = len(schema.text) + sum(map(len, dependencies.values()))
             self._spend(size)
@@ -354,7 +357,7 @@ class KnownSchemas:
         """Take note of the names that new schemas define; of several the one with the least id is
         meant."""
         names = self._by_name[format]
-        module = _module(READERS[format], format)
+        module = module_of(READERS[format], format)
         for each in self._unnamed.pop(format):
             place = min(map(_order, each.keys), default=LAST), each.text
             defined = [subject for subject, _ in each.subjects]
@@ -376,7 +379,7 @@ def field_paths(schema: Schema) -> Iterator[Path]:
     """Yield the paths of the fields that values of a schema may have, as far as its own text
     defines them."""
     try:
-        yield from _module(FIELDS[schema.format], schema.format).field_paths(schema.text)
+        yield from module_of(FIELDS[schema.format], schema.format).field_paths(schema.text)
     except PayloadError:
         return  # told where it is used
 
@@ -386,10 +389,8 @@ def _order(key: SchemaKey) -> _Order:
     return (key.namespace, number, "") if isinstance(number, int) else (key.namespace, 0, number)
 
 
-def _module(name: str, format: Format) -> Any:
+def module_of(name: str, format: Format) -> Any:
     """Return a module of a format; `PayloadError` where its library is not installed."""
-    try:
-        return import_module(f"kafkascope.analyzer.payloads.{name}")
-    except ImportError as error:
-        text = f"{format} needs {error.name}: pip install 'kafkascope[schemas]'"
-        raise PayloadError("bad-schema", text) from None
+    if format != "avro" and (text := missing("decoding by a protobuf or JSON schema")):
+        raise PayloadError("bad-schema", text)
+    return import_module(f"kafkascope.analyzer.payloads.{name}")

@@ -16,18 +16,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.pipeline import state
-from kafkascope.captures.errors import NotAllowed
 from kafkascope.captures.formats.records import DecryptionSecrets
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.keys.sessions import Origin
 from kafkascope.captures.tls.records import TlsRecord
 from kafkascope.captures.tls.search import FoundKeys
-from kafkascope.captures.tls.sources import (
-    MOST_SEQUENCES,
-    TLS_KEY_LOG,
-    KeySources,
-    can_decrypt,
-)
+from kafkascope.captures.tls.sources import MOST_SEQUENCES, TLS_KEY_LOG, KeySources
+from kafkascope.extras import installed, require
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.job import Job
@@ -62,11 +57,7 @@ class TaskKeys:
 
     def __init__(self, told: Agreed, now: Callable[[], int]) -> None:
         """`now`: number of the current packet."""
-        if not can_decrypt():
-            raise NotAllowed(
-                "a worker cannot decrypt TLS, for it lacks cryptography: install kafkascope[tls] "
-                "where workers run"
-            )
+        require("TLS decryption in a Spark worker")
         self._told = told
         self._now = now
         self._log = KeyLog()
@@ -298,6 +289,6 @@ def agreement_of(job: Job) -> Agreement | None:
         for file in job.files
         for packet, data in file.index.secrets
     ]
-    if not can_decrypt() or (job.keys is None and not blocks):
+    if not installed("tls") or (job.keys is None and not blocks):
         return None
     return Agreement(job.keys, blocks, job.before.tls)

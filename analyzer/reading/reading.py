@@ -30,6 +30,7 @@ from kafkascope.analyzer.text import safe
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.opening import is_live, is_once
 from kafkascope.captures.inputs.spool import Spool
+from kafkascope.extras import require
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
@@ -509,6 +510,7 @@ def _stored(options: ReadOptions) -> Stored | None:
         if given:
             text = f"holds tables: {option} is for those who make them"
             raise click.UsageError(f"{options.inputs[0]} {text}")
+    require("reading tables of kafkascope spark")
     from kafkascope.analyzer.pipeline.stored import Stored
 
     if text := options.filter_text:

@@ -16,6 +16,8 @@ from kafkascope.captures.inputs.opening import is_once
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
+    from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.analyzer.payloads.known import Assigned
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 
@@ -87,17 +89,14 @@ def known_of(
 ) -> KnownSchemas:
     """Return the schemas that options give; `complete` gives those of a capture. `want`: told, in
     place of the registry, which ids are missing."""
-    from kafkascope.analyzer.payloads.folder import assigned_of, read_folder
+    from kafkascope.analyzer.payloads.folder import read_folder
 
     given: list[Schema] = []
     for path in wanted.folders:
         folder = read_folder(path)
         given += folder.schemas
         _tell(folder.problems, quiet=quiet)
-    try:
-        assigned = dict(map(assigned_of, wanted.assigned))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--schema") from None
+    assigned = assigned_schemas(wanted.assigned)
     if want is not None:
         return KnownSchemas(given, assigned=assigned, complete=complete, registry=want)
 
@@ -120,6 +119,16 @@ def known_of(
         tell=lambda text: _tell((text,), quiet=quiet),
     )
     return known
+
+
+def assigned_schemas(texts: Iterable[str]) -> dict[tuple[str, Side], Assigned]:
+    """Read the files of `--schema` options; a usage error, or `MissingExtra` for their formats."""
+    from kafkascope.analyzer.payloads.folder import assigned_of
+
+    try:
+        return dict(map(assigned_of, texts))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--schema") from None
 
 
 def registry_of(

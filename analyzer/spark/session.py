@@ -4,7 +4,6 @@ removes its temporary files, and keeps all settings of the user and of spark-sub
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.spark.package import ZIP, write_zip
 from kafkascope.captures.errors import CaptureError, NotAllowed
+from kafkascope.extras import require
 
 JAVA: Final = 17
 LOOPBACK: Final = "127.0.0.1"
@@ -60,17 +60,12 @@ JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class NoSpark(NotAllowed):
-    """Spark, or the Java that it needs, is missing."""
+    """The Java that Spark needs is missing."""
 
 
 def check() -> None:
-    """Raise `NoSpark` with a remedy when Spark cannot start here."""
-    try:
-        importlib.import_module("pyspark")
-    except ImportError:
-        raise NoSpark(
-            "PySpark is not installed: pip install 'kafkascope[spark]', or take --engine plain"
-        ) from None
+    """Raise `MissingExtra` or `NoSpark`, with a remedy, when Spark cannot start here."""
+    require("kafkascope spark --engine spark", instead="kafkascope spark --engine plain")
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     where = "JAVA_HOME" if home else "the PATH"

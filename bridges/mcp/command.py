@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kafkascope.analyzer.commands.options import KEYLOG, key_logs
-from kafkascope.captures.errors import NotAllowed
+from kafkascope.extras import require
 
 
 @click.command()
@@ -23,12 +23,8 @@ def mcp(inputs: tuple[str, ...], filter_text: str, keylog: tuple[str, ...]) -> i
     """
     if "-" in inputs:
         raise click.UsageError("stdin belongs to the protocol: give files or folders")
-    try:
-        from kafkascope.bridges.mcp.server import serve
-    except ImportError as error:
-        if not (error.name or "").startswith("mcp"):
-            raise
-        raise NotAllowed("the protocol's SDK is missing: pip install 'kafkascope[mcp]'") from None
+    require("kafkascope integrations mcp")
+    from kafkascope.bridges.mcp.server import serve
     from kafkascope.library.capture import open as open_capture
 
     with open_capture(inputs, filter=filter_text, keylog=key_logs(keylog)) as capture:

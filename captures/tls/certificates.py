@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.model import Certificate
+from kafkascope.extras import installed
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate as X509
@@ -78,10 +79,10 @@ def _day(time_ns: int) -> str:
 
 
 def _read(der: bytes) -> X509 | None:
-    try:
-        from cryptography.x509 import load_der_x509_certificate
-    except ImportError:
+    if not installed("tls"):
         return None
+    from cryptography.x509 import load_der_x509_certificate
+
     try:
         return load_der_x509_certificate(der)
     except Exception:  # the library's parsers raise classes of their own for odd input

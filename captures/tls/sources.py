@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafkascope.extras import installed
+
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import DecryptionSecrets
     from kafkascope.captures.model import Connection
@@ -34,13 +36,6 @@ MOST_PASSED: Final = 1000
 """Client randoms with a connection that are passed over before the list of others is made anew."""
 MOST_SEQUENCES: Final = 10_000_000
 """Sequence numbers that are tried behind holes, on all connections together: some 30 s."""
-
-
-def can_decrypt() -> bool:
-    """Return whether the library with the ciphers is installed (the extra `tls`)."""
-    from importlib.util import find_spec
-
-    return find_spec("cryptography") is not None
 
 
 class SharedKeys(Protocol):
@@ -129,7 +124,7 @@ class KeySources:
         while self._taken < len(self._blocks):
             block = self._blocks[self._taken]
             self._taken += 1
-            if block.kind == TLS_KEY_LOG and can_decrypt():
+            if block.kind == TLS_KEY_LOG and installed("tls"):
                 if self._log is None:
                     from kafkascope.captures.tls.keys.keylog import KeyLog
 

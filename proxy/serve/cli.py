@@ -16,6 +16,7 @@ from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say
 from kafkascope.analyzer.text import plural
+from kafkascope.extras import require
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import whole_address
 from kafkascope.proxy.hosts import HIGHEST_PORT
@@ -105,6 +106,8 @@ def serve(
       kafkascope serve prod.pcapng --listen 127.0.0.1:19092
       kcat -b 127.0.0.1:19092 -C -t orders -o beginning -e
     """
+    if tls and tls_cert is None:
+        require("kafkascope serve --tls", instead="kafkascope serve --tls-cert FILE")
     address = whole_address(listen)
     if address is None:
         raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")

@@ -13,6 +13,7 @@ import click
 
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.extras import installed, require
 
 SAMPLE: Final = "demo.pcap.zst"
 SHOWN: Final = 20
@@ -62,7 +63,9 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
     path = capture()
     if save is not None:
         return _save(path, save)
-    if sys.stdin.isatty() and to_look_at([str(path)]):
+    if tour:
+        require("kafkascope demo --tour", instead="kafkascope demo")
+    if installed("tui") and sys.stdin.isatty() and to_look_at([str(path)]):
         from kafkascope.tui.open import open_
 
         words = [str(path), *(["--plain"] if plain else [])]

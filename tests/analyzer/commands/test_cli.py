@@ -14,10 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-
-from kafkascope.analyzer.commands.options import key_logs
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "captures" / "samples"
@@ -208,13 +205,6 @@ def test_a_key_log_that_is_not_there_is_exit_code_3(inputs: dict[str, str]) -> N
     code, out, err = run("ls", inputs["none"], "--keylog", "no-such.keys")
     assert (code, out) == (3, "")
     assert "no-such.keys: no such file" in err
-
-
-def test_without_the_library_a_key_log_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkascope.analyzer.commands.options.can_decrypt", lambda: False)
-    assert key_logs(()) == ()
-    with pytest.raises(click.UsageError, match=r"kafkascope\[tls\]"):
-        key_logs(("keys.txt",))
 
 
 def test_a_cut_file_shows_what_is_whole_and_exit_code_4(inputs: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_there_is_traffic_of_every_kind() -> None:
 
 
 def test_without_the_library_a_key_log_inside_is_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkascope.captures.tls.sources.can_decrypt", lambda: False)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
     found = read(CAPTURES / "tls13-dsb.pcapng.gz")
     errors = {each.connection.tls.error for each in found.values() if each.connection.tls}
     assert errors == {"no-key-log"}

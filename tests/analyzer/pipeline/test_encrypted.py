@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,12 +27,12 @@ from kafkascope.analyzer.pipeline.places import open_anywhere
 from kafkascope.analyzer.pipeline.segments import rows_in, segments, segments_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures import open_inputs
-from kafkascope.captures.errors import NotAllowed
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.tcp import SYN
 from kafkascope.captures.parts.split import index
+from kafkascope.extras import MissingExtra
 from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made, tables
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, without
 from tests.analyzer.pipeline.test_stored import COMMANDS, lines_of, run
@@ -295,9 +296,11 @@ def test_workers_without_the_library_say_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     capture = [str(CAPTURES / "tls13-psk.pcap.gz")]
-    monkeypatch.setattr(shared, "can_decrypt", iter([True, False]).__next__)
-    with pytest.raises(NotAllowed, match=r"a worker cannot decrypt TLS.*kafkascope\[tls\]"):
-        made(capture, tmp_path / "out", Apart(), keys=read_key_logs(LOGS))
+    keys = read_key_logs(LOGS)
+    monkeypatch.setattr(shared, "installed", lambda extra: True)  # where the job is planned
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(MissingExtra, match=r"Spark worker needs the extra 'tls'"):
+        made(capture, tmp_path / "out", Apart(), keys=keys)
 
 
 def test_without_tls_a_key_log_changes_nothing(tmp_path: Path) -> None:

@@ -161,11 +161,10 @@ def test_what_cannot_be_served_is_refused_with_a_sentence(words: list[str], said
 def test_without_the_extra_one_sentence_says_what_to_install(
     module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "kafkascope.tui.web.server")
     monkeypatch.setitem(sys.modules, module, None)
     done = CliRunner().invoke(main, ["open", str(DEMO), "--web"])
-    said = 'kafkascope: --web needs an extra: pip install "kafkascope[web]"\n'
-    assert (done.exit_code, done.output) == (5, said)
+    assert done.exit_code == 5
+    assert done.output.startswith("kafkascope open --web needs the extra 'web': ")
 
 
 def test_a_file_and_the_option_mean_open() -> None:

@@ -1,0 +1,144 @@
+"""Each use of an extra, without the extra: one message, exit code 5, no traceback.
+
+Modules are hidden here, which costs no installation; tests/interop/test_extras.py installs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.extras import EXTRAS, MissingExtra, installed, missing
+from kafkascope.tui.cli import main
+from tests.missing_extras import CAPTURE, COMMANDS, NOTES, PYTHON, ROOT
+
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+USES = [(name, use) for name, extra in EXTRAS.items() for use in extra.uses]
+
+
+def message(name: str, use: str) -> str:
+    return (
+        f"{use} needs the extra '{name}': pip install 'kafkascope[{name}]', "
+        f"or pipx inject kafkascope 'kafkascope[{name}]'"
+    )
+
+
+def test_the_table_has_the_extras_of_the_package_and_a_test_for_each_use() -> None:
+    assert {*EXTRAS} == {*DECLARED} - {"all", "test"}
+    assert sorted([*COMMANDS, *PYTHON, *NOTES]) == sorted(use for _, use in USES)
+
+
+def test_all_is_made_of_other_extras() -> None:
+    assert DECLARED["all"] == ["kafkascope[tui,web,proxy,tls,schemas,parquet]"]
+
+
+@pytest.mark.parametrize(("name", "use"), USES, ids=lambda value: value)
+def test_without_the_extra_one_message_says_what_to_install(
+    name: str, use: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert installed(name), "the environment of the tests has all extras"
+    monkeypatch.setitem(sys.modules, EXTRAS[name].modules[0], None)
+    monkeypatch.chdir(tmp_path)
+    wanted = message(name, use)
+    if use in COMMANDS:
+        (tmp_path / "stored" / "_manifest").mkdir(parents=True)
+        before = sorted(tmp_path.rglob("*"))
+        done = CliRunner().invoke(main, COMMANDS[use])
+        text = done.output.partition(". Without it: kafkascope ")[0].rstrip("\n")
+        assert (text, done.exit_code) == (wanted, 5)
+        assert sorted(tmp_path.rglob("*")) == before, "nothing was written"
+    elif use in PYTHON:
+        monkeypatch.delitem(sys.modules, "kafkascope.spark", raising=False)
+        with pytest.raises(MissingExtra) as caught:
+            exec(PYTHON[use], {})
+        assert str(caught.value) == wanted
+    else:
+        names: dict[str, object] = {}
+        exec(NOTES[use], names)
+        assert wanted in str(names["notes"])
+
+
+WITHOUT_TEXTUAL = """
+import sys
+sys.modules["textual"] = None
+from kafkascope.tui.cli import main
+main()
+"""
+
+
+def test_a_capture_on_a_terminal_without_the_terminal_ui_is_one_message(tmp_path: Path) -> None:
+    """Not a thousand rows."""
+    ours, theirs = os.openpty()
+    path = tmp_path / "my capture.pcap"
+    path.write_bytes(Path(CAPTURE).read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TEXTUAL, str(path)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(theirs)
+    screen = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert done.returncode == 5
+    hint = f". Without it: kafkascope ls '{path}'"
+    assert screen.replace("\r\n", "") == message("tui", "kafkascope open") + hint
+
+
+def test_a_capture_off_a_terminal_is_listed_without_the_terminal_ui() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TEXTUAL, CAPTURE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1 + 32
+
+
+@pytest.mark.parametrize("use", NOTES)
+def test_with_the_extra_there_is_no_such_note(use: str) -> None:
+    names: dict[str, object] = {}
+    exec(NOTES[use], names)
+    assert not names["notes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [(name, module) for name in EXTRAS for module in EXTRAS[name].modules]
+)
+def test_each_module_of_an_extra_counts(
+    name: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    assert missing(EXTRAS[name].uses[0])
+
+
+def test_a_mere_folder_of_the_name_is_no_module(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "no_such_library").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_spec("no_such_library") is not None
+    monkeypatch.setitem(EXTRAS, "mcp", EXTRAS["mcp"]._replace(modules=("no_such_library",)))
+    assert missing("kafkascope integrations mcp")
+
+
+def test_doctor_lists_missing_extras_and_what_they_enable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mitmproxy", None)
+    done = CliRunner().invoke(main, ["doctor", "--format", "tsv"])
+    lines = {line.split("\t")[0]: line.split("\t")[1:] for line in done.stdout.splitlines()}
+    assert {f"extra {name}" for name in EXTRAS} <= lines.keys()
+    state, found, advice = lines["extra proxy"]
+    assert (state, advice) == ("note", "pip install 'kafkascope[proxy]'")
+    assert ", ".join(EXTRAS["proxy"].uses) in found
+    assert lines["extra tui"][0] == "ok"
