@@ -35,6 +35,12 @@ def test_the_table_has_the_extras_of_the_package_and_a_test_for_each_use() -> No
     assert sorted([*COMMANDS, *PYTHON, *NOTES]) == sorted(use for _, use in USES)
 
 
+def test_the_table_is_documented() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    for name, extra in EXTRAS.items():
+        assert f"| `{name}` | {', '.join(extra.uses)} |\n" in page
+
+
 def test_all_is_made_of_other_extras() -> None:
     assert DECLARED["all"] == ["kafkascope[tui,web,proxy,tls,schemas,parquet]"]
 
