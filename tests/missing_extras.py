@@ -19,13 +19,13 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "kafkascope proxy": ("proxy", *UPSTREAM, "-w", "proxy.pcapng"),
     "kafkascope serve --tls": ("serve", CAPTURE, "--tls"),
     "--keylog": ("ls", CAPTURE, "--keylog", "env"),
-    "kafkascope tls-keys check FILE CAPTURE": ("keys", "check", "keys.log", CAPTURE),
+    "kafkascope tls-keys check FILE CAPTURE": ("tls-keys", "check", "keys.log", CAPTURE),
     "--schema FILE.proto or FILE.json": ("ls", CAPTURE, "--schema", "orders=order.proto"),
     "kafkascope export to Parquet": ("export", CAPTURE, "-o", "rows.parquet"),
     "kafkascope spark": ("spark", CAPTURE, "-o", "tables"),
     "reading tables of kafkascope spark": ("stats", "latency", "stored"),
     "kafkascope spark --engine spark": ("spark", CAPTURE, "-o", "tables", "--engine", "spark"),
-    "kafkascope integrations mcp": ("mcp", CAPTURE),
+    "kafkascope integrations mcp": ("integrations", "mcp", CAPTURE),
 }
 """Each is refused: exit code 5, the message, and nothing else. `stored` has a folder _manifest."""
 
