@@ -26,7 +26,7 @@ ALONE := -n 2 -m "not interop and not soak"
 # Else hundreds of programs that tests start compile all our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick slow check fmt lint type fuzz soak bench docs golden samples wheel spark-package lock clean
+.PHONY: help setup demo test quick slow check fmt lint type fuzz soak bench docs site golden samples wheel spark-package lock clean
 
 help: setup
 	@echo
@@ -37,7 +37,7 @@ help: setup
 	@echo 'make slow      all brokers and clients, Spark, and what else takes long: 20 minutes'
 	@echo '.ci/run        `make test` and `make slow` with no test skipped, then the wheel: 35 minutes'
 	@echo 'make soak      full matrices and long runs: hours'
-	@echo 'more:          fmt lint type quick fuzz bench docs golden samples wheel spark-package lock clean'
+	@echo 'more:          fmt lint type quick fuzz bench docs site golden samples wheel spark-package lock clean'
 
 setup: $(READY)
 
@@ -95,6 +95,10 @@ bench: setup
 # Printed documents; `git diff docs` is the review.
 docs: setup
 	@for script in docs/print_*.py; do test ! -e "$$script" || $(BIN)/python "$$script" || exit 1; done
+
+# The site of docs/, in build/site.
+site: setup
+	$(BIN)/mkdocs build --strict --quiet
 
 golden: setup docs
 	UPDATE_GOLDEN=1 $(PYTEST) -q $(ALONE)
