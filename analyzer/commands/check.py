@@ -22,12 +22,15 @@ from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import REPORTS, ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
 from kafkascope.analyzer.text import wrapped
 from kafkascope.captures.model import Resolved
 
 FOUND: Final = 1
+PRIORITY: Final = Priority(("name", "count", "number"), ("text",))
+"""Of the table, where columns or an order are asked for."""
 MOST_GONE: Final = 5
 """Keys that no longer occur and are named; the rest is counted."""
 
@@ -161,7 +164,8 @@ def check(
             else:
                 lines = [each.finding.line() for each in found if not each.known]
                 schema = "finding/1"
-                print_lines(lines, Findings.COLUMNS, schema, options, output, reading.times())
+                times, columns = reading.times(), Findings.COLUMNS
+                print_lines(lines, columns, schema, options, output, times, PRIORITY)
         if baseline is not None:
             _write(baseline, found)
         code = reading.finish(tls=all(each.finding.name != "tls-opaque" for each in found))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
@@ -15,10 +17,15 @@ from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.model import Resolved
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
+
+LIFE: Final = Priority(("outcome", "failed", "breaks_at", "software"), ("worst_finding",))
+UPGRADE: Final = Priority(("verdict", "breaks_at", "software"), ("why",))
+VERSIONS: Final = Priority(("api", "versions", "offered", "refused"))
 
 
 @click.command()
@@ -69,12 +76,15 @@ def clients(
         with Output(options) as output:
             if apis:
                 columns, lines, name = Clients.API_COLUMNS, found.apis(), "client-api"
+                priority = VERSIONS
             else:
                 extra = (BREAKS,) if release is None else VERDICT
                 ends = {} if findings is None else outcomes(findings, reading.capture.context.names)
                 if findings is not None and selects:
                     ends = of_selection(found, ends, findings.base.clients)
-                columns, name = (*Clients.COLUMNS, *extra, *OUTCOME), "client"
+                client, *rest = Clients.COLUMNS
+                columns, name = (client, *extra, *rest, *OUTCOME), "client"
+                priority = LIFE if release is None else UPGRADE
                 lines = judged(found, release, ends)
                 if options.count:
                     reason = "not told: -c stops before the end"
@@ -82,7 +92,7 @@ def clients(
                 elif chosen:
                     reason = f"not told: the tables hold what -Y {chosen!r} wants"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
-            print_lines(lines, columns, f"{name}/1", options, output, times)
+            print_lines(lines, columns, f"{name}/1", options, output, times, priority)
         return reading.finish()
 
 

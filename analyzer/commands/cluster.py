@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
@@ -11,17 +13,25 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.model import shown
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.model import Resolved
 
-PARTS = ("nodes", "coordinators", "leaders", "elections", "topics")
+PRIORITIES: Final = {
+    "nodes": Priority(("address", "contacted", "clients"), ("remarks",)),
+    "coordinators": Priority(("key", "node", "address", "changes", "errors")),
+    "leaders": Priority(("partition", "leader", "in_sync", "offline", "errors", "changes")),
+    "elections": Priority(("controller", "ended", "end")),
+    "topics": Priority(("created", "deleted", "client")),
+}
+"""Of the tables, by name."""
 
 
 @click.command()
-@click.option("--only", type=click.Choice(PARTS), help="One of the tables.")
+@click.option("--only", type=click.Choice(list(PRIORITIES)), help="One of the tables.")
 @hosts_option
 @input_options
 def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
@@ -60,12 +70,11 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
             for what, schema, columns, lines in tables:
                 if several:
                     columns = shown(columns, "ensemble")
-                if only in (None, what) and lines:
+                if only == what or (only is None and lines):
                     if blank:
                         output.line("")
-                    print_lines(lines, columns, schema, options, output, times)
-                elif only == what:
-                    print_lines(lines, columns, schema, options, output, times)
+                    priority = PRIORITIES[what]
+                    print_lines(lines, columns, schema, options, output, times, priority)
         return reading.finish()
 
 

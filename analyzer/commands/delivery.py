@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.audit import Audit
@@ -22,6 +25,16 @@ from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
+
+PRIORITIES: Final = {
+    "partitions": Priority(
+        ("topic", "partition", "committed", "end", "lag", "beyond", "again"), ("remarks",)
+    ),
+    "events": Priority(("time", "kind", "count", "duration"), ("text",)),
+    "plans": Priority(("time", "generation", "members", "spread", "moved", "spare")),
+    "lag": Priority(("time", "topic", "partition", "lag")),
+}
+"""Of the tables, by name."""
 
 
 def print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | None) -> int:
@@ -89,4 +102,4 @@ def _print(
         if not first and options.form == "table":
             output.line("")
         first = False
-        print_lines(lines, columns, schema, options, output, times)
+        print_lines(lines, columns, schema, options, output, times, PRIORITIES[name])

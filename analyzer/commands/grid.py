@@ -8,10 +8,12 @@ import click
 
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.table import (
     DOWNWARDS,
+    NO_PRIORITY,
     cell,
     fitted,
     json_line,
@@ -28,9 +30,10 @@ def print_lines(
     options: ReadOptions,
     output: Output,
     times: Times | None = None,
+    priority: Priority = NO_PRIORITY,
 ) -> int:
     """Print lines as `options` says, sorted, the first ones; the number of those printed. JSON has
-    all columns and the word `schema`."""
+    all columns and the word `schema`. `priority`: what a narrow terminal shows."""
     chosen = chosen_columns(columns, options)
     found = ordered(list(lines), columns, options)[: options.top]
     if options.form in ("json", "jsonl"):
@@ -42,14 +45,20 @@ def print_lines(
         for line in found:
             output.cells([raw(column, line) for column in chosen])
     elif found:
-        _print_table(found, chosen, times or Times(options.time_format), output)
+        missing = {*priority.columns, *priority.sentences} - {column.name for column in columns}
+        assert not missing, f"no columns {missing}"
+        if options.columns:
+            priority = Priority(options.columns, priority.sentences)
+        width = None if options.wide else output.width
+        _print_table(found, chosen, times or Times(options.time_format), output, width, priority)
     return len(found)
 
 
 def chosen_columns(columns: Sequence[Column], options: ReadOptions) -> list[Column]:
-    """The columns of `--columns`, or the usual ones; wide ones only in csv, tsv and JSON."""
+    """The columns of `--columns`, or the usual ones; wide ones only in csv, tsv and JSON, and
+    with `--wide`."""
     if not options.columns:
-        people = options.form == "table"
+        people = options.form == "table" and not options.wide
         return [column for column in columns if not (people and column.wide)]
     return [_named(columns, name, "--columns") for name in options.columns]
 
@@ -77,13 +86,19 @@ def ordered(lines: list[Line], columns: Sequence[Column], options: ReadOptions) 
     return sorted_by(lines, column, down=down)
 
 
-def _print_table(lines: list[Line], columns: list[Column], times: Times, output: Output) -> None:
-    cells = [[cell(column, line, times) for column in columns] for line in lines]
-    titles = [column.title for column in columns]
+def _print_table(
+    lines: list[Line],
+    columns: list[Column],
+    times: Times,
+    output: Output,
+    width: int | None,
+    priority: Priority,
+) -> None:
+    rows = [[cell(column, line, times) for column in columns] for line in lines]
     if output.width is None:
-        output.cells(titles, "header")
-        for each in cells:
-            output.cells(each)
+        output.cells([column.title for column in columns], "header")
+        for row in rows:
+            output.cells(row)
         return
-    for text, style in fitted(titles, cells, columns, output.width):
+    for text, style in fitted(rows, columns, width, priority):
         output.line(text, style)

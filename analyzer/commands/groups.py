@@ -16,6 +16,7 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import TICK, timeline
@@ -33,6 +34,9 @@ MARGIN: Final = 28
 NOTE: Final = 30
 """What stands beside the lanes."""
 DELIVERY_TABLES: Final = ("partitions", "events", "plans", "lag")
+STABILITY: Final = Priority(("rebalances", "causes", "longest"), ("worst_rebalance",))
+CAUSE: Final = Priority(("generation", "cause", "duration"), ("text",))
+MEMBERSHIP: Final = Priority(("state", "generations", "assigned"), ("text",))
 
 
 @click.command()
@@ -104,7 +108,7 @@ def groups(
                 _print_lanes(found, chosen, times, output, options)
             elif not wanted and only is None:
                 lines = [*found.rows(names), *kept.lines()]
-                print_lines(lines, Groups.COLUMNS, "group/1", options, output, times)
+                print_lines(lines, Groups.COLUMNS, "group/1", options, output, times, STABILITY)
             else:
                 rebalances = [line for name in chosen for line in found.rebalances(name)]
                 members = [line for name in chosen for line in found.members(name, names)]
@@ -179,18 +183,18 @@ def _print_details(
     several: bool,
 ) -> None:
     tables = (
-        ("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS, rebalances),
-        ("members", "group-member/1", Groups.MEMBER_COLUMNS, members),
+        ("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS, rebalances, CAUSE),
+        ("members", "group-member/1", Groups.MEMBER_COLUMNS, members, MEMBERSHIP),
     )
     both = only is None
     if both and options.form in ("csv", "tsv", "json"):
         # One table of one shape: the rebalances, unless the members are asked for.
         both, only = False, "rebalances"
-    for what, schema, columns, lines in tables:
+    for what, schema, columns, lines, priority in tables:
         if only not in (None, what):
             continue
         if several:
             columns = shown(columns, "group")
         if both and what == "members" and options.form == "table" and lines:
             output.line("")
-        print_lines(lines, columns, schema, options, output, times)
+        print_lines(lines, columns, schema, options, output, times, priority)

@@ -81,7 +81,7 @@ def ls(options: ReadOptions, connects: bool) -> int:
         if fields is not None:
             printing = fields.lines(output)
         elif options.form == "table":
-            printing = ls_lines.table(columns, times, output, reading)
+            printing = ls_lines.table(columns, times, output, reading, options)
         elif options.form in ("json", "jsonl") and not options.columns:
             printing = ls_lines.objects(output, _connect)
         else:
@@ -101,11 +101,14 @@ def ls(options: ReadOptions, connects: bool) -> int:
             lines = _together(lines)
         if printing.always:
             output.octets(printing.head)
+        index = -1
         for index, each in enumerate(lines):
             if not index and not printing.always:
                 output.octets(printing.head)
             output.elements(each)
         output.end()
+        if index >= 0 and printing.tail:
+            output.octets(printing.tail)
         code = reading.finish()
         if connects:
             _left_out(watcher, quiet=options.quiet)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.render.listing import ListColumn, fitted, json_value, line, raw_cell
+from kafkascope.analyzer.render.layout import hidden_line
+from kafkascope.analyzer.render.listing import (
+    PRIORITY,
+    ListColumn,
+    fitted,
+    json_value,
+    line,
+    raw_cell,
+)
 from kafkascope.analyzer.text import between_tabs
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.commands.output import Output
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.reading.options import ReadOptions
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.render.times import Times
 
@@ -30,6 +40,8 @@ class Printing(NamedTuple):
     """The line before all others."""
     always: bool = False
     """Whether that is there without other lines, too."""
+    tail: bytes = b""
+    """The line behind all others."""
 
 
 def objects(output: Output, connect: Callable[[Row], object]) -> Printing:
@@ -43,15 +55,27 @@ def objects(output: Output, connect: Callable[[Row], object]) -> Printing:
 
 
 def table(
-    columns: Sequence[ListColumn], times: Times, output: Output, reading: Reading
+    columns: Sequence[ListColumn],
+    times: Times,
+    output: Output,
+    reading: Reading,
+    options: ReadOptions,
 ) -> Printing:
-    """Print cells for people: as wide as the terminal, or between tabs."""
-    width = output.width
-    if width is not None:
-        columns = fitted(columns, width)
+    """Print cells for people: as wide as the terminal, with `--wide` as wide as they are, or
+    between tabs."""
+    width, tail = output.width, b""
+    if width is not None and not options.wide:
+        usual, columns = columns, fitted(columns, width, _priority(options))
+        if hidden := [column.title for column in usual if column not in columns]:
+            tail = output.lined(hidden_line(hidden, width), "~")
     titles = [column.title for column in columns]
     makers = [column.cell for column in columns]
-    head = line(columns, titles, width) if width else "\t".join(titles)
+
+    def joined(cells: Sequence[str]) -> str:
+        if width is None:
+            return between_tabs(cells)
+        return line(columns, cells, None if options.wide else width)
+
     started = False
 
     def of(row: Row, exchange: Exchange | None) -> bytes:
@@ -59,14 +83,23 @@ def table(
         if not started:
             started = True
             times.saw(reading.first_ns)
-        cells = [cell(row, exchange) for cell in makers]
-        text = line(columns, cells, width) if width else between_tabs(cells)
+        text = joined([cell(row, exchange) for cell in makers])
         return output.lined(text, _style(row.state, bool(row.errors)))
 
     # On a terminal a number is padded, or cut.
     apart = width is None and not times.relative
     asked = [column.name for column in columns]
-    return Printing(of, asked if apart else None, output.lined(head, "header"))
+    head = output.lined(joined(titles), "header")
+    return Printing(of, asked if apart else None, head, tail=tail)
+
+
+def _priority(options: ReadOptions) -> Sequence[str]:
+    """Return names of columns, the most important first: those that the filter or the order is
+    about come before other usual ones."""
+    if options.columns:
+        return ()
+    words = set(re.findall(r"[\w.]+", f"{options.filter_text} {options.sort or ''}"))
+    return (*PRIORITY[:3], *filter(words.__contains__, PRIORITY), *PRIORITY)
 
 
 def _style(state: str, failed: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.tables import WIDE
 from kafkascope.analyzer.reading.options import (
     FORMATS,
     REPORTS,
@@ -296,6 +297,7 @@ _OPTIONS: Final = {
     "columns": click.option(
         "--columns", metavar="A,B,C", help="Columns, or any fields of `kafkascope fields`."
     ),
+    "wide": WIDE,
     "type_": click.option(
         "-T", "type_", type=click.Choice(["fields", *FORMATS]), help="As tshark: with -e FIELD..."
     ),
@@ -343,7 +345,7 @@ _OPTIONS: Final = {
 }
 _SHOWING: Final = frozenset(
     {
-        *("time_format", "output", "form", "as_json", "raw", "columns"),
+        *("time_format", "output", "form", "as_json", "raw", "columns", "wide"),
         *("type_", "fields", "field_options", "sort", "top", "jobs"),
     }
 )
@@ -353,6 +355,7 @@ _ABSENT: Final[dict[str, Any]] = {
     "time_format": "a",
     "as_json": False,
     "raw": False,
+    "wide": False,
     "fields": (),
     "field_options": (),
     "keylog": (),

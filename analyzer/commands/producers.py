@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.stats import shown
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.producers.producers import Producers
+
+PRIORITIES: Final = {
+    "producer": Priority(("clients", "transactional_id", "repeats", "missing", "failed")),
+    "producer-partition": Priority(("topic", "partition", "repeats", "missing", "failed")),
+    "transaction": Priority(("begin", "duration", "outcome"), ("text",)),
+}
+"""Of the tables, by name."""
 
 
 @click.command()
@@ -24,9 +34,11 @@ def producers(options: ReadOptions, what: str | None) -> int:
       kafkascope producers prod.pcapng --partitions --sort missing -n 5
     """
     found = Producers()
-    if what == "lanes":
-        return shown(options, found, "producer-partition", Producers.LANE_COLUMNS, found.lanes)
-    if what == "transactions":
-        columns = Producers.TRANSACTION_COLUMNS
-        return shown(options, found, "transaction", columns, found.transactions)
-    return shown(options, found, "producer", Producers.COLUMNS, found.rows)
+    match what:
+        case "lanes":
+            name, columns, lines = "producer-partition", Producers.LANE_COLUMNS, found.lanes
+        case "transactions":
+            name, columns, lines = "transaction", Producers.TRANSACTION_COLUMNS, found.transactions
+        case _:
+            name, columns, lines = "producer", Producers.COLUMNS, found.rows
+    return shown(options, found, name, columns, lines, priority=PRIORITIES[name])

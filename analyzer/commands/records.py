@@ -14,6 +14,7 @@ from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.headings import heading
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.render.layout import hidden_line
 from kafkascope.analyzer.render.listing import fitted, line
 from kafkascope.dissectors.codec.jsonform import dumps
 
@@ -32,6 +33,11 @@ class RecordColumn:
     width: int
     right: bool = False
 
+    @property
+    def title(self) -> str:
+        """The heading for people."""
+        return heading(self.name)
+
 
 COLUMNS: Final = (
     RecordColumn("exchange", 8, True),
@@ -44,8 +50,11 @@ COLUMNS: Final = (
     RecordColumn("value", 0),
     RecordColumn("headers", 24),
 )
-DROPPED: Final = ("source", "time", "exchange", "offset", "partition", "topic")
-"""What a narrow terminal shows last."""
+PRIORITY: Final = (
+    *("value", "key", "headers", "topic", "partition", "offset"),
+    *("exchange", "time", "source"),
+)
+"""The columns, the most important first."""
 PARTS: Final = ("key", "value", "headers")
 SIDES: Final = ("key", "value")
 
@@ -70,6 +79,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
             printer = _printer(options, parts or ("key", "value"), output)
             code = print_records(files, options, printer)
             output.end()
+            _finish(printer)
             return code
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 
@@ -91,6 +101,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         output.end()
+        _finish(printer)
         problems_said(problems, options)
         return reading.finish()
 
@@ -148,6 +159,12 @@ def _printer(options: ReadOptions, parts: tuple[str, ...], output: Output) -> An
     return _Lines(options, list(wanted), output)
 
 
+def _finish(printer: Any) -> None:
+    """Print what ends a table."""
+    if isinstance(printer, _Lines):
+        printer.finish()
+
+
 class _Lines:
     """Tables, tsv and csv."""
 
@@ -160,9 +177,11 @@ class _Lines:
         columns = [usual.get(name) or RecordColumn(name, 12) for name in names]
         if not any(column.name == "value" for column in columns):
             columns[-1] = replace(columns[-1], width=0)
-        if options.form == "table" and output.width is not None:
-            columns = fitted(columns, output.width, DROPPED)
-            self._names = [column.name for column in columns]
+        self._whole, self._hidden = options.wide, list[str]()
+        if options.form == "table" and output.width is not None and not options.wide:
+            fit = fitted(columns, output.width, () if options.columns else PRIORITY)
+            self._hidden = [column.title for column in columns if column not in fit]
+            self._names, columns = [column.name for column in fit], fit
         self._columns = columns
 
     def __call__(self, lines: bytes) -> None:
@@ -170,8 +189,7 @@ class _Lines:
 
         if not self._started:
             self._started = True
-            titles = [heading(column.name) for column in self._columns]
-            self._line(titles, header=True)
+            self._line([column.title for column in self._columns], header=True)
         nothing = "" if self._form == "csv" else "-"
         for each in lines.splitlines():
             record = loads(each)
@@ -181,8 +199,13 @@ class _Lines:
         if self._form in ("csv", "tsv") or self._output.width is None:
             self._output.cells(self._names if header and self._form in ("csv", "tsv") else cells)
         else:
-            text = line(self._columns, cells, self._output.width)
+            text = line(self._columns, cells, None if self._whole else self._output.width)
             self._output.line(text, "header" if header else "")
+
+    def finish(self) -> None:
+        """Say which columns are hidden."""
+        if self._started and self._hidden and self._output.width is not None:
+            self._output.line(hidden_line(self._hidden, self._output.width), "~")
 
 
 def _cell(record: dict[str, Any], name: str, nothing: str) -> str:

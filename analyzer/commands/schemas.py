@@ -13,6 +13,7 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.terminal import say
 
@@ -34,6 +35,7 @@ COLUMNS: Final = (
     Column("references", "list", wide=True),
     Column("note"),
 )
+PRIORITY: Final = Priority(("format", "type", "topics", "source"), ("note",))
 MISSING: Final = "missing"
 """In place of a source."""
 
@@ -49,7 +51,7 @@ MISSING: Final = "missing"
     " from. Names stay.",
 )
 @reading_options(
-    *("form", "as_json", "raw", "columns", "sort", "top"),
+    *("form", "as_json", "raw", "columns", "wide", "sort", "top"),
     *("schema_folders", "registry", "registry_ca"),
 )
 def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int:
@@ -81,7 +83,7 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
             ]
             if redact:
                 lines = list(map(_without_places, lines))
-            print_lines(lines, COLUMNS, "known-schema/1", options, output)
+            print_lines(lines, COLUMNS, "known-schema/1", options, output, priority=PRIORITY)
         if folder is not None:
             count = _write(folder, known, redact=redact is not None)
             if not options.quiet:

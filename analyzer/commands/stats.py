@@ -20,6 +20,7 @@ from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.connections import Connections, connection_columns
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.latency import Latency
@@ -36,6 +37,23 @@ from kafkascope.captures.model import Closed, Opened
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.opening import AtRest
+
+_STORED: Final = ("partition", "records", "bytes", "lost_batches", "first", "last")
+_MOVED: Final = ("produced_records", "fetched_records", "errors")
+PRIORITIES: Final = {
+    "apis": ("count", "failed", "per_second", "lost", "throttled"),
+    "latency": ("count", "p95", "max", "excess_p95", "excess_max", "slowest"),
+    "errors": ("count",),
+    "topics": (*_MOVED, "writers", "readers"),
+    "partitions": ("partition", *_MOVED, "share"),
+    "stored-topics": _STORED[1:],
+    "stored-partitions": _STORED,
+    "connections": ("client_id", "broker_address", "state", "end", "requests", "failed"),
+    "client-connections": ("connections", "per_minute", "life", "requests", "resets"),
+    "sizes": ("count", "p95", "max", "total"),
+    "rates": ("count", "failed", "unanswered"),
+}
+"""The columns that answer the question of a table, by its name."""
 
 
 @click.group(context_settings={"max_content_width": 100})
@@ -95,7 +113,11 @@ def _broken_down(
     def lines(names: TopicNames | None) -> list[Line]:
         return statistic.rows(names, by)
 
-    return shown(options, statistic, statistic.NAME, columns, lines, remarks)
+    # A code says no more than the name of its error, which is the subject.
+    parts = [column.name for column in columns if column not in statistic.COLUMNS]
+    leading = (part for part in parts if part != "code")
+    priority = Priority((*leading, *PRIORITIES[statistic.NAME]))
+    return shown(options, statistic, statistic.NAME, columns, lines, remarks, priority=priority)
 
 
 def shown(
@@ -108,6 +130,7 @@ def shown(
     watcher: _LeftOut | None = None,
     begin: Callable[[Reading], None] = lambda reading: None,
     for_people: Callable[[list[Line]], tuple[Column, ...]] | None = None,
+    priority: Priority | None = None,
 ) -> int:
     """Count, print the lines, say what there is to remark on them, and end as reading ended.
     `begin`: called before anything is read. `for_people`: the columns of the table, where they
@@ -122,7 +145,8 @@ def shown(
             found = lines(reading.capture.context.names)
             if for_people is not None and options.form == "table" and not options.columns:
                 columns = for_people(found)
-            print_lines(found, columns, f"{name}/1", options, output, times)
+            priority = priority or Priority(PRIORITIES[name])
+            print_lines(found, columns, f"{name}/1", options, output, times, priority)
         code = reading.finish()
         if not options.quiet:
             for remark in remarks():
@@ -193,7 +217,8 @@ def _stored(
     for file, batch, _ in read.batches():
         found.add(batch, file.place)
     with Output(options) as output:
-        print_lines(rows(found), columns, f"{name}/1", options, output)
+        priority = Priority(PRIORITIES[name])
+        print_lines(rows(found), columns, f"{name}/1", options, output, priority=priority)
     return read.finish()
 
 

@@ -11,12 +11,17 @@ from typing import Any, Final, NamedTuple
 import click
 
 from kafkascope.analyzer.reading.options import FORMATS, Format
-from kafkascope.analyzer.render.layout import aligned
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.spreadsheet import csv_line
+from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.statistics.table import NO_PRIORITY, fitted
 from kafkascope.analyzer.terminal import json_out, out, row
 from kafkascope.analyzer.text import safe
 
 MIN_WIDTH: Final = 20
+WIDE: Final = click.option(
+    "--wide", is_flag=True, help="Show all columns, in lines wider than the terminal."
+)
 
 
 class TableFormat(NamedTuple):
@@ -25,6 +30,8 @@ class TableFormat(NamedTuple):
     name: Format
     fit: int | None
     """Columns of the terminal; None: never cut, never pad."""
+    wide: bool = False
+    """Whether a terminal gets all columns, too."""
 
 
 def table_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -32,9 +39,10 @@ def table_options(function: Callable[..., int]) -> Callable[..., int]:
 
     @click.option("--format", "form", type=click.Choice(FORMATS), default="table", help="Output.")
     @click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl.")
+    @WIDE
     @functools.wraps(function)
-    def command(*args: Any, form: Format, as_json: bool, **options: Any) -> int:
-        how = TableFormat("jsonl" if as_json else form, terminal_width())
+    def command(*args: Any, form: Format, as_json: bool, wide: bool, **options: Any) -> int:
+        how = TableFormat("jsonl" if as_json else form, terminal_width(), wide)
         return function(*args, how=how, **options)
 
     return command
@@ -47,8 +55,13 @@ def terminal_width() -> int | None:
     return max(MIN_WIDTH, shutil.get_terminal_size().columns)
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: TableFormat) -> None:
-    """Print rows; `table` on a terminal is cut to its width, in a pipe it is separated by tabs."""
+def print_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    how: TableFormat,
+    priority: Priority = NO_PRIORITY,
+) -> None:
+    """Print rows; a `table` fits a terminal by `priority`, in a pipe tabs separate its cells."""
     if how.name in ("json", "jsonl"):
         from kafkascope.dissectors.codec.jsonform import dumps
 
@@ -64,7 +77,9 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: Table
         for each in rows:
             out(csv_line(each)[:-1])
     elif how.name == "table" and how.fit is not None:
-        for line in aligned([header, *(list(map(_text, each)) for each in rows)], how.fit):
+        columns = [Column(name) for name in header]
+        texts = [list(map(_text, each)) for each in rows]
+        for line, _ in fitted(texts, columns, None if how.wide else how.fit, priority):
             out(line)
     else:
         row(header)

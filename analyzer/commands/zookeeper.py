@@ -13,18 +13,26 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.model import shown
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.text import plural, safe
 
-PARTS: Final = ("sessions", "elections", "nodes", "history", "slow")
+PRIORITIES: Final = {
+    "sessions": Priority(("client", "who", "state", "ended", "lost")),
+    "elections": Priority(("controller", "ended", "end")),
+    "nodes": Priority(("what", "state", "changes", "changed")),
+    "history": Priority(("path", "change", "client", "data")),
+    "slow": Priority(("latency", "api", "path", "client")),
+}
+"""Of the tables, by name."""
 MOST_SLOW: Final = 10
 """Of the slowest requests, where everything is shown."""
 
 
 @click.command()
-@click.option("--only", type=click.Choice(PARTS), help="One of the tables.")
+@click.option("--only", type=click.Choice(list(PRIORITIES)), help="One of the tables.")
 @click.option("--under", metavar="PATH", default="", help="Only nodes at and below a path.")
 @input_options
 def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
@@ -72,7 +80,7 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
                     continue
                 if blank:
                     output.line("")
-                print_lines(lines, columns, schema, options, output, times)
+                print_lines(lines, columns, schema, options, output, times, PRIORITIES[what])
         return reading.finish()
 
 

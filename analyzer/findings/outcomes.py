@@ -41,6 +41,7 @@ COLUMNS: Final = (
     Column("outcome"),
     Column("outcome_reason"),
     Column("outcome_filter", wide=True),
+    Column("worst_finding"),
 )
 THRESHOLDS: Final = ("outcome.after", "outcome.still", "outcome.silent")
 """The limits that decide what became of a client."""
@@ -77,6 +78,8 @@ class Outcome(NamedTuple):
     reason: str
     filter: str = ""
     """Selects exchanges that show it."""
+    worst_finding: str = ""
+    """The text of the worst finding about the client."""
 
     def line(self) -> Line:
         """Return the columns that the outcome adds to a line of clients."""
@@ -84,6 +87,7 @@ class Outcome(NamedTuple):
             "outcome": self.word,
             "outcome_reason": self.reason,
             "outcome_filter": self.filter,
+            "worst_finding": self.worst_finding,
         }
 
 
@@ -93,7 +97,10 @@ def outcomes(findings: Findings, names: TopicNames | None = None) -> dict[Identi
     judge = _Judge(findings.view(names), findings.told(names))
     found = {usage.identity: judge.of(usage) for usage in judge.usages}
     found.update(judge.strangers())
-    return found
+    return {
+        identity: outcome._replace(worst_finding=judge.worst_finding(identity))
+        for identity, outcome in found.items()
+    }
 
 
 class _Judge:
@@ -112,6 +119,13 @@ class _Judge:
                     self.named[entity].append(each)
         self.members = _members(view)
         self.stuck = _stuck(view)
+
+    def worst_finding(self, identity: Identity) -> str:
+        """Return the text of the worst finding about a client; empty for chats."""
+        host = identity.host
+        label = self.view.client(identity.client_id or "", host)
+        named = self.named[("client", label)] or self.named[("host", host)]
+        return next((finding.text for finding in named if finding.severity != "chat"), "")
 
     # --- one client
 

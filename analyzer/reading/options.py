@@ -59,6 +59,8 @@ class ReadOptions:
     form: Format = "table"
     columns: tuple[str, ...] = ()
     """Empty for the default columns."""
+    wide: bool = False
+    """Whether tables on a terminal show all columns, and lines longer than it."""
     fields: tuple[str, ...] = ()
     """The names given with `-e` for `-T fields`; empty otherwise."""
     field_options: tuple[str, ...] = ()

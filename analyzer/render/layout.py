@@ -1,4 +1,5 @@
-"""How the text of a table is laid out: the one place that measures, pads and joins its cells.
+"""How the text of a table is laid out: the one place that measures, pads and joins its cells, and
+chooses the columns that a terminal has room for.
 
 Sizes are columns of a terminal, of which a wide character takes two and a combining one none (see
 `analyzer.text`). Tables that are known as a whole are as wide as their cells (`widths_of`); those
@@ -7,14 +8,56 @@ that are printed while they grow have widths of their own (`analyzer.render.list
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Final
+from typing import Final, NamedTuple
 
-from kafkascope.analyzer.text import columns_taken, cut, filled, padded
+from kafkascope.analyzer.text import columns_taken, filled, padded, plural
 
 GAP: Final = "  "
 """Between two cells."""
+
+
+class Priority(NamedTuple):
+    """Which columns of a table answer the question of a command. The subject of a row, in the first
+    column, always stays."""
+
+    columns: tuple[str, ...] = ()
+    """Names of columns, the most important first. A narrow terminal shrinks these, and only where
+    all others are hidden. The others follow in the order of the table."""
+    sentences: tuple[str, ...] = ()
+    """Names of columns that hold a sentence about the row, the most telling first. The first one
+    that is not empty ends the row, or stands below it."""
+
+
+def ranked(names: Sequence[str], first: Sequence[str]) -> list[int]:
+    """Return the indexes of columns by importance: the subject, those that come first, the rest."""
+    leading = [names.index(name) for name in first if name in names]
+    return list(dict.fromkeys([0, *leading, *range(len(names))]))
+
+
+def fitting(widths: Sequence[int], width: int, kept: int = 1) -> list[int]:
+    """Return the indexes of columns that fit into a width, given the most important first: the
+    first `kept` always, of the others all that still have room."""
+    shown = list(range(len(widths)))[:kept]
+    room = width - taken(widths[:kept])
+    for index in range(kept, len(widths)):
+        if widths[index] + len(GAP) <= room:
+            room -= widths[index] + len(GAP)
+            shown.append(index)
+    return shown
+
+
+def taken(widths: Iterable[int]) -> int:
+    """Return the width of a line of cells with these widths."""
+    return sum(width + len(GAP) for width in widths) - len(GAP)
+
+
+def hidden_line(titles: Sequence[str], width: int) -> str:
+    """Return the line that says which columns are hidden and how to see them."""
+    count = plural(len(titles), "column")
+    named = f"{count} hidden: {', '.join(titles)} (--wide, or --json)"
+    return named if columns_taken(named) <= width else f"{count} hidden: --wide, or --json"
 
 
 def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
@@ -34,9 +77,3 @@ def laid_out(
     fit = filled if whole else padded
     parts = zip(cells, widths, rights, strict=False)
     return GAP.join(fit(cell, width, right=right) for cell, width, right in parts).rstrip()
-
-
-def aligned(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """The lines of a whole table, cut to the width of a terminal."""
-    widths = widths_of(rows)
-    return (cut(laid_out(cells, widths), width) for cells in rows)

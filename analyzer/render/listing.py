@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -15,15 +15,15 @@ from kafkascope.analyzer.filter.paths import Path
 from kafkascope.analyzer.headings import heading
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render import cells as render_cells
-from kafkascope.analyzer.render.layout import GAP, laid_out
+from kafkascope.analyzer.render.layout import fitting, laid_out, ranked, taken
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import safe
 
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
 CellValues: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
 
-LEAST_RESULT: Final = 24
-"""Columns that the last column wants before others have to go."""
+MAX_REST: Final = 24
+"""Width that the column of what is left over gets before others are hidden."""
 
 LARGEST_FIRST: Final = frozenset({"duration", "size"})
 SORTED_DOWN: Final = frozenset({"records", "batches"})
@@ -218,32 +218,30 @@ class ColumnShape(Protocol):
 
 S = TypeVar("S", bound=ColumnShape)
 
-DROPPED: Final = ("broker", "response.bytes", "request.bytes", "client", "time", "latency")
-"""Columns that go first when a terminal is narrow."""
+PRIORITY: Final = (
+    *("number", "api", "result", "client", "time", "latency"),
+    *("request.bytes", "response.bytes", "broker"),
+)
+"""The usual columns, the most important first: which client sent it matters more than how long it
+took."""
 
 
-def fitted(columns: Sequence[S], width: int, dropped: Sequence[str] = DROPPED) -> list[S]:
-    """The columns that leave room for the last one; others go in the order of `dropped`."""
-    left = list(columns)
-    for place, name in enumerate(dropped):
-        wanted = LEAST_RESULT if place < 3 else LEAST_RESULT // 2
-        if width - _taken(left) >= wanted or all(column.width for column in left):
-            break
-        left = [column for column in left if column.name != name]
-    while len(left) > 1 and _taken(left) - len(GAP) > width:
-        left.pop()
-    return left
+def fitted(columns: Sequence[S], width: int, priority: Sequence[str] = ()) -> list[S]:
+    """Return the columns that a terminal has room for. `priority`: their names, the most important
+    first; the others follow."""
+    order = ranked([column.name for column in columns], priority)
+    rest = min(MAX_REST, width // 4)
+    shown = fitting([columns[index].width or rest for index in order], width)
+    return [columns[index] for index in sorted(order[index] for index in shown)]
 
 
-def _taken(columns: Iterable[ColumnShape]) -> int:
-    return sum(column.width + len(GAP) for column in columns)
-
-
-def line(columns: Sequence[ColumnShape], cells: Sequence[str], width: int) -> str:
-    """One line of a table that is as wide as a terminal."""
-    rest = max(8, width - _taken(columns) + len(GAP))  # no gap behind the last one
+def line(columns: Sequence[ColumnShape], cells: Sequence[str], width: int | None) -> str:
+    """Return one line of a table that is as wide as a terminal, or of whole cells without a
+    `width`."""
+    rest = 0 if width is None else max(8, width - taken(column.width for column in columns))
     widths = [column.width or rest for column in columns]
-    return laid_out(map(safe, cells), widths, [column.right for column in columns])
+    rights = [column.right for column in columns]
+    return laid_out(map(safe, cells), widths, rights, whole=width is None)
 
 
 def raw_cell(column: ListColumn, row: Row, exchange: Exchange | None) -> str:

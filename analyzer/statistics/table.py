@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kafkascope.analyzer.render import cells as render_cells
-from kafkascope.analyzer.render.layout import GAP, laid_out, widths_of
+from kafkascope.analyzer.render.layout import (
+    GAP,
+    Priority,
+    fitting,
+    hidden_line,
+    laid_out,
+    ranked,
+    taken,
+)
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.statistics.model import Column, Line
-from kafkascope.analyzer.text import cut, safe, wrapped
+from kafkascope.analyzer.statistics.model import Column, Kind, Line
+from kafkascope.analyzer.text import columns_taken, cut, safe, wrapped
 from kafkascope.analyzer.times import iso_ns
 
 RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
 MS: Final = 1_000_000
 INDENT: Final = "    "
-LEAST_LAST: Final = 24
-"""Columns that a sentence at the end of a row needs at least to stay there."""
-LIST_WIDTH: Final = 40
-"""Of a list on a terminal; the last column takes what is left."""
+MAX_TEXT: Final = 40
+"""Width of a text or a list, as long as there are columns without room."""
+MIN_TEXT: Final = 12
+"""Width below which no text is cut."""
+NO_PRIORITY: Final = Priority()
 
 
 def sorted_by(lines: list[Line], column: Column, *, down: bool) -> list[Line]:
@@ -41,33 +51,144 @@ def _order(value: Any) -> tuple[int, Any]:
     return 1, " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+@dataclass(slots=True, eq=False)
+class _FilledColumn:
+    """A column with its cells."""
+
+    name: str
+    title: str
+    kind: Kind
+    cells: Sequence[str]
+    whole: int = 0
+    """The width of its widest cell."""
+    width: int = 0
+    """The width that it gets."""
+
+    def __post_init__(self) -> None:
+        self.whole = max(map(columns_taken, (self.title, *self.cells)))
+        self.width = min(self.whole, MAX_TEXT) if self.shrinks else self.whole
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether its cells may be cut: a number that is cut is another one."""
+        return self.kind in ("text", "list")
+
+    @property
+    def least(self) -> int:
+        """The width below which it is of no use."""
+        return min(self.width, MIN_TEXT) if self.shrinks else self.width
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row has a value."""
+        return all(cell in ("", "-") for cell in self.cells)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all of several rows have the same cell."""
+        return len(self.cells) > 1 and len(set(self.cells)) == 1
+
+
 def fitted(
-    titles: list[str], cells: list[list[str]], columns: list[Column], width: int
+    rows: Sequence[Sequence[str]],
+    columns: Sequence[Column],
+    width: int | None,
+    priority: Priority = NO_PRIORITY,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a table in so many columns of a terminal as (line, style): without the
-    columns that are empty, and with sentences below their rows where no room is left beside
-    them."""
-    kept = [
-        index
-        for index in range(len(columns))
-        if not index or any(row[index] not in ("", "-") for row in cells)
-    ]
-    columns = [columns[index] for index in kept]
-    table = [[row[index] for index in kept] for row in (titles, *cells)]
-    widths, rights = widths_of(table), [column.kind in RIGHT for column in columns]
-    last = len(columns) - 1
-    for index, column in enumerate(columns):
-        if index < last and column.kind in ("list", "text"):
-            widths[index] = min(widths[index], LIST_WIDTH)
-    room = width - sum(widths[:last]) - len(GAP) * last
-    below = columns[last].kind in ("list", "text") and widths[last] > max(room, LEAST_LAST)
-    for number, row in enumerate(table):
-        shown = row[:last] if below else row
-        style = "" if number else "header"
-        yield cut(laid_out(shown, widths, rights), width), style
-        if below and number and row[last]:
-            for part in wrapped(row[last], width, indent=INDENT):
-                yield cut(part, width), style
+    """Yield the lines of a table on a terminal as (line, style), without empty columns.
+
+    Columns that do not fit are hidden, and named in a line at the end; a long sentence stands below
+    its row. Without a `width` all columns are shown, as wide as their cells."""
+    subject, *others = (
+        _FilledColumn(column.name, column.title, column.kind, [row[index] for row in rows])
+        for index, column in enumerate(columns)
+    )
+    table = [subject, *(column for column in others if not column.empty)]
+    if width is not None:
+        yield from _narrowed(table, width, priority)
+        return
+    for column in table:
+        column.width = column.whole
+    yield from _lines(table)
+    if empty := [column.title for column in others if column.empty]:
+        yield f"empty columns: {', '.join(empty)}", "~"
+
+
+def _narrowed(
+    table: list[_FilledColumn], width: int, priority: Priority
+) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a table that is no wider than a terminal."""
+    table, sentence = _with_sentence(table, priority.sentences)
+    below: Sequence[str] = ()
+    remarks: list[str] = []
+    if sentence is not None and sentence.uniform:
+        remarks, sentence = list(sentence.cells[:1]), None
+    order = [table[index] for index in ranked([column.name for column in table], priority.columns)]
+    leading = 1 + sum(column.name in priority.columns for column in table[1:])
+    room = width
+    if sentence is not None:
+        sentence.width = sentence.whole
+        if taken(column.width for column in (*order[:leading], sentence)) <= width:
+            room -= sentence.width + len(GAP)
+        else:
+            below, sentence = sentence.cells, None
+    if taken(column.width for column in table) > room:
+        uniform = [column for column in order[leading:] if column.uniform]
+        remarks += [f"{column.title} {column.cells[0]}" for column in uniform]
+        order = [column for column in order if column not in uniform]
+    while leading > 1 and taken(column.least for column in order[:leading]) > room:
+        leading -= 1
+    fit = [order[index] for index in fitting([column.width for column in order], room, leading)]
+    _share_room(fit, room)
+    hidden = [column.title for column in table if column in order and column not in fit]
+    shown = [column for column in table if column in fit]
+    for number, (line, style) in enumerate(_lines([*shown, sentence] if sentence else shown)):
+        yield cut(line, width), style
+        if number and below:
+            for part in wrapped(below[number - 1], width, indent=INDENT):
+                yield cut(part, width), ""
+    if remarks:
+        for part in wrapped(f"all rows: {', '.join(remarks)}", width, hanging=INDENT):
+            yield cut(part, width), "~"
+    if hidden:
+        yield cut(hidden_line(hidden, width), width), "~"
+
+
+def _with_sentence(
+    table: list[_FilledColumn], names: Sequence[str]
+) -> tuple[list[_FilledColumn], _FilledColumn | None]:
+    """Return a table without its sentences, and a column with the most telling one of each row."""
+    by_name = {column.name: column for column in table[1:]}
+    telling = [by_name[name] for name in names if name in by_name]
+    if not telling:
+        return table, None
+    choices = zip(*(column.cells for column in telling), strict=True)
+    cells = [next(filter(None, texts), "") for texts in choices]
+    sentence = _FilledColumn(telling[0].name, telling[0].title, "text", cells)
+    return [column for column in table if column not in telling], sentence
+
+
+def _share_room(fit: Sequence[_FilledColumn], room: int) -> None:
+    """Shrink texts until all fit, the least important first, or widen those that are cut, the most
+    important first."""
+    spare = room - taken(column.width for column in fit)
+    for column in reversed(fit):
+        less = max(0, min(-spare, column.width - column.least))
+        column.width -= less
+        spare += less
+    for column in fit if spare > 0 else ():
+        more = min(spare, column.whole - column.width)
+        column.width += more
+        spare -= more
+
+
+def _lines(table: Sequence[_FilledColumn]) -> Iterator[tuple[str, str]]:
+    """Yield the line of titles and those of rows, with their styles."""
+    widths = [column.width for column in table]
+    rights = [column.kind in RIGHT for column in table]
+    yield laid_out([column.title for column in table], widths, rights), "header"
+    for row in zip(*(column.cells for column in table), strict=True):
+        yield laid_out(row, widths, rights), ""
 
 
 def cell(column: Column, line: Line, times: Times) -> str:

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from kafkascope.analyzer.exchanges.rows import Row
-from kafkascope.analyzer.render.listing import ListColumn, columns_of, fitted
+from kafkascope.analyzer.render.listing import PRIORITY, ListColumn, columns_of, fitted
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.text import padded
@@ -29,8 +29,6 @@ EDGE: Final = 2
 GAP: Final = 2
 LEFT_OVER: Final = 400
 """Columns of the terminal in which a click is one on the last title."""
-DROPPED: Final = ("broker", "response.bytes", "request.bytes", "latency", "time", "client")
-"""Columns that go first when a terminal is narrow: who asked matters more than how long it took."""
 SINCE_MARK: Final = "m"
 RELATIVE: Final = ("d", "dd", SINCE_MARK)
 """Time formats that the list counts itself."""
@@ -93,7 +91,7 @@ class ExchangeList(Lines):
             if self.extra:
                 added = columns_of((*self.extra, "result"), times)[:-1]
                 usual[-1:-1] = added
-            self._columns = fitted(usual, room, DROPPED)
+            self._columns = fitted(usual, room, (*PRIORITY[:3], *self.extra, *PRIORITY[3:]))
             self._for = key if len(session) else ()
         return self._columns
 

@@ -37,7 +37,6 @@ from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.delivery.delivery import Belongs, Delivery, Planned
 
-MS: Final = 1_000_000
 FETCHER: Final = "ConsumerFetcherThread-"
 """In client ids of consumers before 0.9."""
 
@@ -230,7 +229,8 @@ class Audit:
                 "kind": each.kind,
                 "topic": each.topic or None,
                 "partition": each.partition,
-                "count": each.count // MS if each.kind == "pause" else each.count,
+                "count": None if each.kind == "pause" else each.count,
+                "duration": each.count if each.kind == "pause" else None,
                 "number": each.number,
                 "text": each.text,
             }

@@ -53,6 +53,7 @@ EVENT_COLUMNS: Final = (
     Column("topic"),
     Column("partition", "count"),
     Column("count", "count"),
+    Column("duration", "duration"),
     Column("number", "count"),
     Column("text"),
 )

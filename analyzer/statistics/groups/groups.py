@@ -6,6 +6,7 @@ group. `group_story` finds the rebalances and their causes in them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, Self
 
 from kafkascope.analyzer.identity import host_of
@@ -16,6 +17,7 @@ from kafkascope.analyzer.statistics.groups.events import (
     Alive,
     observed,
 )
+from kafkascope.analyzer.statistics.groups.model import Rebalance
 from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
 from kafkascope.analyzer.statistics.merging.compounds import table
 from kafkascope.analyzer.statistics.merging.events import Event, Events
@@ -44,6 +46,8 @@ from kafkascope.analyzer.statistics.model import (
 MAX_GROUPS: Final = 1_000
 MAX_PRESENCES: Final = 20_000
 """Members times generations."""
+WORST: Final = ("expired", "fenced", "replaced", "rejoined", "metadata", "left")
+"""Causes of rebalances that can be avoided, the worst first."""
 
 
 @measured
@@ -81,6 +85,7 @@ class Groups(Accumulator):
         Column("errors", "count"),
         Column("first", "time", wide=True),
         Column("last", "time", wide=True),
+        Column("worst_rebalance"),
     )
     REBALANCE_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", wide=True),
@@ -294,4 +299,14 @@ def _line(name: str, group: Group, story: Story | None) -> Line:
         "errors": group.errors,
         "first": group.first_ns,
         "last": group.last_ns,
+        "worst_rebalance": _worst(rebalances),
     }
+
+
+def _worst(rebalances: Sequence[Rebalance]) -> str:
+    """Return the worst rebalance and its reason; empty where nobody was lost or left."""
+    worst = [rebalance for rebalance in rebalances if rebalance.cause in WORST]
+    if not worst:
+        return ""
+    first = min(worst, key=lambda rebalance: WORST.index(rebalance.cause))
+    return f"generation {first.generation}: {first.text}"

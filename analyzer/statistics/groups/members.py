@@ -90,6 +90,7 @@ def _lived(member: Member, first_ns: int, last_ns: int) -> None:
 def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
     """Set how each member ended, where it did; `story` has found the expired ones."""
     known = Members(members)
+    expired = {name: member.text for name, member in members.items() if member.state == "expired"}
     for event in events:
         about = event.about
         member = members.get(about["member"])
@@ -109,6 +110,8 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
         ):
             holder = _holder(event, member, known)
             member.state, member.text = "fenced", fenced_text(about["error"])
+            if reason := expired.get(member.id):
+                member.text = f"{reason}, then {member.text}"
             if holder is not None:
                 member.holder = title_of(holder, known)
                 member.text += f": {member.holder} has its instance id"

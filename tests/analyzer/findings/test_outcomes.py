@@ -107,7 +107,7 @@ def test_the_command_tells_outcomes() -> None:
     assert (line["client"], line["requests"], line["outcome"]) == (None, 0, "kept out")
 
 
-ENDS = ("outcome", "outcome_reason", "outcome_filter")
+ENDS = ("outcome", "outcome_reason", "outcome_filter", "worst_finding")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 
 from kafkascope.analyzer.commands.tables import TableFormat, print_table
-from kafkascope.analyzer.render.layout import GAP, aligned, laid_out, widths_of
+from kafkascope.analyzer.render.layout import GAP, laid_out, widths_of
 from kafkascope.analyzer.render.listing import line
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column
@@ -27,13 +27,9 @@ def test_widths_are_columns_of_a_terminal() -> None:
     assert [widths_of([[word]]) for word in WIDE] == [[6], [4], [6], [3], [8], [13]]
 
 
-def test_second_cells_of_a_whole_table_stand_below_each_other() -> None:
-    lines = list(aligned([(word, "end") for word in WIDE], 80))
-    assert {place_of(text, "end") for text in lines} == {13 + len(GAP)}
-
-
 def test_a_table_is_cut_to_the_terminal_and_no_character_in_half() -> None:
-    for text in aligned([(word, "x" * 20) for word in WIDE], 9):
+    columns = [Column("word"), Column("more")]
+    for text, _ in fitted([(word, "x" * 20) for word in WIDE], columns, 9):
         assert columns_taken(text) <= 9
 
 
@@ -55,8 +51,7 @@ def test_statistics_have_their_columns_below_each_other() -> None:
     columns = [Column("topic"), Column("count", "count"), Column("text")]
     lines = [{"topic": word, "count": 5, "text": "end"} for word in WIDE]
     cells = [[cell(column, each, Times()) for column in columns] for each in lines]
-    titles = [column.title for column in columns]
-    head, *rows = [text for text, _ in fitted(titles, cells, columns, 80)]
+    head, *rows = [text for text, _ in fitted(cells, columns, 80)]
     assert {place_of(text, "end") for text in rows} == {place_of(head, "Text")}
 
 
@@ -75,4 +70,4 @@ def test_rows_that_are_printed_one_by_one_have_their_columns_below_each_other() 
 def test_a_table_of_a_command_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("what", "found"), [(word, "end") for word in WIDE], TableFormat("table", 40))
     head, *rows = capsys.readouterr().out.splitlines()
-    assert {place_of(text, "end") for text in rows} == {place_of(head, "found")}
+    assert {place_of(text, "end") for text in rows} == {place_of(head, "Found")}
