@@ -103,9 +103,11 @@ def _simple(name: str) -> Counted:
         found, names = counted.found, counted.names
         if not hasattr(found, "USUAL"):
             return found.COLUMNS, found.rows(names)
-        if wrong := [part for part in how.by if part not in found.choices()]:
+        from kafkascope.analyzer.statistics.simple import part_named
+
+        by = tuple(map(part_named, how.by)) or found.USUAL
+        if wrong := [part for part in by if part not in found.choices()]:
             raise UsageError(f"{name} has no {wrong[0]!r}; there are {', '.join(found.choices())}")
-        by = how.by or found.USUAL
         return found.columns(by), found.rows(names, by)
 
     return Counted(name, made, lines)

@@ -26,7 +26,7 @@ from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
-from kafkascope.analyzer.statistics.simple import Breakdown
+from kafkascope.analyzer.statistics.simple import Breakdown, part_named
 from kafkascope.analyzer.statistics.sizes import SizesOf
 from kafkascope.analyzer.statistics.stored import StoredTopics
 from kafkascope.analyzer.statistics.throughput import Throughput
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _STORED: Final = ("partition", "records", "bytes", "lost_batches", "first", "last")
 _MOVED: Final = ("produced_records", "fetched_records", "errors")
 PRIORITIES: Final = {
-    "apis": ("count", "failed", "per_second", "lost", "throttled"),
-    "latency": ("count", "p95", "max", "excess_p95", "excess_max", "slowest"),
+    "apis": ("requests", "failed", "per_second", "lost", "throttled"),
+    "latency": ("requests", "p95", "max", "excess_p95", "excess_max", "slowest"),
     "errors": ("count",),
     "topics": (*_MOVED, "writers", "readers"),
     "partitions": ("partition", *_MOVED, "share"),
@@ -51,7 +51,7 @@ PRIORITIES: Final = {
     "connections": ("client_id", "broker_address", "state", "end", "requests", "failed"),
     "client-connections": ("connections", "per_minute", "life", "requests", "resets"),
     "sizes": ("count", "p95", "max", "total"),
-    "rates": ("count", "failed", "unanswered"),
+    "rates": ("requests", "failed", "unanswered"),
 }
 """The columns that answer the question of a table, by its name."""
 
@@ -71,7 +71,7 @@ def by_option(statistic: type[Breakdown[Any]]) -> Callable[[Any], Any]:
     """`--by`: the parts of the key that lines are for."""
 
     def read(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-        parts = tuple(part.strip() for part in value.split(",") if part.strip())
+        parts = tuple(part_named(part.strip()) for part in value.split(",") if part.strip())
         wrong = [part for part in parts if part not in statistic.choices()]
         if wrong or not parts:
             raise click.BadParameter(f'"{wrong[0] if wrong else ""}": choose of {known}')

@@ -18,7 +18,7 @@ from kafkascope.analyzer.findings.view import (
     unreadable,
 )
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.connections import ZOOKEEPER
+from kafkascope.analyzer.statistics.connections import ZOOKEEPER, client_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
@@ -97,10 +97,9 @@ class Lives(Detector):
         lines = view.lines()
         by_client: dict[str, list[Line]] = {}
         for line in lines:
-            host = line["client_address"].rpartition(":")[0]
-            by_client.setdefault(line["client_id"] or host, []).append(line)
+            by_client.setdefault(client_of(line), []).append(line)
         for summary in view.base.connections.by_client(lines=lines):
-            own = by_client.get(summary["client"], [])
+            own = by_client.get(client_of(summary), [])
             if own:
                 yield from self._lossy(summary, own, view)
         # What a tool does with ZooKeeper, it does on a connection of its own.
@@ -108,7 +107,7 @@ class Lives(Detector):
         for summary in view.base.connections.by_client(lines=kafka):
             own = [
                 line
-                for line in by_client.get(summary["client"], [])
+                for line in by_client.get(client_of(summary), [])
                 if line["protocol"] != ZOOKEEPER
             ]
             if own:
@@ -147,8 +146,9 @@ class Lives(Detector):
         if count < limit("connections.short") or rate < limit("connections.rate") or not short:
             return
         asking = [each for each in own if each["phase"] == "versions"]
+        who = spelled(client_of(line))
         often = (
-            f"{spelled(line['client'])} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
+            f"{who} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
             f"with a median life of {duration(life)}"
         )
         refused = sum(_refused(each) for each in own)
@@ -166,7 +166,7 @@ class Lives(Detector):
                 advice=advice,
             )
         elif _churns(own, line["per_connection"]):
-            idle = f", {line['idle']} of them without any work" if line["idle"] else ""
+            idle = f", {line['unused']} of them without any work" if line["unused"] else ""
             yield self._of(
                 "connection-churn",
                 f"{often} and {line['per_connection']:.1f} requests each{idle}{ends}",
@@ -186,7 +186,7 @@ class Lives(Detector):
             return
         yield self._of(
             "network-loss",
-            f"{plural(lost, 'segment')} of {spelled(line['client'])} were sent again, about "
+            f"{plural(lost, 'segment')} of {spelled(client_of(line))} were sent again, about "
             f"{100 * lost / segments:.1f} % of all",
             [each for each in own if each["retransmissions"]],
             view,

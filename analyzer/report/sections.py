@@ -135,9 +135,9 @@ def _over_time(facts: ReportFacts, times: Times, where: str) -> Section:
     steps = [
         Step(
             times.text(line["time"]).partition(".")[0],
-            line["count"],
+            line["requests"],
             line["failed"] + line["unanswered"],
-            f"{times.text(line['time'])}: {line['count']:,} requests, {line['failed']:,} with"
+            f"{times.text(line['time'])}: {line['requests']:,} requests, {line['failed']:,} with"
             f" errors, {line['unanswered']:,} unanswered",
         )
         for line in lines
@@ -158,7 +158,7 @@ def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Sect
     # A part of a capture does not tell how anybody ended.
     ends = None if facts.filter_text else outcomes(facts.findings, facts.names)
     lines = judged(facts.findings.base.clients, release, ends)
-    broken = [line["client"] for line in lines if line.get("verdict") == "breaks"]
+    broken = [line["client_id"] for line in lines if line.get("verdict") == "breaks"]
     names = list(dict.fromkeys(str(name) for name in broken))
     says = f"Who talks to the brokers, with what, and would it work with Kafka {release}?"
     if names:
@@ -167,11 +167,11 @@ def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Sect
             says += f" And {len(names) - 10} more."
     else:
         says += " Nothing that was seen here breaks."
-    front = {"client", "host", "software", "user", "verdict", "breaks_at", "why"}
+    front = {"client_id", "client_address", "software", "user", "verdict", "breaks_at", "why"}
     from kafkascope.analyzer.statistics.clients import Clients
 
     chosen = [column for column in (*Clients.COLUMNS, *VERDICT) if column.name in front]
-    order = ("client", "host", "software", "user", "verdict", "breaks_at", "why")
+    order = ("client_id", "client_address", "software", "user", "verdict", "breaks_at", "why")
     chosen.sort(key=lambda column: order.index(column.name))
     more = [
         column
@@ -190,7 +190,7 @@ def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Sect
                 [*chosen, *more, *(OUTCOME[:2] if ends else ())],
                 lines,
                 times,
-                lambda line: _equals("client", line["client"]),
+                lambda line: _equals("client", line["client_id"]),
             )
         ),
     )
@@ -251,7 +251,7 @@ def _errors(facts: ReportFacts, times: Times, where: str) -> Section:
 
     def evidence(line: Line) -> str:
         parts = [f"error == {line['error']}" if line["error"] != OTHERS else ""]
-        parts += [api_is(line.get("api")), _equals("client", line["client"])]
+        parts += [api_is(line.get("api")), _equals("client", line["client_id"])]
         return " and ".join(part for part in parts if part)
 
     counts: dict[str, int] = {}

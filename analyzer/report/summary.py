@@ -31,7 +31,7 @@ def _seen(facts: ReportFacts) -> Iterator[str]:
         return
     span = duration((facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns)
     base = facts.findings.base
-    clients = plural(len({line["client"] for line in base.clients.rows()}), "client")
+    clients = plural(len({line["client_id"] for line in base.clients.rows()}), "client")
     exchanges = plural(facts.span.exchanges, "exchange")
     only = " that the filter selects" if facts.filter_text else ""
     yield (

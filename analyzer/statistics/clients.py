@@ -116,8 +116,8 @@ class Clients(ByKey[Used]):
     VERSION = 4
     KEY = ("client_id", "host", "software", "user", "key", "version")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("client"),
-        Column("host"),
+        Column("client_id"),
+        Column("client_address"),
         Column("software"),
         Column("user"),
         Column("roles", "list"),
@@ -133,8 +133,8 @@ class Clients(ByKey[Used]):
         Column("last", "time", wide=True),
     )
     API_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("client"),
-        Column("host"),
+        Column("client_id"),
+        Column("client_address"),
         Column("software"),
         Column("user", wide=True),
         Column("api"),
@@ -292,8 +292,8 @@ def _role(key: int, exchange: Exchange) -> str:
 
 def _who(identity: Identity) -> Line:
     return {
-        "client": identity.client_id,
-        "host": identity.host,
+        "client_id": identity.client_id,
+        "client_address": identity.host,
         "software": identity.software,
         "user": identity.user,
     }

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.detect import is_other
-from kafkascope.analyzer.identity import user_of
+from kafkascope.analyzer.identity import host_of, user_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.merging.compounds import table
@@ -157,14 +157,15 @@ class Connections(ByKey[Wire]):
     )
 
     CLIENT_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("client"),
+        Column("client_id"),
+        Column("client_address"),
         Column("connections", "count"),
         Column("open", "count"),
         Column("per_minute", "rate"),
         Column("life", "duration"),
         Column("requests", "count"),
         Column("per_connection", "rate"),
-        Column("idle", "count"),
+        Column("unused", "count"),
         Column("unanswered", "count"),
         Column("retransmissions", "count"),
         Column("resets", "count"),
@@ -294,9 +295,8 @@ class Connections(ByKey[Wire]):
         all connections, or of some `lines` of `rows`."""
         found: dict[str, list[Line]] = {}
         for line in self.rows(names) if lines is None else lines:
-            host = line["client_address"].rpartition(":")[0]
-            found.setdefault(line["client_id"] or host, []).append(line)
-        summed = [_client_line(client, here) for client, here in sorted(found.items())]
+            found.setdefault(client_of(line), []).append(line)
+        summed = [_client_line(here) for _, here in sorted(found.items())]
         return sorted(summed, key=lambda line: -line["connections"])
 
 
@@ -323,20 +323,28 @@ def _authenticated(wire: Wire, row: Row, exchange: Exchange) -> None:
     wire.take(session=(row.time_ns, row.time_ns + lifetime * MS if lifetime > 0 else 0))
 
 
-def _client_line(client: str, lines: list[Line]) -> Line:
+def client_of(line: Line) -> str:
+    """Return the client of a line by connection or by client: its id, or its host where it has
+    none."""
+    address = line["client_address"]
+    return str(line["client_id"] or (host_of(address) if "connection" in line else address))
+
+
+def _client_line(lines: list[Line]) -> Line:
     opened = [line["opened"] for line in lines if line["opened"] is not None]
     lives = [line["life"] for line in lines if line["life"] is not None]
     rate = per_second(len(opened) - 1, min(opened, default=None), max(opened, default=None))
     requests = sum(line["requests"] for line in lines)
     return {
-        "client": client,
+        "client_id": lines[0]["client_id"] or None,
+        "client_address": ", ".join(sorted({host_of(line["client_address"]) for line in lines})),
         "connections": len(lines),
         "open": sum(line["state"] == "open" for line in lines),
         "per_minute": None if rate is None else 60 * rate,
         "life": middle(lives) if lives else None,
         "requests": requests,
         "per_connection": requests / len(lines),
-        "idle": sum(line["phase"] != "work" for line in lines),
+        "unused": sum(line["phase"] != "work" for line in lines),
         "unanswered": sum(line["unanswered"] for line in lines),
         "retransmissions": sum(line["retransmissions"] or 0 for line in lines),
         "resets": sum("rst" in line["end"] for line in lines),

@@ -47,13 +47,13 @@ class Latency(Breakdown[LatencyTimes]):
     USUAL = ("api",)
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("count", "count"),
+        Column("requests", "count"),
         Column("p50", "duration"),
         Column("p95", "duration"),
         Column("p99", "duration"),
         Column("max", "duration"),
         Column("waited", "count"),
-        Column("wait", "share"),
+        Column("wait_share", "share"),
         Column("excess_p50", "duration"),
         Column("excess_p95", "duration"),
         Column("excess_p99", "duration"),
@@ -122,13 +122,13 @@ class Latency(Breakdown[LatencyTimes]):
         latency, excess, server = times.latency, times.beyond_wait, times.server
         return {
             **key,
-            "count": latency.count,
+            "requests": latency.count,
             "p50": latency.percentile(0.5),
             "p95": latency.percentile(0.95),
             "p99": latency.percentile(0.99),
             "max": latency.most,
             "waited": times.waited,
-            "wait": share(times.wait, latency.total),
+            "wait_share": share(times.wait, latency.total),
             "excess_p50": excess.percentile(0.5),
             "excess_p95": excess.percentile(0.95),
             "excess_p99": excess.percentile(0.99),

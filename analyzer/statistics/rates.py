@@ -41,7 +41,7 @@ class Rates:
     VERSION: ClassVar[int] = 1
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("time", "time"),
-        Column("count", "count"),
+        Column("requests", "count"),
         Column("per_second", "rate"),
         Column("request_bytes", "size"),
         Column("response_bytes", "size"),
@@ -157,7 +157,7 @@ class Rates:
 def _line(time_ns: int, width_ns: int, found: Slice) -> Line:
     return {
         "time": time_ns,
-        "count": found.count,
+        "requests": found.count,
         "per_second": found.count * SECOND / width_ns,
         "request_bytes": found.request_bytes,
         "response_bytes": found.response_bytes,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
-from kafkascope.analyzer.identity import labels
 from kafkascope.analyzer.statistics.merging.measures import Measures
 from kafkascope.analyzer.statistics.merging.tables import OTHERS, Key, Keyed
 from kafkascope.analyzer.statistics.model import (
@@ -24,18 +23,24 @@ from kafkascope.analyzer.statistics.model import (
 M = TypeVar("M", bound=Measures)
 
 CLIENT: Final = ("client_id", "host")
-"""Parts of a key that are shown as one column, `client`."""
+"""Parts of a key that make up a client."""
 PARTS: Final = {
-    "what": Column("what"),
-    "code": Column("code", "count"),
-    "api": Column("api"),
-    "version": Column("version", "count"),
-    "client": Column("client"),
-    "broker": Column("broker"),
-    "topic": Column("topic"),
-    "group": Column("group"),
+    "what": (Column("what"),),
+    "code": (Column("code", "count"),),
+    "api": (Column("api"),),
+    "version": (Column("api_version", "count"),),
+    "client": (Column("client_id"), Column("client_address")),
+    "broker": (Column("broker_address"),),
+    "topic": (Column("topic"),),
+    "group": (Column("group"),),
 }
-"""The columns of parts of keys."""
+"""The columns of what lines may be for, by its name in filters."""
+_PART_OF: Final = {column.name: part for part, columns in PARTS.items() for column in columns}
+
+
+def part_named(name: str) -> str:
+    """Return what lines may be for by its name in filters or that of one of its columns."""
+    return _PART_OF.get(name, name)
 
 
 class ByKey(Accumulator, Generic[M]):
@@ -58,20 +63,14 @@ class ByKey(Accumulator, Generic[M]):
     def grouped(
         self, by: Sequence[str], names: TopicNames | None = None
     ) -> list[tuple[dict[str, Any], M]]:
-        """Sum up the measures over all parts of the key that are not in `by`, which may name
-        `client` for client id and host. Topics have their names."""
+        """Sum up the measures over all parts of the key that are not in `by`. Topics have their
+        names."""
         items = self.values.items()
-        titles: dict[tuple[Any, ...], str] = {}
-        if "client" in by:
-            at = [self.KEY.index(part) for part in CLIENT]
-            titles = labels({(key[at[0]], key[at[1]]) for key, _ in items})
         sums: dict[tuple[Any, ...], M] = {}
         for key, value in items:
             parts = dict(zip(self.KEY, key, strict=True))
             if "topic" in parts:
                 parts["topic"] = topic_label(parts["topic"], names)
-            if titles:
-                parts["client"] = titles[(parts["client_id"], parts["host"])]
             self._into(sums, tuple(parts[part] for part in by), value)
         if self.values.others is not None:
             self._into(sums, (OTHERS,) * len(by), self.values.others)
@@ -96,14 +95,28 @@ class Breakdown(ByKey[M]):
         return tuple(dict.fromkeys("client" if part in CLIENT else part for part in cls.KEY))
 
     @classmethod
+    def key_columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
+        """Return the columns of some parts of the key."""
+        return tuple(column for part in by for column in PARTS[part])
+
+    @classmethod
     def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
         """Return the columns of lines for some parts of the key."""
-        return (*(PARTS[part] for part in by), *cls.COLUMNS)
+        return (*cls.key_columns(by), *cls.COLUMNS)
+
+    def keyed(self, by: Sequence[str], names: TopicNames | None = None) -> list[tuple[Line, M]]:
+        """Return the measures for each value of some parts of the key, by the columns of these."""
+        parts = [each for part in by for each in (CLIENT if part == "client" else (part,))]
+        columns = [column.name for column in self.key_columns(by)]
+        return [
+            (dict(zip(columns, key.values(), strict=True)), measures)
+            for key, measures in self.grouped(parts, names)
+        ]
 
     def rows(self, names: TopicNames | None = None, by: Sequence[str] = ()) -> list[Line]:
         """Return one line for each value of some parts of the key, those with the most weight
         first."""
-        found = self.grouped(by or self.USUAL, names)
+        found = self.keyed(by or self.USUAL, names)
         found.sort(key=lambda item: -self.weight(item[1]))
         return [self.line(key, measures) for key, measures in found]
 

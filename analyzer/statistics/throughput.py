@@ -68,7 +68,7 @@ class Throughput(Breakdown[Traffic]):
     USUAL = ("api",)
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("count", "count"),
+        Column("requests", "count"),
         Column("per_second", "rate"),
         Column("answered", "count", wide=True),
         Column("no_reply", "count", wide=True),
@@ -127,7 +127,7 @@ class Throughput(Breakdown[Traffic]):
         first, last = traffic.first_ns, traffic.last_ns
         return {
             **key,
-            "count": traffic.count,
+            "requests": traffic.count,
             "per_second": per_second(traffic.count, first, last),
             "answered": traffic.answered,
             "no_reply": traffic.no_reply,

@@ -58,7 +58,7 @@ class Toolbox:
                 "first": None if first is None else first.isoformat(),
                 "last": None if last is None else last.isoformat(),
                 "findings": counts,
-                "clients": _lines(self._capture.clients(), ("client", "software", "outcome")),
+                "clients": _lines(self._capture.clients(), ("client_id", "software", "outcome")),
                 "damage": list(self._capture.damage),
             }
         return answer(self._overview)

@@ -37,8 +37,8 @@ def test_the_overview_counts(toolbox: Toolbox) -> None:
     told = data(toolbox.overview())
     assert told["exchanges"] == sum(1 for _ in ks.open(DEMO))
     assert sum(told["findings"].values()) == len(ks.open(DEMO).findings())
-    assert {each["client"] for each in told["clients"]} == {
-        each["client"] for each in ks.open(DEMO).clients()
+    assert {each["client_id"] for each in told["clients"]} == {
+        each["client_id"] for each in ks.open(DEMO).clients()
     }
 
 

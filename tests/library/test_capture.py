@@ -164,10 +164,10 @@ def test_findings_of_a_selection_know_the_whole() -> None:
     found = [as_json(each.to_dict()) for each in ks.open(path, filter=chosen).findings()]
     assert found == objects("check", path, "-Y", chosen)
     clients = [
-        (each["client"], each["outcome"]) for each in ks.open(path, filter=chosen).clients("4.0")
+        (each["client_id"], each["outcome"]) for each in ks.open(path, filter=chosen).clients("4.0")
     ]
     told = objects("clients", path, "-Y", chosen, "--for", "4.0")
-    assert clients == [(each["client"], each["outcome"]) for each in told]
+    assert clients == [(each["client_id"], each["outcome"]) for each in told]
 
 
 # --- as Python

@@ -331,4 +331,4 @@ def test_rows_that_go_while_they_are_counted_are_no_problem() -> None:
     while activity.advance(1.0):
         pass
     assert 0 < len(activity.times) < seen + 60
-    assert sum(line["count"] for line in numbers.get("apis").rows()) <= 336
+    assert sum(line["requests"] for line in numbers.get("apis").rows()) <= 336

@@ -62,12 +62,17 @@ class ClientsBoard(ChartedBoard):
                 "breaks_at": lambda value: "!" if value else "",
                 "negotiates": lambda value: "?" if value is False else "dim",
             },
-            keep=("outcome", "verdict", "breaks_at", "software", "host", "roles"),
+            keep=("outcome", "verdict", "breaks_at", "software", "client_address", "roles"),
         )
 
     def identity(self, line: Line) -> Any:
         """Return all that tells clients apart."""
-        return line.get("client"), line.get("host"), line.get("software"), line.get("user")
+        return (
+            line.get("client_id"),
+            line.get("client_address"),
+            line.get("software"),
+            line.get("user"),
+        )
 
     def lines_of(self, found: Any) -> Sequence[Line]:
         """Return the lines of `clients`."""
@@ -119,7 +124,7 @@ class ClientsBoard(ChartedBoard):
         if tab == "All clients":
             columns, lines = everybody(list(self._usages.values()))
             return Sheet(columns, keep=("software",)).fill(lines)
-        identity = Identity(line["client"], line["host"], line["software"], line["user"])
+        identity = Identity(*self.identity(line))
         usage = self._usages.get(identity)
         if usage is None and line.get("outcome") is not None:
             return text_lines(became(line, width))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkascope.analyzer.render.cells import duration, size
-from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.connections import Connections, client_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key, bindings
@@ -75,7 +75,7 @@ class ConnectionsBoard(ChartedBoard):
 
     def identity(self, line: Line) -> Any:
         """Return the number of a connection, or the client."""
-        return line.get("connection", line.get("client"))
+        return line.get("connection", client_of(line))
 
     def lines_of(self, found: Any) -> Sequence[Line]:
         """Return the lines of `stats connections`."""
@@ -88,7 +88,7 @@ class ConnectionsBoard(ChartedBoard):
     def evidence(self, line: Line) -> str:
         """Return the filter for a connection, or for all of a client."""
         if self.by_client:
-            return evidence.of_titled_client(line["client"])
+            return evidence.of_titled_client(client_of(line))
         return evidence.of_connection(line)
 
     def command(self) -> str:
@@ -116,7 +116,7 @@ class ConnectionsBoard(ChartedBoard):
         """Return the ladder, the facts about the network, or the chart over time."""
         if tab == "Over time":
             self.activity(line).connects = (
-                dots.of_client(self._failed, self._rows, line["client"])
+                dots.of_client(self._failed, self._rows, client_of(line))
                 if self.by_client
                 else dots.to_broker(self._failed, line)
             )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import padded, plural
 from kafkascope.tui.screens.charts import MARGIN
@@ -81,4 +82,4 @@ def _of(whom: str, mine: Sequence[Line], connects: Sequence[Line]) -> FailedConn
 
 
 def _host(line: Line) -> str:
-    return str(line["client_address"]).rpartition(":")[0]
+    return host_of(line["client_address"])

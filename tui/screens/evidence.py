@@ -35,8 +35,11 @@ def of_connection(line: Line) -> str:
 
 def of_client(line: Line) -> str:
     """Return the filter for a line that names a client and its host, as far as they are known."""
-    host = line.get("host")
-    return both(_named(line, "client"), f"client.ip == {host}" if host else "")
+    client_id, host = line.get("client_id"), line.get("client_address")
+    return both(
+        f"client == {word(client_id)}" if client_id and client_id != OTHERS else "",
+        f"client.ip == {host}" if host and host != OTHERS else "",
+    )
 
 
 def _named(line: Line, name: str) -> str:
@@ -67,12 +70,12 @@ def _is_host(text: str) -> bool:
 
 def of_api(line: Line) -> str:
     """Return the filter for an API, with version, client and broker where the line names them."""
-    api, version, client = line.get("api"), line.get("version"), line.get("client")
+    api, version, broker = line.get("api"), line.get("api_version"), line.get("broker_address")
     return both(
         f"api == {str(api)[4:]}" if str(api)[:4] == "Api " else _named(line, "api"),
         f"version == {version}" if isinstance(version, int) else "",
-        of_titled_client(client) if isinstance(client, str) else "",
-        _named(line, "broker"),
+        of_client(line),
+        f"broker == {word(broker)}" if broker and broker != OTHERS else "",
     )
 
 

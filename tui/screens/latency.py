@@ -26,8 +26,8 @@ WAYS = (
 )
 BOTH = 120
 """Columns of the terminal from which the two charts stand side by side."""
-WITH_WAITS = ("p50", "p95", "p99", "max", "wait", "waited")
-WITHOUT = ("excess_p50", "excess_p95", "excess_p99", "excess_max", "wait", "slowest")
+WITH_WAITS = ("p50", "p95", "p99", "max", "wait_share", "waited")
+WITHOUT = ("excess_p50", "excess_p95", "excess_p99", "excess_max", "wait_share", "slowest")
 
 
 class LatencyBoard(ChartedBoard):
@@ -63,14 +63,15 @@ class LatencyBoard(ChartedBoard):
         """Return the columns of `stats latency --by`."""
         found = {column.name: column for column in Latency.COLUMNS}
         first = WITH_WAITS if self.waits else WITHOUT
-        order = dict.fromkeys(("count", *first, *found))
+        order = dict.fromkeys(("requests", *first, *found))
         columns = [found[name] for name in order if not found[name].wide]
-        key = Latency.columns(self.by)[: len(self.by)]
-        return Sheet((*key, *columns), keep=(*self.by, *first[1:4], "count", first[0]))
+        key = Latency.key_columns(self.by)
+        names = [column.name for column in key]
+        return Sheet((*key, *columns), keep=(*names, *first[1:4], "requests", first[0]))
 
     def identity(self, line: Line) -> Any:
         """Return what the latencies are summed up by."""
-        return tuple(line.get(part) for part in self.by)
+        return tuple(line.get(column.name) for column in Latency.key_columns(self.by))
 
     def lines_of(self, found: Any) -> Sequence[Line]:
         """Return the lines of `stats latency`, with waits the longest latency first."""
@@ -118,8 +119,8 @@ class LatencyBoard(ChartedBoard):
         found = self.statistic("latency")
         key = self.identity(line)
         wanted = Histogram()
-        for parts, times in () if found is None else found.grouped(self.by):
-            if tuple(parts[part] for part in self.by) == key:
+        for parts, times in () if found is None else found.keyed(self.by):
+            if tuple(parts.values()) == key:
                 wanted = times.latency if self.waits else times.beyond_wait
         what = "latency" if self.waits else "excess"
         name = "  ".join(str(part) for part in key if part is not None)

@@ -134,13 +134,13 @@ def everybody(usages: Sequence[Usage]) -> tuple[list[Column], list[Line]]:
         for api, versions in usage.versions.items():
             counts[api] = counts.get(api, 0) + sum(versions.values())
     apis = sorted(counts, key=lambda api: (-counts[api], api))
-    columns = [Column("client"), Column("host"), Column("software")]
+    columns = [Column("client_id"), Column("client_address"), Column("software")]
     columns += [Column(api) for api in apis]
     lines = []
     for usage in usages:
         line: Line = {
-            "client": usage.identity.client_id,
-            "host": usage.identity.host,
+            "client_id": usage.identity.client_id,
+            "client_address": usage.identity.host,
             "software": usage.identity.software,
         }
         for api, versions in usage.versions.items():

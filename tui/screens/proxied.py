@@ -80,7 +80,11 @@ def rates_of(lines: Sequence[Line]) -> list[Spans]:
     slow = [line["excess"] or 0 for line in lines]
     failed = sum(line["failed"] for line in lines)
     rows = (
-        ("exchanges", [line["count"] for line in lines], f"{last['count'] / seconds:,.0f} /s"),
+        (
+            "exchanges",
+            [line["requests"] for line in lines],
+            f"{last['requests'] / seconds:,.0f} /s",
+        ),
         ("bytes", asked, f"{size(int(asked[-1] / seconds))}/s"),
         ("mean excess", slow, duration(last["excess"])),
     )

@@ -104,7 +104,7 @@ def test_the_command_tells_outcomes() -> None:
     assert "xml-in-0" in str(line["outcome_reason"])
     assert str(line["outcome_filter"]).startswith("api == Fetch and number in {40,")
     (line,) = told(str(CAUSES / "tls-expired-java.pcap.gz"))
-    assert (line["client"], line["requests"], line["outcome"]) == (None, 0, "kept out")
+    assert (line["client_id"], line["requests"], line["outcome"]) == (None, 0, "kept out")
 
 
 ENDS = ("outcome", "outcome_reason", "outcome_filter", "worst_finding")
@@ -134,14 +134,14 @@ ENDS = ("outcome", "outcome_reason", "outcome_filter", "worst_finding")
 )
 def test_of_a_selection_outcomes_are_those_of_the_whole(path: Path, args: tuple[str, ...]) -> None:
     """And numbers are of the selection, in which a client may not say who it is."""
-    whole = {(line["client"], line["host"]): line for line in told(str(path))}
+    whole = {(line["client_id"], line["client_address"]): line for line in told(str(path))}
     assert len(whole) == len(told(str(path)))
     found = told(str(path), *args)
     # Counted without the whole: where -c may stop, no outcome is told.
     counted = told(str(path), *args, "-c", "1000000")
     assert [without_end(line) for line in found] == [without_end(line) for line in counted]
     for line in found:
-        mine = whole[line["client"], line["host"]]
+        mine = whole[line["client_id"], line["client_address"]]
         assert [line[name] for name in ENDS] == [mine[name] for name in ENDS]
         assert line["outcome"]
 

@@ -103,7 +103,7 @@ def test_numbers_are_those_of_the_commands(page: str) -> None:
         for exchange in capture.exchanges():
             latency.add(row_of(exchange, capture.context.names), exchange)
     cells = re.findall(r"<td[^>]*>(\w+)</td><td class=r>([\d,]+)</td>", page)
-    counted = {line["api"]: str(line["count"]) for line in latency.rows(by=("api",))}
+    counted = {line["api"]: str(line["requests"]) for line in latency.rows(by=("api",))}
     assert counted["Fetch"] == dict(cells)["Fetch"]
     assert set(counted.items()) <= set(cells)
 

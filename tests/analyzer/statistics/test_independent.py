@@ -156,8 +156,8 @@ def test_requests_and_bytes_by_api_and_version(name: str) -> None:
         sums[2] += each.answer
     apis = counted(name)[0]["apis"]
     assert {
-        (line["api"], line["version"]): [
-            line["count"],
+        (line["api"], line["api_version"]): [
+            line["requests"],
             line["request_bytes"],
             line["response_bytes"],
         ]
@@ -175,7 +175,7 @@ def test_latencies(name: str) -> None:
             answered[api] += 1
             longest[api] = max(longest.get(api, 0), each.end_ns - each.begin_ns)
     lines = {line["api"]: line for line in counted(name)[0]["latency"].rows(by=("api",))}
-    assert {api: line["count"] for api, line in lines.items()} == dict(answered)
+    assert {api: line["requests"] for api, line in lines.items()} == dict(answered)
     assert {api: line["max"] for api, line in lines.items()} == longest
 
 
@@ -189,9 +189,9 @@ def test_clients(name: str) -> None:
     lines = counted(name)[0]["clients"].rows()
     found: Counter[str] = Counter()
     for line in lines:
-        found[line["client"]] += line["requests"]
+        found[line["client_id"]] += line["requests"]
     assert found == by_client
-    assert {line["client"]: line["connections"] for line in lines} == {
+    assert {line["client_id"]: line["connections"] for line in lines} == {
         client: len(numbers) for client, numbers in connections.items()
     }
 

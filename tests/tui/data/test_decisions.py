@@ -130,7 +130,7 @@ def test_schemas_that_come_later_serve_earlier_rows(store: Store) -> None:
     # What is counted follows.
     while not numbers.done or numbers._revised():
         numbers.advance()
-    assert sum(row["count"] for row in numbers.get("apis").rows()) == len(wanted)
+    assert sum(row["requests"] for row in numbers.get("apis").rows()) == len(wanted)
 
 
 def test_without_schemas_such_a_filter_is_refused(store: Store) -> None:
@@ -207,7 +207,7 @@ def test_a_filter_in_the_list_its_numbers_and_completion(store: Store) -> None:
         assert "orders" in text_of(app)
         numbers = app.host._some
         assert isinstance(numbers, StoreNumbers)
-        assert sum(row["count"] for row in numbers.get("apis").rows()) == len(wanted)
+        assert sum(row["requests"] for row in numbers.get("apis").rows()) == len(wanted)
         await pilot.press("1", "slash")
         app.filter.put("")
         await pilot.press(*"record.value.am")

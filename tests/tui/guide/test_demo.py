@@ -159,10 +159,12 @@ def test_what_the_tour_says_is_there(saved: Path) -> None:
     assert "node 3 is advertised as 172.17.0.4:29092 to reports-ui" in found
     assert "legacy-export knows Fetch only up to version 3 and Produce up to 2" in says
     apis = told_as_csv("clients", str(saved), "--apis")
-    versions = {line["api"]: line["versions"] for line in apis if line["client"] == "legacy-export"}
+    versions = {
+        line["api"]: line["versions"] for line in apis if line["client_id"] == "legacy-export"
+    }
     assert (versions["Fetch"], versions["Produce"]) == ("3", "2")
     assert "crm-sync never got past its login" in says
-    outcomes = {line["client"]: line["outcome"] for line in told_as_csv("clients", str(saved))}
+    outcomes = {line["client_id"]: line["outcome"] for line in told_as_csv("clients", str(saved))}
     assert outcomes["crm-sync"] == "kept out"
     assert "Produce was slow while broker 2 stood still" in says
     (produce,) = (

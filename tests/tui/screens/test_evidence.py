@@ -15,11 +15,19 @@ NAMES = st.text(max_size=30)
 def test_usual_lines() -> None:
     assert evidence.of_connection({"connection": 17}) == "conn == 17"
     assert (
-        evidence.of_client({"client": "orders-svc", "host": "10.0.0.4"})
+        evidence.of_client({"client_id": "orders-svc", "client_address": "10.0.0.4"})
         == "client == orders-svc and client.ip == 10.0.0.4"
     )
     assert (
-        evidence.of_api({"api": "Fetch", "version": 12, "client": "a@10.0.0.4", "broker": "b:9"})
+        evidence.of_api(
+            {
+                "api": "Fetch",
+                "api_version": 12,
+                "broker_address": "b:9",
+                "client_id": "a",
+                "client_address": "10.0.0.4",
+            }
+        )
         == "api == Fetch and version == 12 and client == a and client.ip == 10.0.0.4"
         ' and broker == "b:9"'
     )

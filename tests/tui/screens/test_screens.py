@@ -243,7 +243,7 @@ def test_connects_that_failed_are_dots_over_time() -> None:
         assert "○" not in text_of(app)
         await pilot.press("B")
         await settled(app, pilot)
-        clients = [line["client"] for line in board.sheet.lines]
+        clients = [line["client_id"] for line in board.sheet.lines]
         for client, dots in (("reports-ui", 4), ("10.0.2.27", 4), ("orders-svc", 0)):
             board.table.move_to(clients.index(client))
             await pilot.pause(0.1)
@@ -338,7 +338,7 @@ def test_waits_can_be_put_back(demo: ReadScene) -> None:
         worst = max(app.board.sheet.lines, key=lambda line: line["p95"] or 0)
         assert app.board.sheet.lines[0]["p95"] == worst["p95"]
         await pilot.press("B")
-        assert "client" in app.board.sheet.lines[0]
+        assert "client_id" in app.board.sheet.lines[0]
 
     perform(LatencyBoard, demo.fresh(), steps)
 
@@ -367,7 +367,7 @@ def test_without_colour_nothing_is_lost(
 
 
 def sentences(board: Board) -> list[str]:
-    return [str(line["sentence"]).strip(" └") for line in board.sheet.lines]
+    return [str(line["text"]) for line in board.sheet.lines]
 
 
 def test_what_followed_is_folded_into_its_cause(demo: ReadScene) -> None:

@@ -216,12 +216,12 @@ def test_a_file_that_grows_is_counted_as_it_grows(tmp_path: Path) -> None:
         try:
             taken(numbers, lambda: numbers.following and numbers.get("rates") is not None)
             assert not numbers.done
-            early = sum(line["count"] for line in numbers.get("latency").rows())
+            early = sum(line["requests"] for line in numbers.get("latency").rows())
             file.write(data[100_001:])
             file.close()
             taken(numbers, lambda: numbers.done)
             assert not numbers.failure
-            final = sum(line["count"] for line in numbers.get("latency").rows())
+            final = sum(line["requests"] for line in numbers.get("latency").rows())
             assert 0 < early < final
         finally:
             numbers.close()
