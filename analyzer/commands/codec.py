@@ -7,13 +7,21 @@ import base64
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.inputs import MOST_JSON, octets, read_input, too_much
+from kafkascope.analyzer.commands.inputs import MOST_JSON, read_input, too_much
+from kafkascope.analyzer.commands.pasted import PasteError, accepted, pasted
 from kafkascope.analyzer.exchanges.standalone import Whole
 from kafkascope.analyzer.terminal import document, json_out, out, say, stdout_bytes
+
+if TYPE_CHECKING:
+    from kafkascope.dissectors.records.records import Record
+
+
+BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
+"""Names of what a records field holds, and their magics."""
 
 
 def message_option(function: Callable[..., int]) -> Callable[..., int]:
@@ -63,7 +71,7 @@ def print_json(value: Any, pretty: bool | None) -> None:
 
 @click.command()
 @click.argument("name", required=False)
-@click.argument("version", type=int, required=False)
+@click.argument("version", required=False)
 @click.argument("data", required=False)
 @message_option
 @click.option("--frame", is_flag=True, help='Print {"header", "body"} instead of the body.')
@@ -73,7 +81,7 @@ def print_json(value: Any, pretty: bool | None) -> None:
 @click.option("--batch", is_flag=True, help="Serve JSON lines from stdin: docs/json.md.")
 def decode(
     name: str | None,
-    version: int | None,
+    version: str | None,
     data: str | None,
     side: str | None,
     frame: bool,
@@ -85,11 +93,16 @@ def decode(
     """Decode one message to JSON.
 
     NAME is an API with --request or --response, or a message (FetchRequest, OffsetCommitValue).
-    DATA is hexadecimal, base64, a file of either or of bytes, or stdin: a whole frame with its
-    size, header and body, or a body alone, whichever fits to the last byte.
+    RecordBatch and MessageSet decode the batches of a records field and need no VERSION.
+    DATA is an argument, a file, or stdin: a whole frame with its size, header and body, or a body
+    alone, whichever fits to the last byte. It may be bytes, or what programs print: hexadecimal,
+    base64, Node's Buffer, Go's []byte and %q, Python's bytes, lists of numbers, strings with
+    escapes, and dumps of xxd, hexdump, od, tcpdump, Wireshark and Netty (docs/commands.md).
 
     \b
       kafkascope decode Metadata 0 --response 00000000...
+      kafkascope decode ApiVersions 0 --request '<Buffer 00 00 00 0a 00 12 00 00 00 00 00 01 ff ff>'
+      kafkascope decode RecordBatch batch.hex --tree
       tail -1 broker.log | cut -d' ' -f9 | kafkascope decode Fetch 12 --request --tree
     """
     if batch:
@@ -97,13 +110,21 @@ def decode(
 
         serve(decode_line, sys.stdin.fileno(), sys.stdout.fileno())
         return 0
+    if name is not None and name.lower() in BATCHES and side is None:
+        if data is None and version not in (None, "0", "1", "2"):
+            version, data = None, version
+        if show_hex or frame:
+            raise click.UsageError("--hex and --frame are for messages; --tree shows batches")
+        return _decode_batches(name, version, octets_of(data), tree=tree, pretty=pretty)
     if name is None or version is None:
         raise click.UsageError("NAME and VERSION are missing (or --batch)")
+    if not version.removeprefix("-").isdecimal():
+        raise click.BadParameter(f'"{version}" is no number', param_hint="VERSION")
     from kafkascope.analyzer.exchanges.standalone import read_whole
 
     message = full_name(name, side)
-    raw = octets(read_input(data, "DATA"))
-    whole = read_whole(message, version, raw)
+    raw = octets_of(data)
+    whole = read_whole(message, int(version), raw)
     if tree or show_hex:
         from kafkascope.analyzer.render.tree import render_message
 
@@ -121,6 +142,61 @@ def decode(
         say(f"{left} bytes left over from byte {whole.end} on")
         return 4
     return 0
+
+
+def octets_of(data: str | None) -> bytes:
+    """Return the bytes of DATA; a usage error shows where reading stopped, and the forms."""
+    try:
+        return pasted(read_input(data, "DATA"))
+    except PasteError as error:
+        forms = "\n".join(f"  {line}" for line in accepted())
+        raise click.UsageError(f"DATA: {error}\nForms, in the order of trial:\n{forms}") from None
+
+
+def _decode_batches(
+    name: str, version: str | None, raw: bytes, *, tree: bool, pretty: bool | None
+) -> int:
+    """Print the batches of a records field: a JSON object each, or the tree."""
+    from kafkascope.dissectors.records.records import Batch, batches, crc_ok, open_batch
+
+    magics = BATCHES[name.lower()]
+    if version is not None and version not in map(str, magics):
+        known = " and ".join(map(str, magics))
+        raise click.UsageError(f"{name} has magic {known}, not {version}")
+    code = 0
+    if tree:
+        from kafkascope.analyzer.render.records import lines_inside
+        from kafkascope.dissectors.codec.tree import Node
+
+        for line in lines_inside(Node("records", 0, len(raw), raw)):
+            document(line)
+    for batch in batches(raw):
+        if not isinstance(batch, Batch):
+            say(f"the batch at byte {batch.at} is cut after {batch.size} bytes")
+            code = 4
+            continue
+        if batch.magic not in magics:
+            other = "RecordBatch" if batch.magic == 2 else "MessageSet"
+            say(f"the batch at byte {batch.at} has magic {batch.magic}: it is a {other}")
+            code = 4
+        opened = open_batch(raw, batch)
+        right = crc_ok(raw, batch)
+        if not right:
+            say(f"the batch at byte {batch.at} has a wrong checksum")
+            code = 4
+        if opened.error is not None:
+            say(f"the batch at byte {batch.at}: {opened.error.reason}")
+            code = 4
+        if not tree:
+            records = [_record_json(record) for record in opened.records]
+            header = {"codec": batch.codec_name, "crc_ok": right, **batch._asdict()}
+            print_json({**header, "records": records}, pretty)
+    return code
+
+
+def _record_json(record: Record) -> dict[str, Any]:
+    headers = [{"name": name, "value": value} for name, value in record.headers]
+    return {**record._asdict(), "headers": headers}
 
 
 def _shown_header(whole: Whole) -> str:
