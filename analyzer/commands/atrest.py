@@ -12,9 +12,10 @@ import click
 from kafkascope.analyzer.commands.atrest_choice import BatchChoice
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.render.layout import laid_out
+from kafkascope.analyzer.render.layout import hidden_line
+from kafkascope.analyzer.render.listing import FixedColumn, fitted, line
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import cut, safe
+from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
@@ -26,17 +27,20 @@ INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 20
 
 COLUMNS: Final = (
-    ("no", 6, True),
-    ("position", 10, True),
-    ("offsets", 17, True),
-    ("records", 7, True),
-    ("size", 8, True),
-    ("magic", 5, True),
-    ("codec", 6, False),
-    ("time", 24, False),
-    ("producer", 14, False),
-    ("remarks", 0, False),
+    FixedColumn("number", 6, True),
+    FixedColumn("position", 10, True),
+    FixedColumn("offsets", 17, True),
+    FixedColumn("records", 7, True),
+    FixedColumn("size", 8, True),
+    FixedColumn("magic", 5, True),
+    FixedColumn("codec", 6),
+    FixedColumn("time", 24),
+    FixedColumn("producer", 14),
+    FixedColumn("remarks", 0),
 )
+TITLES: Final = tuple(column.title for column in COLUMNS)
+PRIORITY: Final = ("offsets", "records", "remarks", "size", "time", "codec", "producer", "position")
+"""The columns of batches, the most important first."""
 
 
 def kafka_files(inputs: Sequence[str], *, whole: bool = False) -> list[AtRest]:
@@ -162,6 +166,7 @@ def list_files(files: Iterable[AtRest], options: ReadOptions) -> int:
                 if rows.full:
                     break
             output.end()
+            rows.finish()
         except KeyboardInterrupt:
             return INTERRUPTED
         for verdict in rows.verdicts:
@@ -197,6 +202,10 @@ class _ListRows:
         self.shown = 0
         self.verdicts: list[RecoveryVerdict] = []
         self.header: tuple[str, ...] = ()
+        self.width = None if options.wide else output.width
+        self.columns = list(COLUMNS)
+        if self.width is not None:
+            self.columns = fitted(COLUMNS, self.width, PRIORITY)
 
     @property
     def full(self) -> bool:
@@ -217,7 +226,7 @@ class _ListRows:
             if self.form in ("json", "jsonl"):
                 self.output.element(each.to_json())
             elif self.form == "table":
-                self.table([name for name, _, _ in COLUMNS], _cells(each), COLUMNS)
+                self.table(_cells(each))
             else:
                 self.plain(each.to_json())
         elif self.form in ("json", "jsonl"):
@@ -233,21 +242,27 @@ class _ListRows:
             self.output.cells(names)
         self.output.cells(["" if value[name] is None else str(value[name]) for name in names])
 
-    def table(
-        self, titles: list[str], cells: list[str], shapes: tuple[tuple[str, int, bool], ...]
-    ) -> None:
-        """Aligned on a terminal, tab separated in a pipe."""
-        first = not self.header
-        self.header = tuple(titles)
-        for row, style in ((titles, "header"), (cells, "!" if cells[-1].startswith("!") else "")):
-            if style == "header" and not first:
-                continue
-            if self.output.width is None:
-                self.output.cells(row, style)
-                continue
-            _, widths, rights = zip(*shapes, strict=True)
-            text = laid_out(map(safe, row), widths, rights, whole=True)
-            self.output.line(cut(text, self.output.width), style)
+    def table(self, cells: Sequence[str]) -> None:
+        """Print a row: aligned on a terminal, between tabs in a pipe."""
+        if not self.header:
+            self.header = TITLES
+            self._row(TITLES, "header")
+        self._row(cells, "!" if cells[-1].startswith("!") else "")
+
+    def _row(self, cells: Sequence[str], style: str) -> None:
+        if self.output.width is None:
+            self.output.cells(cells, style)
+            return
+        shown = [
+            cell for cell, column in zip(cells, COLUMNS, strict=True) if column in self.columns
+        ]
+        self.output.line(line(self.columns, shown, self.width), style)
+
+    def finish(self) -> None:
+        """Print which columns are hidden, where rows had columns."""
+        hidden = [column.title for column in COLUMNS if column not in self.columns]
+        if hidden and self.header == TITLES and self.width is not None:
+            self.output.line(hidden_line(hidden, self.width), "~")
 
 
 def _cells(batch: LogBatch) -> list[str]:

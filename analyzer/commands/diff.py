@@ -13,10 +13,10 @@ from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
-from kafkascope.analyzer.render.layout import laid_out, widths_of
+from kafkascope.analyzer.render.layout import GAP, laid_out, widths_of
 from kafkascope.analyzer.render.tree import text_of
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import columns_taken, safe
+from kafkascope.analyzer.text import columns_taken, safe, wrapped
 from kafkascope.analyzer.transform.compared import compared
 from kafkascope.analyzer.transform.decoded import decoder
 from kafkascope.analyzer.transform.profiles import Profile, contrasts
@@ -128,14 +128,16 @@ def _profile(
 def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) -> None:
     """APIs that one side alone uses on a line each, then what both do differently, API by API; a
     line for a thing where it fits, else one for each side."""
-    names = (left.title, right.title)
+    names, room = (left.title, right.title), output.width or LINE
     output.line(f"{names[0]} | {names[1]}", "header")
     alone = [each for each in found if "-" in (each.left, each.right) and each.what == "requests"]
     for side, title in enumerate(names):
         only = [f"{each.api} ({each[2 + side]})" for each in alone if each[2 + side] != "-"]
         if only:
             output.line("")
-            output.line(f"only {title}: {', '.join(only)}")
+            listed = f"only {title}: {', '.join(only)}"
+            for part in wrapped(listed, room, hanging="  ") if output.width else [listed]:
+                output.line(part)
     rest = [each for each in found if each not in alone]
     width = min(max((len(each.what) for each in rest), default=0), MOST_PATH)
     widths = widths_of([name, ""] for name in names)
@@ -147,12 +149,16 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
             api = each.api
         left_text, right_text = safe(each.left), safe(each.right)
         line = f"  {each.what:<{width}}  {left_text} | {right_text}"
-        if columns_taken(line) <= LINE:
+        if columns_taken(line) <= room:
             output.line(line)
             continue
         output.line(f"  {each.what}")
         for cells in zip(names, (left_text, right_text), strict=True):
-            output.line("      " + laid_out(cells, widths, whole=True))
+            text = "      " + laid_out(cells, widths, whole=True)
+            hanging = " " * (6 + widths[0] + len(GAP))
+            parts = wrapped(text, room, indent="      ", hanging=hanging, breaks=True)
+            for part in parts if output.width else [text]:
+                output.line(part)
 
 
 # --- exchanges

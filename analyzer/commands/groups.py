@@ -19,7 +19,7 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.groups.groups import Groups
-from kafkascope.analyzer.statistics.groups.timeline import TICK, timeline
+from kafkascope.analyzer.statistics.groups.timeline import TICK, lane_width, timeline
 from kafkascope.analyzer.statistics.model import Line, shown
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
@@ -30,9 +30,6 @@ LANE_WIDTH: Final = 72
 """In a pipe."""
 SHORT_NS: Final = 1_500_000_000
 """Between two times of the scale."""
-MARGIN: Final = 28
-NOTE: Final = 30
-"""What stands beside the lanes."""
 DELIVERY_TABLES: Final = ("partitions", "events", "plans", "lag")
 STABILITY: Final = Priority(("rebalances", "causes", "longest"), ("worst_rebalance",))
 CAUSE: Final = Priority(("generation", "cause", "duration"), ("text",))
@@ -140,24 +137,24 @@ def _print_lanes(
 ) -> None:
     if options.form not in ("table", "tsv"):
         raise click.UsageError("--timeline is text; --rebalances and --members have other formats")
-    width = LANE_WIDTH if output.width is None else output.width - MARGIN - NOTE
-
     for index, name in enumerate(names):
         story = found.story(name)
         if story is None:
             continue
         if index:
             output.line("")
+        terminal = output.width
+        width = LANE_WIDTH if terminal is None else lane_width(story, terminal)
         short = (story.last_ns - story.first_ns) * TICK < SHORT_NS * width
-        title, *lanes = timeline(story, width, _clock(times, short=short))
-        if output.width is not None:
-            title, *lanes = _fitting(title, lanes, output.width)
+        title, *lanes = timeline(story, width, _clock(times, short=short), terminal)
+        if terminal is not None:
+            title, *lanes = _fitting(title, lanes, terminal)
         for line in (title, *lanes):
             output.line(line)
 
 
 def _fitting(title: str, lanes: list[str], width: int) -> list[str]:
-    """Lines that a terminal does not break: what stands behind a lane is in `--members`, too."""
+    """Return lines that a terminal does not break."""
     parts = [f"{part}  " for part in title.split("   ")]  # `packed` puts a third blank between
     head = [line.rstrip() for line in packed(parts, width + 2, hanging="  ")]
     return [cut(line, width) for line in (*head, *lanes)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +12,9 @@ import click
 from kafkascope.analyzer.commands.atrest import kafka_files, print_records
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.headings import heading
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.layout import hidden_line
-from kafkascope.analyzer.render.listing import fitted, line
+from kafkascope.analyzer.render.listing import FixedColumn, fitted, line
 from kafkascope.dissectors.codec.jsonform import dumps
 
 if TYPE_CHECKING:
@@ -25,30 +24,16 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 
-@dataclass(frozen=True, slots=True)
-class RecordColumn:
-    """A column of the table."""
-
-    name: str
-    width: int
-    right: bool = False
-
-    @property
-    def title(self) -> str:
-        """The heading for people."""
-        return heading(self.name)
-
-
 COLUMNS: Final = (
-    RecordColumn("exchange", 8, True),
-    RecordColumn("source", 7),
-    RecordColumn("topic", 16),
-    RecordColumn("partition", 9, True),
-    RecordColumn("offset", 8, True),
-    RecordColumn("time", 24),
-    RecordColumn("key", 12),
-    RecordColumn("value", 0),
-    RecordColumn("headers", 24),
+    FixedColumn("exchange", 8, True),
+    FixedColumn("source", 7),
+    FixedColumn("topic", 16),
+    FixedColumn("partition", 9, True),
+    FixedColumn("offset", 8, True),
+    FixedColumn("time", 24),
+    FixedColumn("key", 12),
+    FixedColumn("value", 0),
+    FixedColumn("headers", 24),
 )
 PRIORITY: Final = (
     *("value", "key", "headers", "topic", "partition", "offset"),
@@ -174,7 +159,7 @@ class _Lines:
         self._form = options.form
         self._started = False
         usual = {column.name: column for column in COLUMNS}
-        columns = [usual.get(name) or RecordColumn(name, 12) for name in names]
+        columns = [usual.get(name) or FixedColumn(name, 12) for name in names]
         if not any(column.name == "value" for column in columns):
             columns[-1] = replace(columns[-1], width=0)
         self._whole, self._hidden = options.wide, list[str]()

@@ -216,6 +216,20 @@ class ColumnShape(Protocol):
         """Whether cells stand at the right."""
 
 
+@dataclass(frozen=True, slots=True)
+class FixedColumn:
+    """A column of texts in rows that are printed while they are read."""
+
+    name: str
+    width: int
+    right: bool = False
+
+    @property
+    def title(self) -> str:
+        """The heading for people."""
+        return heading(self.name)
+
+
 S = TypeVar("S", bound=ColumnShape)
 
 PRIORITY: Final = (

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.render.layout import GAP
 from kafkascope.analyzer.statistics.groups.model import Member, Story
 from kafkascope.analyzer.statistics.model import middle
-from kafkascope.analyzer.text import columns_taken, cut, padded, safe
+from kafkascope.analyzer.text import columns_taken, cut, padded, safe, wrapped
 
 MAX_LABEL: Final = 24
 MAX_LANES: Final = 60
+MIN_LANE: Final = 48
+"""Columns of a lane that has a text beside it."""
+INDENT: Final = "    "
 TICK: Final = 13
 """Columns between two times of the scale."""
 
@@ -29,26 +33,56 @@ class Lane(NamedTuple):
     text: str
 
 
-def timeline(story: Story, width: int, clock: Callable[[int], str]) -> list[str]:
+def timeline(
+    story: Story, width: int, clock: Callable[[int], str], terminal: int | None = None
+) -> list[str]:
     """Return the timeline of a group as lines of text; `clock` writes a time, `width` is that of
-    the lanes."""
+    the lanes. How a member ended stands below its lane where a `terminal` has no room beside it."""
     scale = Scale(story.first_ns, story.last_ns, width)
     shown = lanes_of(story, scale)
-    margin = max((columns_taken(lane.label) for lane in shown), default=0) + 1
+    margin = _margin(story)
+    below = terminal is not None and margin + 1 + width + len(GAP) + _notes(story) > terminal
     lines = [title_of(story), (" " * (margin + 1) + scale.ticks(clock)).rstrip()]
-    lines += [f" {padded(lane.label, margin)}{lane.cells}  {lane.text}".rstrip() for lane in shown]
+    for lane in shown:
+        text = "" if below else lane.text
+        lines.append(f" {padded(lane.label, margin)}{lane.cells}{GAP}{text}".rstrip())
+        if terminal is not None and below:
+            lines += wrapped(lane.text, terminal, indent=INDENT)
     if len(story.members) > len(shown):
         lines.append(f" {len(story.members) - len(shown)} earlier members are left out")
     lines.append(f" {LEGEND}")
     return lines
 
 
+def lane_width(story: Story, terminal: int) -> int:
+    """Return the width of lanes on a terminal: beside them stands how members ended, unless they
+    were too short then."""
+    room = terminal - _margin(story) - 1
+    beside = room - len(GAP) - _notes(story)
+    return beside if beside >= MIN_LANE else room
+
+
+def _margin(story: Story) -> int:
+    """Return the width of the labels of lanes, with a blank."""
+    labels = (_label(*numbered) for numbered in _shown(story))
+    return max(map(columns_taken, labels), default=0) + 1
+
+
+def _notes(story: Story) -> int:
+    """Return the width of the texts that say how members ended."""
+    return max((columns_taken(safe(member.text)) for _, member in _shown(story)), default=0)
+
+
+def _shown(story: Story) -> list[tuple[int, Member]]:
+    """Return the members that have a lane, with their numbers: of too many the latest ones."""
+    return list(enumerate(story.members, 1))[-MAX_LANES:]
+
+
 def lanes_of(story: Story, scale: Scale) -> list[Lane]:
-    """Return the members that are shown, by the time they came; of too many the latest ones."""
-    numbered = list(enumerate(story.members, 1))[-MAX_LANES:]
+    """Return the members that are shown, by the time they came."""
     return [
         Lane(_label(index, member), scale.lane(member), safe(member.text))
-        for index, member in numbered
+        for index, member in _shown(story)
     ]
 
 
@@ -91,8 +125,9 @@ class Scale:
         """Return times, one every so many columns."""
         text = ""
         for column in range(0, self.width, TICK):
-            mark = clock(self.first_ns + column * self.step_ns)
-            text = f"{text:<{column}}"[:column] + mark[: TICK - 1]
+            mark = clock(self.first_ns + column * self.step_ns)[: TICK - 1]
+            if not column or column + len(mark) <= self.width:
+                text = f"{text:<{column}}"[:column] + mark
         return text
 
     def lane(self, member: Member) -> str:

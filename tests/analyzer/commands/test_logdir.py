@@ -46,7 +46,7 @@ def test_ls_lists_batches_and_says_that_all_is_sound(segment: Path) -> None:
     done = run("ls", segment)
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    assert lines[0].split("\t")[:4] == ["no", "position", "offsets", "records"]
+    assert lines[0].split("\t")[:4] == ["No.", "Position", "Offsets", "Records"]
     assert lines[1].split("\t")[2:5] == ["0-1", "2", str(len(batch(0)))]
     assert "9/0 seq 4" in lines[1]
     assert done.stderr == (
