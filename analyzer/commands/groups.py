@@ -105,7 +105,8 @@ def groups(
                 _print_lanes(found, chosen, times, output, options)
             elif not wanted and only is None:
                 lines = [*found.rows(names), *kept.lines()]
-                print_lines(lines, Groups.COLUMNS, "group/1", options, output, times, STABILITY)
+                columns = shown(Groups.COLUMNS, "worst_rebalance")
+                print_lines(lines, columns, "group/1", options, output, times, STABILITY)
             else:
                 rebalances = [line for name in chosen for line in found.rebalances(name)]
                 members = [line for name in chosen for line in found.members(name, names)]

@@ -85,7 +85,7 @@ class Groups(Accumulator):
         Column("errors", "count"),
         Column("first", "time", wide=True),
         Column("last", "time", wide=True),
-        Column("worst_rebalance"),
+        Column("worst_rebalance", wide=True),
     )
     REBALANCE_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", wide=True),
