@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-__all__ = ["Groups", "group"]
+__all__ = ["Groups", "following", "group"]
 
 SHARES = {
     "test_mitmproxy": "clusters",
@@ -55,12 +56,15 @@ def group(nodeid: str) -> str:
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]
-    """Groups first, those of most tests before others; then neighbours."""
+    """Groups first, those of most tests before others; then pieces of modules. A process goes on
+    with the module that it is in, so that what a module makes for its tests is made once."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
         self._scopes: dict[str, str] = {}
         self._modules: Counter[str] = Counter()
+        self._in: dict[Any, str] = {}
+        """Process -> the module that it is in; nothing for a group."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid not in self._scopes:
@@ -69,3 +73,36 @@ class Groups(LoadScopeScheduling):  # type: ignore[misc]
             self._modules[module] += 1
             self._scopes[nodeid] = group(nodeid) or f"{module} {number}"
         return self._scopes[nodeid]
+
+    def _assign_work_unit(self, node: Any) -> None:
+        scope = following(self.workqueue, self._in.get(node, ""), set(self._in.values()))
+        self._in[node] = module_of(scope)
+        self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
+
+
+def module_of(scope: str) -> str:
+    """Return the module of which a scope is a piece, or nothing for a group."""
+    module = scope.rpartition(" ")[0]
+    return module if module.endswith(".py") else ""
+
+
+def following(queue: Mapping[str, Collection[Any]], module: str, taken: Collection[str]) -> str:
+    """Choose a scope for a process that was in a module: a group, a piece of the same module, one
+    of a module in which no process is, or whatever is left.
+
+    >>> following({"a.py 2": "..", "b.py 0": ".", "spark": "."}, "b.py", ["a.py", "b.py"])
+    'spark'
+    >>> following({"a.py 2": "..", "b.py 0": "."}, "b.py", ["a.py", "b.py"])
+    'b.py 0'
+    >>> following({"a.py 2": "..", "c.py 0": "."}, "b.py", ["a.py", "b.py"])
+    'c.py 0'
+    """
+
+    def turn(scope: str) -> tuple[int, int]:
+        mine = module_of(scope)
+        if not mine:
+            return 0, -len(queue[scope])
+        return (1 if mine == module else 3 if mine in taken else 2), 0
+
+    return min(queue, key=turn)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribution import NEWEST, SHARES, group
+from tests.distribution import NEWEST, SHARES, following, group
 from tests.interop.drivers import CLIENT_LIST
 from tests.interop.test_clients import DIAGONAL, marks
 
@@ -44,3 +44,13 @@ def test_one_broker_and_three_client_libraries_run_in_make_test() -> None:
     fast = [pair for pair in DIAGONAL if marks(pair[0])]
     assert {broker for broker, _ in fast} == {NEWEST}
     assert {CLIENT_LIST[client].kind for _, client in fast} == {"java", "confluent", "aiokafka"}
+
+
+def test_groups_come_first_and_a_process_stays_in_its_module() -> None:
+    queue = {"a.py 2": "..", "b.py 0": "..", "c.py 0": ".", "spark": ".", "brokers": "..."}
+    order = []
+    module = "b.py"
+    while queue:
+        order.append(following(queue, module, {"a.py", "b.py"}))
+        del queue[order[-1]]
+    assert order == ["brokers", "spark", "b.py 0", "c.py 0", "a.py 2"]

@@ -17,6 +17,7 @@ from kafkascope.dissectors.errors import (
     UnknownVersion,
 )
 from kafkascope.dissectors.layout import resolve
+from tests.matrix import mostly_slow
 from tests.strategies import bodies
 
 # A metadata answer of Kafka 0.8 as somebody printed it byte by byte while learning the protocol:
@@ -258,7 +259,9 @@ def test_a_hostile_body_does_not_keep_us_for_minutes() -> None:
     assert found.value.path.startswith("topics[")
 
 
-@pytest.mark.parametrize(("name", "version", "at"), all_variants())
+@pytest.mark.parametrize(
+    ("name", "version", "at"), mostly_slow(all_variants(), all_variants()[::3].__contains__)
+)
 def test_every_variant_is_chosen_where_it_is_the_only_one_to_fit(
     name: str, version: int, at: int
 ) -> None:

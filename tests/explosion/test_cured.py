@@ -46,6 +46,7 @@ from tests.explosion.records import bomb, scram_records
 from tests.explosion.turns import Turn, batch_of, exchange, fetch, produce, record, write_capture
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_record_with_very_many_headers_is_redacted() -> None:
     # Written header by header into a new text each time it took four minutes.
@@ -57,6 +58,7 @@ def test_a_record_with_very_many_headers_is_redacted() -> None:
     assert isinstance(batch, Batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("show", "1"), ("show", "1", "--hex"), ("cut", "--anonymize")])
 def test_very_many_empty_topics_take_no_gigabyte(command: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
@@ -69,6 +71,7 @@ def test_very_many_empty_topics_take_no_gigabyte(command: tuple[str, ...], tmp_p
     assert taken.megabytes < MEMORY_MB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["report", "clients"])
 def test_more_clients_than_are_kept_are_judged_together(command: str, tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
@@ -139,6 +142,7 @@ def test_records_of_an_exchange_beyond_the_limit_are_left_out_with_a_sentence(
     assert all(each["base64"] for each in parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes_mb", [[64], [7, 50]])
 @pytest.mark.parametrize("command", ["records", "records --json", "records --csv", "export --full"])
 def test_a_batch_is_not_made_as_one_piece_of_json(
@@ -192,6 +196,7 @@ def test_records_come_some_of_them_at_a_time() -> None:
     assert [loads(line)["offset"] for line in b"".join(pieces).splitlines()] == list(range(50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [("cut", "--anonymize", "-o", "a.pcapng"), ("fixture", "--redact", "all", "-o", "a")]
 )
@@ -229,6 +234,7 @@ def test_requests_of_all_connections_that_wait_are_limited(
     assert given_up not in last
 
 
+@pytest.mark.slow
 def test_what_a_waiting_request_makes_of_its_bytes_is_counted(tmp_path: Path) -> None:
     # 20 MB in requests of 300 KB, each of 50 000 empty topics: bodies that wait took gigabytes.
     path = tmp_path / "a.pcapng"
@@ -281,6 +287,7 @@ def test_why_a_group_rebalances_is_not_searched_for(tmp_path: Path) -> None:
         assert twice < 2.3 * once
 
 
+@pytest.mark.slow
 def test_very_many_producers_of_one_request_are_told_apart_in_one_pass(tmp_path: Path) -> None:
     # Each looked at all batches: 20,000 took 54 seconds.
     path = tmp_path / "a.pcapng"
@@ -289,6 +296,7 @@ def test_very_many_producers_of_one_request_are_told_apart_in_one_pass(tmp_path:
     assert taken.code == 0, taken.errors
 
 
+@pytest.mark.slow
 def test_a_client_with_very_many_libraries_is_not_compared_with_itself(tmp_path: Path) -> None:
     # Each of them was held against all others: check of 6,000 took 5 seconds, a report 27.
     path = tmp_path / "a.pcapng"
@@ -350,6 +358,7 @@ def calls(work: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_very_many_names_that_come_late_are_not_looked_for_one_by_one(tmp_path: Path) -> None:
     # 16,000 took 63 s of CPU time, twice as many four times as much.
@@ -430,6 +439,7 @@ def test_what_happens_again_happens_to_the_same_or_to_others(renamed: bool, tmp_
     assert len(groups) == len(once) * (3 if renamed else 1)
 
 
+@pytest.mark.slow
 def test_packets_that_are_shown_go_again(tmp_path: Path) -> None:
     # Layers of a packet are a circle, each with its data: 20,000 exchanges took 2 GB.
     path = tmp_path / "a.pcapng"

@@ -293,6 +293,7 @@ def test_a_payload_that_could_become_too_much_is_not_decoded(format: str) -> Non
         assert decoded.error.text.startswith("not read: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", [records_of_items, proto_fields, json_values])
 @pytest.mark.parametrize("count", [700_000, 3_000_000])
 def test_values_that_are_decoded_take_no_gigabyte(

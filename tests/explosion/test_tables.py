@@ -21,6 +21,7 @@ from tests.explosion.records import fetched_records, large_record
 from tests.explosion.turns import fetch, write_capture
 
 
+@pytest.mark.slow
 def test_records_that_are_too_many_for_a_column_are_left_out(tmp_path: Path) -> None:
     # 1 KB of a capture took 1150 MB: a value of a column is held several times.
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
@@ -33,6 +34,7 @@ def test_records_that_are_too_many_for_a_column_are_left_out(tmp_path: Path) -> 
     assert "more than 32 MB" in part["records"]["left_out"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["export -o OUT --full", "spark -o OUT --engine plain --full --records"]
 )

@@ -26,6 +26,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import api_of, layout_of
 from tests.analyzer.wire import Wire, request, response, told
+from tests.matrix import mostly_slow
 from tests.strategies import bodies
 
 TOPIC_ID = bytes(range(16))
@@ -209,7 +210,12 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("key", "version"), CALLS)
+def oldest_or_newest(call: tuple[int, int]) -> bool:
+    versions = api_of(call[0]).versions
+    return call[1] in (versions.low, versions.high)
+
+
+@pytest.mark.parametrize(("key", "version"), mostly_slow(CALLS, oldest_or_newest))
 @given(data=st.data())
 @settings(max_examples=8)
 def test_whatever_a_body_says_is_taken(key: int, version: int, data: st.DataObject) -> None:

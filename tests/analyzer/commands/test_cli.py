@@ -11,10 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from kafkascope.tui.cli import main
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "captures" / "samples"
@@ -26,8 +30,25 @@ ENV.pop("COLUMNS", None)  # it would stand for the terminal's width
 ENV.pop("NO_COLOR", None)
 
 
-def run(*args: str, stdin: bytes | None = None) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of a command."""
+@pytest.fixture(autouse=True, scope="module")
+def utc() -> Iterator[None]:
+    """The time zone in which commands print times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def run(*args: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command, in this process: a program takes a third of a
+    second to start."""
+    done = CliRunner().invoke(main, args, env={"COLUMNS": None, "NO_COLOR": None})
+    return done.exit_code, done.stdout, done.stderr
+
+
+def run_program(*args: str, stdin: bytes | None = None) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command in a process of its own."""
     done = subprocess.run([*RUN, *args], input=stdin, capture_output=True, cwd=ROOT, env=ENV)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -69,7 +90,7 @@ def test_stdin_and_gz_give_the_same(tmp_path: Path, exchanges: list[dict[str, An
     data = Path(DEMO).read_bytes()
     packed = tmp_path / "demo.pcap.gz"
     packed.write_bytes(gzip.compress(data))
-    code, out, _ = run("ls", "-", "--json", stdin=data)
+    code, out, _ = run_program("ls", "-", "--json", stdin=data)
     assert code == 0
     numbers = [each["number"] for each in exchanges]
     assert [json.loads(line)["number"] for line in out.splitlines()] == numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
 from tests.analyzer.findings.test_captures import HERE, judged
+from tests.matrix import pairs
 
 CAUSES = HERE / "causes"
 
@@ -110,32 +112,39 @@ def test_the_command_tells_outcomes() -> None:
 ENDS = ("outcome", "outcome_reason", "outcome_filter", "worst_finding")
 
 
+WANTED = [
+    ("-Y", "api == Metadata"),
+    ("-Y", "api in {ApiVersions, SaslHandshake}"),
+    ("--to", "2"),
+    ("--from", "-2s"),
+    ("--from", "1", "--to", "3", "-Y", "not error"),
+]
+CHOSEN_FROM = [
+    CAUSES / "broker-down-java.pcap.gz",
+    CAUSES / "poison-librdkafka.pcap.gz",
+    CAUSES / "acl-denied-java.pcap.gz",
+    CAUSES / "tls-expired-java.pcap.gz",
+    CAUSES.parents[3] / "captures" / "samples" / "sasl.pcap",
+]
+
+
+@cache
+def of_the_whole(path: Path) -> dict[tuple[object, object], dict[str, object]]:
+    """The lines of a capture, by client and host: each has one."""
+    lines = told(str(path))
+    whole = {(line["client_id"], line["client_address"]): line for line in lines}
+    assert len(whole) == len(lines)
+    return whole
+
+
 @pytest.mark.parametrize(
-    "args",
-    [
-        ("-Y", "api == Metadata"),
-        ("-Y", "api in {ApiVersions, SaslHandshake}"),
-        ("--to", "2"),
-        ("--from", "-2s"),
-        ("--from", "1", "--to", "3", "-Y", "not error"),
-    ],
-    ids=" ".join,
-)
-@pytest.mark.parametrize(
-    "path",
-    [
-        CAUSES / "broker-down-java.pcap.gz",
-        CAUSES / "poison-librdkafka.pcap.gz",
-        CAUSES / "acl-denied-java.pcap.gz",
-        CAUSES / "tls-expired-java.pcap.gz",
-        CAUSES.parents[3] / "captures" / "samples" / "sasl.pcap",
-    ],
-    ids=lambda path: path.name,
+    ("path", "args"),
+    pairs(CHOSEN_FROM, WANTED),
+    ids=lambda value: value.name if isinstance(value, Path) else " ".join(value),
 )
 def test_of_a_selection_outcomes_are_those_of_the_whole(path: Path, args: tuple[str, ...]) -> None:
     """And numbers are of the selection, in which a client may not say who it is."""
-    whole = {(line["client_id"], line["client_address"]): line for line in told(str(path))}
-    assert len(whole) == len(told(str(path)))
+    whole = of_the_whole(path)
     found = told(str(path), *args)
     # Counted without the whole: where -c may stop, no outcome is told.
     counted = told(str(path), *args, "-c", "1000000")

@@ -37,6 +37,7 @@ from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, 
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, without
 from tests.analyzer.pipeline.test_stored import COMMANDS, lines_of, run
 from tests.captures.wires import Tape, conversation
+from tests.matrix import each_nth
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
@@ -44,7 +45,7 @@ LOGS = sorted(CAPTURES.glob("*.keys"))
 MORE = {"frames": True, "records": True}
 
 
-@pytest.mark.parametrize("path", TRUTHS, ids=[each.name.partition(".")[0] for each in TRUTHS])
+@pytest.mark.parametrize("path", each_nth(TRUTHS, 4), ids=lambda path: path.name.partition(".")[0])
 def test_real_traffic(path: Path, tmp_path: Path) -> None:
     truth: dict[str, Any] = json.loads(path.read_text())
     capture = str(CAPTURES / truth["capture"])
@@ -57,7 +58,14 @@ def test_real_traffic(path: Path, tmp_path: Path) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("logs", [[], LOGS[:3], LOGS], ids=["no log", "of others", "all"])
+@pytest.mark.parametrize(
+    "logs",
+    [
+        pytest.param([], id="no log", marks=pytest.mark.slow),
+        pytest.param(LOGS[:3], id="of others", marks=pytest.mark.slow),
+        pytest.param(LOGS, id="all"),
+    ],
+)
 def test_many_captures_at_once(logs: list[Path], tmp_path: Path) -> None:
     captures = encrypted()
     expected, _ = made(captures, tmp_path / "plain", keys=read_key_logs(logs))
@@ -92,7 +100,7 @@ PORTS = tuple(range(20_000, 28_000))
 """Of all brokers: what else decides who is one may be known later or earlier behind damage."""
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", each_nth(range(8), 4))
 def test_damaged_traffic(seed: int, tmp_path: Path) -> None:
     """Packets that are missing, twice, or in another order, and captures that begin later."""
     random = Random(seed)
@@ -172,7 +180,7 @@ def rotated(name: str, folder: Path, size: int) -> list[Path]:
 RESUMED = ("tls12-tickets", "tls12-session-ids", "tls13-midstream", "tls12-renegotiation-cbc")
 
 
-@pytest.mark.parametrize("name", RESUMED)
+@pytest.mark.parametrize("name", each_nth(RESUMED, 2))
 def test_what_resumes_or_goes_on_in_another_file(name: str, tmp_path: Path) -> None:
     logs = [CAPTURES / f"{name}.keys"]
     (tmp_path / "in").mkdir()
@@ -322,7 +330,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("words", each_nth(COMMANDS, 4), ids=" ".join)
 def test_commands_say_the_same_of_tables(words: tuple[str, ...], stored: Path) -> None:
     theirs = run(*words, str(CAPTURES), "--json", *KEYLOG)
     ours = run(*words, str(stored), "--json")

@@ -49,6 +49,7 @@ from kafkascope.captures.tls.stream import TlsStream
 from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
 from tests.captures.wires import Tape
+from tests.matrix import mostly_slow
 
 ZOOKEEPER = Path(__file__).parents[3] / "captures" / "samples" / "zookeeper.pcap"
 NOW = ClosedRule(settle_s=0)
@@ -117,7 +118,7 @@ def test_batches_together_are_the_whole(seed: int) -> None:
         assert len(found["connections"]) == len(expected["connections"])
 
 
-@pytest.mark.parametrize("count", [3, 7, 40])
+@pytest.mark.parametrize("count", mostly_slow([3, 7, 40], lambda count: count == 40))
 def test_batches_may_end_anywhere_in_sessions_with_zookeeper(count: int, tmp_path: Path) -> None:
     head, packets = packets_of(ZOOKEEPER.read_bytes())
     (tmp_path / "in").mkdir()

@@ -26,10 +26,18 @@ from tests.analyzer.pipeline.kit import Apart
 from tests.analyzer.pipeline.traffic import TOPIC_ID
 from tests.analyzer.schema_samples import SAMPLES, capture, folder
 from tests.captures.wires import START_NS, A, B, Tape
+from tests.matrix import pairs
 
 DECODED = [f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")]
 TEXT = '{"type": "record", "name": "Order", "fields": [{"name": "n", "type": "long"}]}'
 ENGINES = [None, Apart(), Apart(2, spread=2)]
+
+
+def way(value: Any) -> str:
+    """Return how the id of a test names an engine, or another parameter."""
+    if isinstance(value, str):
+        return value
+    return "plain" if value is None else "spread" if value.spread else "apart"
 
 
 def table(out: Path) -> list[Any]:
@@ -101,8 +109,11 @@ def by_id(folder_: Path, *, named: bool = True) -> Path:
     return composed(folder_ / "by-id.pcap", frames)
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
-@pytest.mark.parametrize("name", sorted(path.name for path in (SAMPLES / "schemas").iterdir()))
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    pairs(sorted(path.name for path in (SAMPLES / "schemas").iterdir()), ENGINES),
+    ids=way,
+)
 def test_schemas_of_a_folder(name: str, engine: Any, tmp_path: Path) -> None:
     path = capture(name)
     run(path, tmp_path / "out", KnownSchemas(folder(name)), engine)
@@ -111,8 +122,11 @@ def test_schemas_of_a_folder(name: str, engine: Any, tmp_path: Path) -> None:
     assert any(row[5] or row[8] for row in found)
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
-@pytest.mark.parametrize("name", ["apicurio-serdes", "protobuf-json-schemas-topic"])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    pairs(["apicurio-serdes", "protobuf-json-schemas-topic"], ENGINES),
+    ids=way,
+)
 def test_schemas_of_the_capture_itself(name: str, engine: Any, tmp_path: Path) -> None:
     path = capture(name)
 
@@ -139,7 +153,7 @@ def test_a_registry_is_asked_once_for_each_id_and_by_the_driver_only(tmp_path: P
     assert any(row[8] for row in table(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
+@pytest.mark.parametrize("engine", ENGINES, ids=way)
 def test_a_late_name_decides_between_subjects(engine: Any, tmp_path: Path) -> None:
     subjects = (("other-value", 1), ("orders-value", 1))
     known = KnownSchemas([Schema("avro", TEXT, (SchemaKey("id", 1),), subjects)])
@@ -151,7 +165,7 @@ def test_a_late_name_decides_between_subjects(engine: Any, tmp_path: Path) -> No
     assert [row[7]["subject"] for row in found] == ["other-value"]
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=["plain", "apart", "spread"])
+@pytest.mark.parametrize("engine", ENGINES, ids=way)
 def test_a_schema_of_a_topic_whose_name_comes_late(engine: Any, tmp_path: Path) -> None:
     assigned: Any = {("orders", "value"): Assigned(Schema("avro", TEXT, origin="/a/b.avsc"))}
     run(by_id(tmp_path), tmp_path / "out", KnownSchemas(assigned=assigned), engine)

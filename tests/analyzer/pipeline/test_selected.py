@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
@@ -24,6 +27,7 @@ from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, exchanges, made, tables
 from tests.analyzer.reading.test_reading import late_names
+from tests.matrix import pairs
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 CAPTURES = Path(__file__).parents[1] / "captures"
@@ -69,6 +73,11 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, words)
 
 
+def words_of(value: Any) -> str:
+    """Return how the id of a test names a parameter."""
+    return " ".join(value) if isinstance(value, tuple) else getattr(value, "name", value)
+
+
 NUMBER: Final = re.compile(r'"(number|slowest|largest)":\d+,?')
 """Tables count exchanges by the time of the first byte."""
 
@@ -79,13 +88,42 @@ def lines_of(*words: str) -> list[str]:
     return sorted(NUMBER.sub("", line) for line in result.stdout.splitlines())
 
 
-@pytest.mark.parametrize("text", [each for each in FILTERS if "NoSuch" not in each])
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_tables_of_a_selection_are_that_selection(path: Path, text: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path, str], Path]:
+    """Folders of tables of a capture, and of what a filter selects of it, each made once."""
+
+    @cache
+    def made_of(path: Path, text: str) -> Path:
+        out = tmp_path_factory.mktemp("tables") / path.name
+        options = ("-Y", text) if text else ()
+        assert run("spark", str(path), "-o", str(out), "-q", *options).exit_code in (0, 4)
+        return out
+
+    return made_of
+
+
+@pytest.fixture(scope="module")
+def whole_of() -> Callable[[Path], dict[str, list[Any]]]:
+    """All rows of a capture's tables, made once."""
+
+    @cache
+    def rows(path: Path) -> dict[str, list[Any]]:
+        with TemporaryDirectory() as folder:
+            return made([str(path)], Path(folder, "whole"))[0]
+
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), pairs(FILES, [each for each in FILTERS if "NoSuch" not in each]), ids=words_of
+)
+def test_tables_of_a_selection_are_that_selection(
+    path: Path, text: str, whole_of: Callable[[Path], dict[str, list[Any]]], tmp_path: Path
+) -> None:
     plain, result = made([str(path)], tmp_path / "plain", filter=text)
     apart, _ = made([str(path)], tmp_path / "apart", Apart(), 1 << 16, filter=text)
     assert apart == plain
-    whole, _ = made([str(path)], tmp_path / "whole")
+    whole = whole_of(path)
     # Every row of the selection is a row of the whole, with the same number.
     for name in ("exchanges", "record_batches", "frames", "records"):
         assert {_anywhere(row) for row in plain[name]} <= {_anywhere(row) for row in whole[name]}
@@ -107,15 +145,15 @@ def _ls(path: Path, text: str) -> list[str]:
     return run("ls", str(path), "-Y", text, "--json", "-q").stdout.splitlines()
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-@pytest.mark.parametrize("text", ['topic contains "o"', "group or error"])
+@pytest.mark.parametrize(
+    ("words", "text"), pairs(EVERY, ['topic contains "o"', "group or error"]), ids=words_of
+)
 def test_commands_say_of_tables_what_they_say_of_the_selection(
-    words: tuple[str, ...], text: str, tmp_path: Path
+    words: tuple[str, ...], text: str, made_once: Callable[[Path, str], Path]
 ) -> None:
     for path in FILES[:3]:
-        out = tmp_path / path.name
-        assert run("spark", str(path), "-o", str(out), "-q", "-Y", text).exit_code == 0
-        assert lines_of(*words, str(out)) == lines_of(*words, str(path), "-Y", text)
+        of_tables = lines_of(*words, str(made_once(path, text)))
+        assert of_tables == lines_of(*words, str(path), "-Y", text)
 
 
 @pytest.mark.parametrize("engine", [None, Apart(2)], ids=["plain", "apart"])
@@ -128,16 +166,26 @@ def test_a_name_that_comes_late_is_waited_for(
     assert len(found["exchanges"]) == count
 
 
-@pytest.mark.parametrize("words", OF_ROWS, ids=" ".join)
-@pytest.mark.parametrize("text", ['topic contains "o"', "latency > 2ms", "group or error"])
+@pytest.mark.parametrize(
+    ("words", "text"),
+    pairs(OF_ROWS, ['topic contains "o"', "latency > 2ms", "group or error"]),
+    ids=words_of,
+)
 def test_filters_over_tables_choose_what_they_choose_of_captures(
-    words: tuple[str, ...], text: str, tmp_path: Path
+    words: tuple[str, ...], text: str, made_once: Callable[[Path, str], Path]
 ) -> None:
     for path in FILES:
-        out = tmp_path / path.name
-        assert run("spark", str(path), "-o", str(out), "-q").exit_code in (0, 4)
-        assert lines_of(*words, str(out), "-Y", text) == lines_of(*words, str(path), "-Y", text)
-        assert lines_of("ls", str(out), "-Y", text) == _saved(path, text, tmp_path)
+        of_tables = lines_of(*words, str(made_once(path, "")), "-Y", text)
+        assert of_tables == lines_of(*words, str(path), "-Y", text)
+
+
+@pytest.mark.parametrize("text", ['topic contains "o"', "latency > 2ms", "group or error"])
+def test_exchanges_of_tables_that_a_filter_selects_are_those_of_captures(
+    text: str, made_once: Callable[[Path, str], Path], tmp_path: Path
+) -> None:
+    for path in FILES:
+        of_tables = lines_of("ls", str(made_once(path, "")), "-Y", text)
+        assert of_tables == _saved(path, text, tmp_path)
 
 
 def _saved(path: Path, text: str, folder: Path) -> list[str]:

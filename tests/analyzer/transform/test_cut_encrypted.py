@@ -24,6 +24,7 @@ from tests.analyzer.capture_files import capture_file
 from tests.analyzer.transform.test_cut import told
 from tests.analyzer.wire import beat, heartbeat, request, response
 from tests.captures.tls.writer import Talk
+from tests.matrix import each_nth
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 NAMES = sorted(path.name.partition(".")[0] for path in CAPTURES.glob("*.truth.json"))
@@ -160,7 +161,7 @@ def nameless(row: tuple[object, ...]) -> tuple[object, ...]:
 
 @pytest.mark.tshark
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-@pytest.mark.parametrize("name", sorted({*READABLE} - {*HARD}))
+@pytest.mark.parametrize("name", each_nth(sorted({*READABLE} - {*HARD}), 4))
 def test_tshark_reads_both(name: str, tmp_path: Path) -> None:
     frames = sum(
         each["kafka_frames"]["requests"] + each["kafka_frames"]["responses"]

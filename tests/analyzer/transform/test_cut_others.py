@@ -24,6 +24,7 @@ from kafkascope.captures.model import Connection, Endpoint, Opened, Resolved
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import BROKER, beat, heartbeat, request, response
+from tests.matrix import each_nth
 
 TROUBLES = Path(__file__).parents[1] / "captures"
 SHOP = TROUBLES / "shop.pcap.zst"
@@ -68,7 +69,7 @@ def rows_of(path: Path) -> list[Row]:
         return [row_of(each, capture.context.names) for each in capture.exchanges()]
 
 
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", each_nth(ALL, 5), ids=lambda path: path.name)
 def test_a_cut_of_everything_tells_the_same_findings(path, tmp_path):
     target = tmp_path / "cut.pcapng"
     whole = told(path)

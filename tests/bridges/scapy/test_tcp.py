@@ -27,6 +27,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.bridges.scapy import tcp
 from kafkascope.scapy import Kafka, KafkaMessage, KafkaUndecoded
 from tests.analyzer.wire import beat, heartbeat, produce
+from tests.matrix import each_nth
 
 SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
 SAMPLES = [path for path in SAMPLES if path.stem != "zookeeper"]
@@ -91,7 +92,7 @@ def unpacked(path: Path, folder: Path) -> str:
     return str(target)
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", each_nth(SAMPLES, 4), ids=lambda path: path.name)
 def test_sessions_read_the_messages_of_samples(path: Path, tmp_path: Path) -> None:
     packets = sniff(offline=unpacked(path, tmp_path), session=TCPSession)
     whole, reasons = found(packets)

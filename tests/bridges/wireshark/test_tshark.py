@@ -77,6 +77,7 @@ def test_tshark_lists_the_interfaces(folder: Path) -> None:
     assert f"{LIVE} (Kafka live capture)" in names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interface", [PROXY, LIVE])
 def test_tshark_knows_link_type_and_options(folder: Path, interface: str) -> None:
     assert "  EN10MB (Ethernet)" in printed(folder, "-L", "-i", interface)
@@ -183,6 +184,7 @@ def wait_for(path: Path, client: str) -> list[tuple[str, str | None]]:
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_tshark_captures_from_the_proxy(
     folder: Path, broker: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
@@ -221,6 +223,7 @@ def can_capture() -> bool:
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_capture(), reason="needs the right to capture")
 def test_tshark_captures_live(folder: Path, broker: int, tmp_path: Path) -> None:
     out = tmp_path / "out.pcapng"
@@ -278,6 +281,7 @@ def encrypted(
         listener.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (can_capture() and shutil.which("openssl")), reason="needs openssl, and a right to capture"
 )
@@ -338,6 +342,7 @@ def ask_inside(port: int, client: ssl.SSLContext, name: str) -> None:
             assert link.recv(65536)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("interface", "said"), [(PROXY, "Broker is missing"), (LIVE, "cannot capture on no-such")]
 )

@@ -30,6 +30,7 @@ from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Uuid
+from tests.matrix import mostly_slow
 
 SAMPLES = sorted(Path(__file__).parents[4].joinpath("captures", "samples").glob("*.pcap*"))
 SCHEMAS: Final = Payloads(
@@ -140,7 +141,15 @@ def _read(file: int, at: int, size: int) -> bytes:
     raise AssertionError("no bytes are wanted")
 
 
-@pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name)
+SMALL: Final = ("rebalance.pcap", "sasl-old.pcap", "zookeeper.pcap")
+"""Samples that are read fast and differ most."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=mostly_slow(SAMPLES, lambda path: path.name in SMALL),
+    ids=lambda path: path.name,
+)
 def sample(request: pytest.FixtureRequest) -> Iterator[Told]:
     with open_capture([request.param], spool=Spool()) as capture:
         session = session_of(capture)
