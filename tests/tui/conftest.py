@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual._compositor import Compositor
 from textual._wait import wait_for_idle
 from textual.app import App
 from textual.pilot import Pilot
@@ -26,6 +27,12 @@ def store() -> Store:
     return found
 
 
+def unpainted(compositor: Compositor, *_: object, **__: object) -> None:
+    """Paint nothing: there is no terminal, and painting is a third of what a test takes. `idle` and
+    `text_of` paint what is there then."""
+    compositor._dirty_regions.clear()
+
+
 @pytest.fixture(autouse=True)
 def patient_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
     """What tests see does not depend on how busy the machine is. Textual's pilot takes a process
@@ -43,6 +50,7 @@ def patient_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
         pilot.app.screen._on_timer_update()
         await drained()
 
+    monkeypatch.setattr(Compositor, "render_update", unpainted)
     monkeypatch.setattr("textual.app.wait_for_idle", idle)
     monkeypatch.setattr("textual.pilot.wait_for_idle", idle)
     monkeypatch.setattr(Pilot, "pause", paused)

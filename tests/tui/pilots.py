@@ -69,6 +69,7 @@ async def idle(app: ScopeApp, pilot: Any) -> None:
         await asyncio.sleep(0.01)
     app.tick()
     await pilot.pause()
+    app.screen._compositor.render_strips()
 
 
 def run(
