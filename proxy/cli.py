@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.inputs.private import PrivateFile
@@ -40,27 +41,27 @@ FAILED: Final = 3
 """Exit code where a file or an address cannot be had."""
 
 
-@click.command()
+@command()
 @proxy_options
 @click.pass_context
 def proxy(context: click.Context, options: ProxyOptions) -> int:
-    """Stand between clients and brokers: watch, record, tamper.
+    """Watch, record, and disturb traffic as a Kafka proxy.
 
-    Point clients at the address that is printed. Every broker of the cluster gets a listener of its
-    own, and addresses in responses are replaced, so that clients stay. One line per exchange is
-    printed, as `ls` does.
+    Point clients at the printed address. Each broker of the cluster gets its own listener, and the
+    proxy replaces addresses in responses, so that clients keep using it. It prints one line per
+    exchange, as `kafkascope ls` does.
 
     \b
       kafkascope proxy --upstream broker:9092
       kafkascope proxy --upstream broker:9092 -w session.pcapng --quiet
       kafkascope proxy --upstream broker:9092 -Y 'error or latency > 1s'
-      kafkascope proxy --upstream broker:9092 --fault 'api == Fetch -> delay 200ms p=0.1'
+      kafkascope proxy --upstream broker:9092 --fault 'api == Fetch -> delay 1s'
     """
     log_to(sys.stderr, logging.DEBUG if options.verbose else logging.WARNING)
     if options.open:
         hook = (context.find_root().meta or {}).get(OPEN_HOOK)
         if hook is None:
-            raise click.UsageError("--open needs the terminal interface, which is not installed")
+            raise click.UsageError("--open needs the terminal UI: pip install 'kafkascope[tui]'")
         from kafkascope.proxy.control.opening import run
 
         return run(options, hook)

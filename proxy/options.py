@@ -6,12 +6,14 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.options import check_schemas
+from kafkascope.analyzer.commands.help import option
+from kafkascope.analyzer.commands.options import SCHEMA_OPTIONS, SCHEMAS
 from kafkascope.analyzer.filter.values import duration, size
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.analyzer.terminal import document
@@ -127,7 +129,7 @@ def _hosts(
     hosts = {each: host_named(each) for each in given}
     wrong = [each for each, host in hosts.items() if host is None]
     if wrong:
-        raise click.BadParameter(f"{wrong[0]!r} is no name of a host", context, option)
+        raise click.BadParameter(f'"{wrong[0]}" is no host name', context, option)
     return tuple(host for host in hosts.values() if host is not None)
 
 
@@ -172,124 +174,224 @@ def _print_faults(context: click.Context, option: click.Parameter, given: bool) 
     context.exit()
 
 
+_network: Final = partial(option, section="Network")
+_rules: Final = partial(option, section="Rules")
+_recording: Final = partial(option, section="Recording")
+_tls: Final = partial(option, section="TLS")
+_control: Final = partial(option, section="Control")
+_output: Final = partial(option, section="Output")
+
 _OPTIONS: Final = (
-    click.option("--upstream", default="", metavar="HOST:PORT[,...]", help="Tried in order."),
-    click.option("--listen", default=DEFAULT_LISTEN, show_default=True, metavar="[HOST]:PORT"),
-    click.option(
-        "--expose", is_flag=True, help="Allow --listen on all interfaces: everybody may connect."
+    _network(
+        "--upstream",
+        default="",
+        metavar="HOST:PORT[,...]",
+        help="Brokers to connect to; several are tried in order",
     ),
-    click.option(
+    _network(
+        "--listen",
+        default=DEFAULT_LISTEN,
+        show_default=True,
+        metavar="[HOST]:PORT",
+        help="Address for clients; port 0 picks a free one",
+    ),
+    _network("--expose", is_flag=True, help="Allow --listen on all interfaces, for everybody"),
+    _network(
         "--mode",
         type=click.Choice(["reverse", "transparent", "socks5"]),
+        metavar="MODE",
         default="reverse",
         show_default=True,
-        help="transparent: connections that the firewall redirects; no address is replaced.",
+        help="reverse: clients bootstrap from the proxy; transparent: a firewall redirects"
+        " connections; socks5: clients use the proxy as SOCKS server",
     ),
-    click.option("--port-base", type=int, help="A broker's listener has port N + node id."),
-    click.option("--advertise", metavar="HOST", help="What clients are told as our address."),
-    click.option(
+    _network(
+        "--port-base",
+        type=int,
+        metavar="N",
+        help="Base port: the listener of node 3 gets port N+3 (default: free ports)",
+    ),
+    _network(
+        "--advertise", metavar="HOST", help="Host in the addresses for clients (default: --listen)"
+    ),
+    _network(
         "--allow-broker",
         "allow_brokers",
         multiple=True,
         metavar="NETWORK",
         callback=_networks,
-        help="Connect to brokers there though the upstream is not of that kind; may be repeated.",
+        help="Network to connect to brokers in, though it is private or local; repeatable",
     ),
-    click.option("--no-clamp", is_flag=True, help="Pass on versions that are not known."),
-    click.option("-w", "--write", "record", type=_PATH, help="Record to this pcapng file."),
-    click.option("--rotate-bytes", type=Quantity("size", size), default=0, help="Size of a file."),
-    click.option(
-        "--rotate-time", type=Quantity("duration", duration), default=0, help="Age of a file."
+    _network(
+        "--no-clamp",
+        is_flag=True,
+        help="Do not limit ApiVersions to versions kafkascope can decode",
     ),
-    click.option(
-        "--keep-bytes",
+    _network(
+        "--buffer",
         type=Quantity("size", size),
-        default=0,
-        help="Of all files.",
+        metavar="SIZE",
+        default="512MB",
+        show_default=True,
+        help="Total buffer memory across connections",
     ),
-    click.option("--overwrite", is_flag=True, help="Replace a recording that is there."),
-    click.option("--with-secrets", is_flag=True, help="Record passwords and tokens as they are."),
-    click.option("--rules", "rule_files", type=_FILE, multiple=True, help="Faults, in TOML."),
-    click.option(
-        "--script", "scripts", type=_FILE, multiple=True, help="Rules in Python: docs/scripts.md."
-    ),
-    click.option(
+    _rules(
         "--fault",
         "faults",
         multiple=True,
         metavar="RULE",
-        help="Inject a fault; repeatable; see --help-faults.",
+        help="Fault to inject, see --help-faults; repeatable",
     ),
-    click.option(
+    _rules(
         "--help-faults",
         is_flag=True,
         is_eager=True,
         expose_value=False,
         callback=_print_faults,
-        help="Print the grammar of --fault with all actions, and exit.",
+        help="Print the syntax of --fault, with all actions, and exit",
     ),
-    click.option("--hold", multiple=True, metavar="FILTER", help="Hold what matches."),
-    click.option(
-        "--schemas",
-        "schema_folders",
+    _rules(
+        "--hold",
         multiple=True,
-        metavar="DIR",
-        help="Schemas of keys and values, for rules and held frames.",
+        metavar="FILTER",
+        help="Hold matching frames until they are released; repeatable",
     ),
-    click.option(
-        "--schema",
-        "assigned",
+    _rules(
+        "--rules",
+        "rule_files",
+        type=_FILE,
         multiple=True,
-        metavar="TOPIC[:key]=FILE[#MESSAGE]",
-        callback=check_schemas,
-        help="The schema of a topic whose values carry no id.",
+        metavar="FILE",
+        help="File of faults (TOML), see docs/faults.md; repeatable",
     ),
-    click.option("--registry", metavar="URL", help="Ask this schema registry for others."),
-    click.option("--registry-ca", type=_FILE, help="PEM of CAs to trust there."),
-    click.option("--tls", is_flag=True, help="Clients speak TLS."),
-    click.option("--tls-cert", type=_FILE, help="PEM certificate chain to show to clients."),
-    click.option("--tls-key", type=_FILE, help="Its key; else in the same file."),
-    click.option("--tls-client-ca", type=_FILE, help="CAs of client certificates."),
-    click.option("--upstream-tls", is_flag=True, help="Brokers speak TLS."),
-    click.option("--upstream-ca", type=_FILE, help="PEM of CAs to trust."),
-    click.option("--upstream-cert", type=_FILE, help="PEM of our certificate for brokers."),
-    click.option("--upstream-key", type=_FILE, help="Its key; else in the same file."),
-    click.option("--upstream-name", help="Name to verify instead of the host."),
-    click.option("--upstream-insecure", is_flag=True, help="Believe any certificate."),
-    click.option("--confdir", type=_PATH, help="Where our certificate authority is kept."),
-    click.option(
-        "--buffer",
+    _rules(
+        "--script",
+        "scripts",
+        type=_FILE,
+        multiple=True,
+        metavar="FILE",
+        help="File of Python rules, see docs/scripts.md; repeatable",
+    ),
+    _recording(
+        "-w",
+        "--write",
+        "record",
+        type=_PATH,
+        metavar="FILE",
+        help="Record traffic to this pcapng file",
+    ),
+    _recording(
+        "--rotate-bytes",
         type=Quantity("size", size),
-        default="512MB",
-        show_default=True,
-        help="What all connections together may keep.",
+        metavar="SIZE",
+        default=0,
+        help="Start a new file at this size (default: never)",
     ),
-    click.option("--metrics", metavar="[HOST]:PORT", help="Counters for Prometheus; loopback."),
-    click.option(
+    _recording(
+        "--rotate-time",
+        type=Quantity("duration", duration),
+        metavar="TIME",
+        default=0,
+        help="Start a new file at this age (default: never)",
+    ),
+    _recording(
+        "--keep-bytes",
+        type=Quantity("size", size),
+        metavar="SIZE",
+        default=0,
+        help="Delete the oldest files beyond this total size (default: keep all)",
+    ),
+    _recording("--overwrite", is_flag=True, help="Replace an existing recording"),
+    _recording("--with-secrets", is_flag=True, help="Record passwords and tokens unmasked"),
+    _tls("--tls", is_flag=True, help="Use TLS towards clients, with a generated certificate"),
+    _tls(
+        "--tls-cert",
+        type=_FILE,
+        metavar="FILE",
+        help="Certificate chain for clients, PEM; implies --tls",
+    ),
+    _tls(
+        "--tls-key",
+        type=_FILE,
+        metavar="FILE",
+        help="Private key of --tls-cert (default: in the same file)",
+    ),
+    _tls(
+        "--tls-client-ca",
+        type=_FILE,
+        metavar="FILE",
+        help="CA bundle for client certificates, which become mandatory; implies --tls",
+    ),
+    _tls("--upstream-tls", is_flag=True, help="Use TLS towards brokers"),
+    _tls(
+        "--upstream-ca",
+        type=_FILE,
+        metavar="FILE",
+        help="CA bundle for brokers (default: public CAs)",
+    ),
+    _tls(
+        "--upstream-cert",
+        type=_FILE,
+        metavar="FILE",
+        help="Client certificate for brokers, PEM",
+    ),
+    _tls(
+        "--upstream-key",
+        type=_FILE,
+        metavar="FILE",
+        help="Private key of --upstream-cert (default: in the same file)",
+    ),
+    _tls(
+        "--upstream-name",
+        metavar="NAME",
+        help="Name to verify in broker certificates (default: the host)",
+    ),
+    _tls("--upstream-insecure", is_flag=True, help="Skip certificate verification"),
+    _tls(
+        "--confdir",
+        type=_PATH,
+        metavar="DIR",
+        help="Folder of the generated CA (default: ~/.kafkascope)",
+    ),
+    _control("--open", is_flag=True, help="Open the terminal UI on the proxy"),
+    _control(
+        "--control",
+        default="",
+        metavar="PATH",
+        help="Control socket; - for stdin and stdout, none for no control"
+        " (default: a socket of yours)",
+    ),
+    _control(
+        "--metrics", metavar="[HOST]:PORT", help="Address of Prometheus metrics (default: none)"
+    ),
+    _control(
         "--metrics-host",
         "metrics_hosts",
         multiple=True,
         metavar="NAME",
         callback=_hosts,
-        help="A name under which --metrics answers, besides loopback and its own address.",
+        help="Additional host name that --metrics answers to; repeatable",
     ),
-    click.option(
-        "--control", default="", metavar="PATH", help='A socket; "-": stdin and stdout; "none".'
+    _control(
+        "--ready-file",
+        type=_PATH,
+        metavar="FILE",
+        help="File to write the address to when clients may connect",
     ),
-    click.option("--ready-file", type=_PATH, help="Written when clients may connect."),
-    click.option(
+    _control(
         "--grace",
         type=Quantity("duration", duration),
+        metavar="TIME",
         default="5s",
         show_default=True,
-        help="For answers that are on their way at the end.",
+        help="Time to wait for in-flight responses at shutdown",
     ),
-    click.option("--open", is_flag=True, help="Open the terminal interface on it."),
-    click.option("--until-eof", is_flag=True, hidden=True),
-    click.option("-Y", "--filter", default="", metavar="FILTER", help="Print only what matches."),
-    click.option("--json", is_flag=True, help="One JSON object per exchange."),
-    click.option("-q", "--quiet", is_flag=True, help="Print no exchanges."),
-    click.option("-v", "--verbose", is_flag=True, help="Tell what happens inside."),
+    _control("--until-eof", is_flag=True, hidden=True, help="Exit when stdin ends"),
+    _output("-Y", "--filter", default="", metavar="FILTER", help="Print only matching exchanges"),
+    _output("--json", is_flag=True, help="Print exchanges as JSON lines"),
+    _output("-q", "--quiet", is_flag=True, help="Print no exchanges"),
+    _output("-v", "--verbose", is_flag=True, help="Show more diagnostic messages"),
+    *SCHEMA_OPTIONS,
 )
 
 
@@ -304,8 +406,8 @@ def proxy_options(function: Callable[..., int]) -> Callable[..., int]:
             require("kafkascope proxy --open")
         return function(*arguments, options=_made(given))
 
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    for declare in reversed(_OPTIONS):
+        command = declare(command)
     return command
 
 
@@ -317,16 +419,16 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         raise click.UsageError(str(error)) from None
     if listen.host in WILDCARDS and not given["expose"]:
         raise click.UsageError(
-            f"--listen {given['listen']} lets everybody in; add --expose if that is meant"
+            f"--listen {given['listen']} lets everybody connect: add --expose to allow that"
         )
     if given["filter"]:
         _check_filter(given["filter"])
     if given["open"] and given["control"] in ("-", "none"):
-        raise click.UsageError("--open needs the control socket")
+        raise click.UsageError("--open needs the control socket: leave out --control")
     if given["mode"] == "reverse" and not given["upstream"]:
-        raise click.UsageError("--upstream HOST:PORT is missing")
+        raise click.UsageError("--upstream is missing: write --upstream HOST:PORT")
     if given["metrics_hosts"] and metrics is None:
-        raise click.UsageError("--metrics-host needs --metrics")
+        raise click.UsageError("--metrics-host needs --metrics [HOST]:PORT")
     if given["control"] == "-" and not given["quiet"]:
         raise click.UsageError("--control - uses stdout: add --quiet")
     return ProxyOptions(
@@ -355,7 +457,7 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         tls=_client_tls(given),
         upstream_tls=_upstream_tls(given),
         folder=given["confdir"] or Path.home() / ".kafkascope",
-        schemas=_schemas(given),
+        schemas=SchemaOptions(*(given[name] for name in SCHEMAS)),
         metrics=metrics,
         metrics_hosts=given["metrics_hosts"],
         buffer_bytes=given["buffer"],
@@ -364,16 +466,6 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         grace_s=given["grace"] / 1e9,
         until_eof=given["until_eof"],
         arguments=tuple(each for each in sys.argv[2:] if each != "--open"),
-    )
-
-
-def _schemas(given: dict[str, Any]) -> SchemaOptions:
-    ca = given["registry_ca"]
-    return SchemaOptions(
-        given["schema_folders"],
-        given["assigned"],
-        given["registry"],
-        None if ca is None else str(ca),
     )
 
 

@@ -87,7 +87,7 @@ SECTIONS: Final[Sections] = {
         ),
         "stats": Home(
             "kafkascope.analyzer.commands.stats:stats",
-            "Print any statistics table: apis, sizes, rates, ...",
+            "Print any statistics table: apis, sizes, rates, and more",
         ),
     },
     "Live": {
@@ -177,7 +177,8 @@ class MainGroup(LazyGroup):
     codes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`kafkascope FILE` opens the file on a terminal, and lists it elsewhere."""
+        """`kafkascope FILE` opens the file on a terminal, and lists it elsewhere; `kafkascope -i
+        IFACE` captures and opens the UI."""
         if args and not any(arg in ctx.help_option_names or arg == "--version" for arg in args[:1]):
             first = args[0]
             if first not in COMMANDS and (first.startswith("-") or _is_input(first)):
@@ -291,18 +292,18 @@ make hardly any cycles; the default, 700, costs a tenth of the time and more."""
 
 LOOKING: Final = frozenset({"-Y", "--filter", "-d", "-t", "--plain", "--legs"})
 """Options that the UI has as well as commands that print."""
-BROWSER: Final = frozenset({"--web", "--web-port"})
+OPENING: Final = frozenset({"-i", "--attach", "--web", "--web-port"})
 """Options that only the UI has."""
 
 
 def to_look_at(args: list[str]) -> bool:
     """Return whether inputs without a command are for the terminal UI: there is a terminal,
     and no option asks for output."""
+    options = {arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "-"}
+    if options & OPENING or any(option.startswith("-i") for option in options):
+        return True
     if args[0].startswith("-") and args[0] != "-":
         return False
-    options = {arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "-"}
-    if options & BROWSER:
-        return True
     if not options <= LOOKING or os.environ.get("TERM", "") in ("", "dumb"):
         return False
     return sys.stdout.isatty() and sys.stderr.isatty()
@@ -313,18 +314,25 @@ def to_look_at(args: list[str]) -> bool:
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="kafkascope", message="%(prog)s %(version)s")
+@click.version_option(
+    package_name="kafkascope",
+    message="%(prog)s %(version)s",
+    help="Show the version and exit",
+)
 @click.pass_context
 def main(context: click.Context) -> None:
-    """See what Kafka clients and brokers say to each other.
+    """Analyze Kafka traffic from packet captures, network interfaces, or a proxy.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
 
     \b
-      kafkascope capture.pcapng                                 look at its exchanges
+      kafkascope capture.pcapng                   # open the terminal UI
+      kafkascope -i eth0 -f 'port 9092'           # live
+      kafkascope check capture.pcapng             # what is wrong?
       kafkascope ls capture.pcapng -Y 'latency > 500ms and not wait'
-      kafkascope show capture.pcapng 1206 --hex
       tcpdump -U -w - port 9092 | kafkascope ls -
+
+    `kafkascope COMMAND --help` explains a command.
     """
     context.meta["open_proxy"] = _open_proxy
 

@@ -27,7 +27,7 @@ SECTIONS: Final[Sections] = {
 
 @click.group(cls=LazyGroup, sections=SECTIONS)
 def integrations() -> None:
-    """Use kafkascope inside Wireshark, mitmproxy, and AI assistants.
+    """Set up Wireshark, mitmproxy, and AI assistants (MCP).
 
     \b
       kafkascope integrations wireshark install

@@ -43,6 +43,13 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return `--help`, with words as other options have them."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "Show this help and exit"
+        return option
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         width = max(map(len, self.homes))

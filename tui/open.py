@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
@@ -50,22 +51,43 @@ def _input_or_interface(function: Any) -> Any:
     return function
 
 
-@click.command("open")
-@click.option(
+@command("open")
+@option(
     "--attach",
     metavar="[PID|PATH]",
     is_flag=False,
     flag_value="",
-    help="Instead of an input: a proxy of yours that is running.",
+    section="Live",
+    help="Show a running proxy (default: the only one)",
 )
-@click.option("-i", "interface", metavar="IFACE", help="Instead of an input: capture there.")
-@click.option("-f", "capture_filter", metavar="BPF", default="", help="With -i: capture filter.")
-@click.option("-w", "save", metavar="FILE", help="With -i or -: keep the capture in FILE, too.")
-@click.option("--web", is_flag=True, help="In a browser on this machine; every tab is one UI.")
-@click.option("--web-port", metavar="PORT", help="With --web: PORT or HOST:PORT of this machine.")
-@click.option("--tab", is_flag=True, hidden=True)
-@click.option("--tour", is_flag=True, hidden=True)
-@click.option("--hello", default="", hidden=True)
+@option(
+    "-i",
+    "interface",
+    metavar="IFACE",
+    section="Live",
+    help="Capture on this interface; any for all",
+)
+@option(
+    "-f",
+    "capture_filter",
+    metavar="BPF",
+    default="",
+    section="Live",
+    help="Capture filter of -i, as in tcpdump",
+)
+@option(
+    "-w", "save", metavar="FILE", section="Live", help="Also save the traffic of -i or - to FILE"
+)
+@option("--web", is_flag=True, section="Browser", help="Open in a browser on this machine")
+@option(
+    "--web-port",
+    metavar="[HOST:]PORT",
+    section="Browser",
+    help="Port of --web (default: a free one)",
+)
+@option("--tab", is_flag=True, hidden=True, help="Run as a browser tab")
+@option("--tour", is_flag=True, hidden=True, help="Start the guided tour")
+@option("--hello", default="", hidden=True, help="First notification")
 @_input_or_interface
 @reading_options("time_format", "jobs", without=["count", "begin", "end"])
 def open_(
@@ -80,11 +102,11 @@ def open_(
     tour: bool,
     hello: str,
 ) -> int:
-    """Look at captures in the terminal: exchanges, their messages and bytes.
+    """Browse a capture in the terminal UI.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
-    Rows show while the rest is read; a file that is still being written is followed. ctrl+c stops
-    reading, ? lists the keys.
+    Rows appear while the rest is read; growing files are followed. Press ? for the keys, ctrl+c to
+    stop reading.
 
     \b
       kafkascope open capture.pcapng -Y 'error != 0'
@@ -97,10 +119,10 @@ def open_(
         require("kafkascope open --web")
     require("kafkascope open", instead=_listing(options.inputs))
     if web_port is not None and not web:
-        raise click.UsageError("--web-port belongs to --web")
+        raise click.UsageError("--web-port needs --web")
     if attach is not None:
         if web:
-            raise click.UsageError("--attach shows a proxy in this terminal; --web shows files")
+            raise click.UsageError("--attach shows a proxy in this terminal: leave out --web")
         return _attached(attach, options)
     if options.filter_text:
         from kafkascope.analyzer.filter.language import bind, compile_filter
@@ -110,13 +132,13 @@ def open_(
     for wrong, why in (
         (
             files and not options.inputs,
-            "which INPUT? a capture, a folder, or - for stdin; or -i IFACE",
+            "INPUT is missing: name a capture, a folder, or - for stdin, or write -i IFACE",
         ),
-        (not files and options.inputs, "-i captures; it goes with no INPUT"),
-        (files and capture_filter, "-f belongs to -i; -Y filters what is shown"),
+        (not files and options.inputs, "-i captures, INPUT is read: leave one of them out"),
+        (files and capture_filter, "-f needs -i; use -Y to filter INPUT"),
         (
             files and save and "-" not in options.inputs,
-            "-w keeps what is captured with -i or read from -",
+            "-w needs -i or - (stdin): other inputs are files already",
         ),
     ):
         if wrong:
@@ -133,7 +155,7 @@ def open_(
         return _in_browser(options, live, web_port)
     data = None
     if not tab:
-        check_terminal()
+        check_terminal("kafkascope capture" if interface else "kafkascope ls")
         data = _keyboard(options.inputs)
     while True:
         # Before Textual loads: the reader reads meanwhile.
@@ -165,8 +187,8 @@ def _in_browser(options: ReadOptions, live: Live, port: str | None) -> int:
 
     if live.interface or not all(map(_can_be_read_twice, options.inputs)):
         raise click.UsageError(
-            "every tab of --web reads for itself, so it wants files: keep the capture in one "
-            "(-w FILE of tcpdump or kafkascope capture) and open that while it grows"
+            "--web needs files, because each tab reads them: record with `kafkascope capture -w"
+            " FILE`, and open FILE while it grows"
         )
     try:
         address = address_of(port or "0")
@@ -262,7 +284,7 @@ def _keyboard(inputs: Sequence[str]) -> int | None:
         terminal = os.open(TTY, os.O_RDWR)
     except OSError:
         raise click.UsageError(
-            "there is no terminal to read keys from; see kafkascope ls"
+            "the terminal UI needs a terminal for the keyboard; use `kafkascope ls` instead"
         ) from None
     os.dup2(terminal, 0)
     os.close(terminal)

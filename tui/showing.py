@@ -36,12 +36,14 @@ class Outcome(NamedTuple):
     """The filter that was in use."""
 
 
-def check_terminal() -> None:
-    """Raise a usage error that says why nothing can be drawn here."""
+def check_terminal(instead: str = "kafkascope ls") -> None:
+    """Raise a usage error if the UI cannot be drawn here, with the command to use instead."""
     if not sys.stderr.isatty():
-        raise click.UsageError("the terminal UI draws on stderr, which is no terminal; see ls")
+        raise click.UsageError(f"the terminal UI needs a terminal; use `{instead}` instead")
     if os.environ.get("TERM", "") in ("", "dumb"):
-        raise click.UsageError("this terminal cannot draw; see kafkascope ls")
+        raise click.UsageError(
+            f"the terminal UI needs another terminal than TERM=dumb; use `{instead}` instead"
+        )
 
 
 def show(

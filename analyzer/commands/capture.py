@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.options import KEYLOG, key_logs
+from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.options import key_logs, keylog_option
 from kafkascope.analyzer.terminal import say, status
 
 if TYPE_CHECKING:
@@ -25,23 +26,23 @@ EVERY: Final = 1.0
 """Seconds between two lines about rates."""
 
 
-@click.command()
-@click.option("-i", "interface", metavar="IFACE", required=True, help="Where to capture.")
-@click.option("-f", "capture_filter", metavar="BPF", default="", help="Capture filter.")
-@click.option("-w", "output", metavar="FILE", required=True, help="The capture.")
-@click.option(
-    "-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges."
+@command()
+@option(
+    "-i", "interface", metavar="IFACE", required=True, help="Interface to capture on; any for all"
 )
-@click.option(
-    "--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after so long."
+@option("-f", "capture_filter", metavar="BPF", default="", help="Capture filter, as in tcpdump")
+@option("-w", "output", metavar="FILE", required=True, help="File to write, pcapng")
+@option("-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges")
+@option(
+    "--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after SECONDS"
 )
-@KEYLOG
-@click.option(
+@keylog_option()
+@option(
     "--secrets",
     is_flag=True,
-    help="Write the secrets of --keylog that open the connections as well. The file is a key log.",
+    help="Also write the TLS secrets of the captured connections; the file then decrypts itself",
 )
-@click.option("-q", "--quiet", is_flag=True, help="No rates on stderr.")
+@option("-q", "--quiet", is_flag=True, help="Show no rates, and no summary")
 def capture(
     interface: str,
     capture_filter: str,
@@ -52,13 +53,16 @@ def capture(
     secrets: bool,
     quiet: bool,
 ) -> int:
-    """Capture packets of an interface into a file, until ctrl+c. Captures through dumpcap or
-    tcpdump where they are installed; without the right to, it names the command that grants it.
+    """Record packets of an interface to a file.
+
+    Ends with ctrl+c, or after -c or --for. dumpcap or tcpdump capture if they are installed. If you
+    lack the permission, the error names the command that grants it. `kafkascope -i IFACE` shows
+    the traffic while it is captured.
 
     \b
       kafkascope capture -i eth0 -f 'port 9092' -w kafka.pcapng
       kafkascope capture -i any -w kafka.pcapng --for 60
-      kafkascope capture -i eth0 -f 'port 9093' -w tls.pcapng --keylog keys.log --secrets
+      kafkascope capture -i eth0 -w tls.pcapng --keylog keys.log --secrets
       kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
     """
     from kafkascope.captures.inputs.keylogs import follow_key_logs
@@ -68,10 +72,10 @@ def capture(
 
     path = Path(output)
     if path.exists() and not is_special(path):
-        raise click.UsageError(f"{path} is there already; choose another name")
+        raise click.UsageError(f"{path} exists already: choose another name for -w")
     log = follow_key_logs(key_logs(keylog))
     if secrets and log is None:
-        raise click.UsageError("--secrets writes what is in a key log: --keylog FILE names it")
+        raise click.UsageError("--secrets needs a key log: add --keylog FILE")
     # The file appears when there is something to write: not where capturing is not allowed.
     copy = PrivateFile(path, buffering=0)
     sink = _Sink(copy)

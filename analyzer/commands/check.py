@@ -11,6 +11,7 @@ import click
 from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block
 from kafkascope.analyzer.checks.judging import NEVER, Checked, judged, unknown
 from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import known_release, reporting_options
 from kafkascope.analyzer.commands.output import Output
@@ -57,8 +58,9 @@ def _known(
     try:
         return read_baseline(value)
     except FileNotFoundError:
-        hint = "--write-baseline makes one"
-        raise click.BadParameter(f"there is no {value}; {hint}") from None
+        raise click.BadParameter(
+            f"there is no {value}; write it with --write-baseline {value}"
+        ) from None
     except OSError as error:
         raise click.BadParameter(f"{value}: {error.strerror}") from None
     except WrongBaseline as error:
@@ -73,48 +75,66 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
     ctx.exit(0)
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--fail-on",
     type=click.Choice([*RANK, NEVER]),
     default="warning",
-    show_default=True,
-    help="The mildest severity that makes the exit code 1.",
+    metavar="SEVERITY",
+    section="CI",
+    help="Minimum severity that causes exit code 1: error, warning, note, chat, never"
+    " (default: warning)",
 )
-@click.option("--rule", "only", multiple=True, metavar="ID", callback=_rules, help="Only these.")
-@click.option("--ignore", multiple=True, metavar="ID", callback=_rules, help="All but these.")
-@click.option(
+@option(
+    "--rule",
+    "only",
+    multiple=True,
+    metavar="ID",
+    section="Rules",
+    callback=_rules,
+    help="Run only this rule; repeatable",
+)
+@option(
+    "--ignore",
+    multiple=True,
+    metavar="ID",
+    section="Rules",
+    callback=_rules,
+    help="Skip this rule; repeatable",
+)
+@option(
     "--rules",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_list_rules,
-    help="List the rules and leave.",
+    section="Rules",
+    help="List rules and exit",
 )
-@click.option(
+@option(
     "--for",
     "release",
     metavar="RELEASE",
     callback=known_release,
-    help="A Kafka release that all clients have to work with: 4.0, 4.1.2.",
+    help="Also report clients that do not work with this Kafka release: 4.0, 4.1.2",
 )
-@click.option(
-    "--all", "unfolded", is_flag=True, help="Consequences and chats in full, each on its own."
-)
-@click.option(
+@option("--all", "unfolded", is_flag=True, help="Show consequences and chats in full")
+@option(
     "--baseline",
     "known",
     type=click.Path(path_type=Path),
     metavar="FILE",
     callback=_known,
-    help="Findings that are known (also what --json printed): only new ones are told, and fail.",
+    section="CI",
+    help="Report, and fail on, only findings that are not in FILE (of --write-baseline or --json)",
 )
-@click.option(
+@option(
     "--write-baseline",
     "baseline",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the keys of all findings: they are known from now on, and none fails.",
+    section="CI",
+    help="Accept current findings as the baseline: write FILE, and exit with 0",
 )
 @hosts_option
 @reporting_options
@@ -129,18 +149,19 @@ def check(
     baseline: Path | None,
     hosts: tuple[Resolved, ...],
 ) -> int:
-    """Causes, the worst and earliest first: what is wrong, how often, since when, what to do about
-    it, and what followed from it.
+    """Find problems, most severe first; exit 1 for CI.
 
-    Ends with 1 when something is at least as bad as --fail-on says, 0 otherwise, 4 when the input
-    was damaged and nothing was found.
+    A finding has symptom, cause, consequences, and fix.
+
+    Exits with 1 if a finding has at least the severity of --fail-on, with 4 if the input was
+    damaged and nothing was found, else with 0.
 
     \b
       kafkascope check prod.pcapng
       kafkascope check ci-run.pcapng --fail-on error --ignore redelivered
       kafkascope check prod.pcapng --for 4.1
-      kafkascope check prod.pcapng --json | jq -r 'select(.severity=="error") | .text'
-      kafkascope check ci-run.pcapng --format junit -o kafka.xml --baseline known.jsonl
+      kafkascope check prod.pcapng --json | jq 'select(.severity=="error")'
+      kafkascope check ci.pcapng --format junit -o kafka.xml
     """
     _refuse(options, baseline)
     with Reading(options) as reading:
@@ -183,7 +204,7 @@ def check(
 
 def _refuse(options: ReadOptions, baseline: Path | None) -> None:
     if options.form in REPORTS and (options.columns or options.sort or options.fields):
-        raise click.UsageError(f"--format {options.form} has no columns to choose or to sort by")
+        raise click.UsageError(f"--format {options.form} takes no --columns, --sort, or -e")
     if baseline is not None:
         refuse_inputs(str(baseline), options.inputs)
 

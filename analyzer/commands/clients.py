@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import input_options, known_release
 from kafkascope.analyzer.commands.output import Output
@@ -28,37 +29,36 @@ UPGRADE: Final = Priority(("verdict", "breaks_at", "software"), ("why",))
 VERSIONS: Final = Priority(("api", "versions", "offered", "refused"))
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--for",
     "release",
     metavar="RELEASE",
     callback=known_release,
-    help="Judge by what this Kafka release has: 4.0, 4.0.0, 3.9.1.",
+    help="Judge clients against this Kafka release: 4.0, 4.0.0, 3.9.1",
 )
-@click.option("--apis", is_flag=True, help="One line per client and API, with its versions.")
+@option("--apis", is_flag=True, help="List each client's APIs, with their versions")
 @hosts_option
 @input_options
 def clients(
     options: ReadOptions, release: str | None, apis: bool, hosts: tuple[Resolved, ...]
 ) -> int:
-    """Clients: id, address, library, user, roles, what became of them, and where their API versions
-    end.
+    """List clients, their libraries, and upgrade risks.
 
-    An outcome is `worked`, `gone` (how, and right after what), `stuck`, `kept out` (why), or `open`
-    when the capture ends. With -Y, --from and --to it is that of the whole capture; all numbers are
-    of what they select. Where -c stops, none is told.
+    The outcome of a client is worked, gone, stuck, kept out (with the reason), or open at the end
+    of the capture. It describes the whole capture, even with -Y, --from and --to; numbers describe
+    the selected exchanges. With -c there is no outcome.
 
-    A verdict is `ok`, `breaks`, or `unclear` when the capture cannot tell, and judges only the APIs
-    that the client used in it.
+    The verdict of --for is ok, breaks, or unclear. It covers only the APIs the client used in the
+    capture.
 
     \b
       kafkascope clients prod.pcapng --for 4.0
-      kafkascope clients prod.pcapng --for 4.1 --json | jq -r 'select(.verdict=="breaks") | .client'
+      kafkascope clients prod.pcapng --for 4.1 --sort verdict
       kafkascope clients prod.pcapng --apis -Y 'client == "orders-svc"'
     """
     if apis and release is not None:
-        raise click.UsageError("--apis and --for are two tables: choose one")
+        raise click.UsageError("--apis and --for print different tables: choose one")
     with Reading(options) as reading:
         chosen = "" if reading.stored is None else reading.stored.filter
         payloads = None if reading.stored is not None else reading.payloads

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
@@ -30,19 +31,24 @@ PRIORITIES: Final = {
 """Of the tables, by name."""
 
 
-@click.command()
-@click.option("--only", type=click.Choice(list(PRIORITIES)), help="One of the tables.")
+@command()
+@option(
+    "--only",
+    type=click.Choice(list(PRIORITIES)),
+    metavar="TABLE",
+    help=f"Print one table: {', '.join(PRIORITIES)}",
+)
 @hosts_option
 @input_options
 def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
-    """The cluster as clients were told: nodes with their addresses, and whether those who were
-    told reached them; coordinators of groups and transactions; leaders of partitions. Where
-    brokers talk to ZooKeeper also what they registered there, who was elected controller, and
-    which topics were created and deleted.
+    """Show brokers, leaders, coordinators as advertised.
+
+    Each broker has its advertised addresses, and whether clients reached them. From ZooKeeper
+    traffic come registrations, controller elections, and created or deleted topics.
 
     \b
       kafkascope cluster prod.pcapng
-      kafkascope cluster prod.pcapng --only nodes --json | jq -r 'select(.contacted=="no")'
+      kafkascope cluster prod.pcapng --only nodes --sort contacted
       kafkascope cluster prod.pcapng --hosts names.txt
       kafkascope cluster prod.pcapng --only leaders --sort errors -n 10
     """

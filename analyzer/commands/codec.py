@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.inputs import MOST_JSON, read_input, too_much
 from kafkascope.analyzer.commands.pasted import PasteError, accepted, pasted
 from kafkascope.analyzer.exchanges.standalone import Whole
@@ -25,17 +26,13 @@ BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
 
 
 def message_option(function: Callable[..., int]) -> Callable[..., int]:
-    """Options that say which message of an API is meant."""
-    for option in (
-        click.option(
-            "--request", "side", flag_value="Request", help="NAME is an API: its request."
-        ),
-        click.option(
-            "--response", "side", flag_value="Response", help="NAME is an API: its response."
-        ),
-    ):
-        function = option(function)
-    return function
+    """Declare --request and --response."""
+    function = option(
+        "--response", "side", flag_value="Response", help="Use the response of the API NAME"
+    )(function)
+    return option(
+        "--request", "side", flag_value="Request", help="Use the request of the API NAME"
+    )(function)
 
 
 def full_name(name: str, side: str | None) -> str:
@@ -54,7 +51,7 @@ def full_name(name: str, side: str | None) -> str:
     if name.isdecimal() and int(name) in registry.APIS:
         return full_name(registry.APIS[int(name)].name, side)
     if f"{wanted}request" in known:
-        raise click.UsageError(f"--request or --response of {name}?")
+        raise click.UsageError(f"{name} has a request and a response: add --request or --response")
     near = nearest(name, [*known.values(), *(api.name for api in registry.APIS.values())])
     hint = f"; did you mean {near}?" if near else ""
     raise click.UsageError(f'there is no message "{name}"{hint} (list: kafkascope grammar)')
@@ -69,16 +66,16 @@ def print_json(value: Any, pretty: bool | None) -> None:
     json_out(dumps_indented(value) if pretty else dumps(value))
 
 
-@click.command()
+@command()
 @click.argument("name", required=False)
 @click.argument("version", required=False)
 @click.argument("data", required=False)
 @message_option
-@click.option("--frame", is_flag=True, help='Print {"header", "body"} instead of the body.')
-@click.option("--tree", is_flag=True, help="Print a tree of named values.")
-@click.option("--hex", "show_hex", is_flag=True, help="The tree with each field's bytes.")
-@click.option("--pretty/--no-pretty", default=None, help="Indented JSON; so on a terminal.")
-@click.option("--batch", is_flag=True, help="Serve JSON lines from stdin: docs/json.md.")
+@option("--frame", is_flag=True, help='Print {"header", "body"} instead of the body')
+@option("--tree", is_flag=True, help="Print a tree of fields")
+@option("--hex", "show_hex", is_flag=True, help="Print the tree with the bytes of each field")
+@option("--pretty/--no-pretty", default=None, help="Indent the JSON (default: on a terminal)")
+@option("--batch", is_flag=True, help="Answer JSON lines from stdin, see docs/json.md")
 def decode(
     name: str | None,
     version: str | None,
@@ -90,7 +87,7 @@ def decode(
     pretty: bool | None,
     batch: bool,
 ) -> int:
-    """Decode one message to JSON.
+    """Decode the bytes of a message to JSON.
 
     NAME is an API with --request or --response, or a message (FetchRequest, OffsetCommitValue).
     RecordBatch and MessageSet decode the batches of a records field and need no VERSION.
@@ -101,9 +98,9 @@ def decode(
 
     \b
       kafkascope decode Metadata 0 --response 00000000...
-      kafkascope decode ApiVersions 0 --request '<Buffer 00 00 00 0a 00 12 00 00 00 00 00 01 ff ff>'
+      kafkascope decode HeartbeatRequest 0 '<Buffer 00 01 67 00 00 00 07 00 00>'
       kafkascope decode RecordBatch batch.hex --tree
-      tail -1 broker.log | cut -d' ' -f9 | kafkascope decode Fetch 12 --request --tree
+      xxd -p frame.bin | kafkascope decode Fetch 12 --request --tree
     """
     if batch:
         from kafkascope.analyzer.commands.batch import decode_line, serve
@@ -117,7 +114,9 @@ def decode(
             raise click.UsageError("--hex and --frame are for messages; --tree shows batches")
         return _decode_batches(name, version, octets_of(data), tree=tree, pretty=pretty)
     if name is None or version is None:
-        raise click.UsageError("NAME and VERSION are missing (or --batch)")
+        raise click.UsageError(
+            "NAME and VERSION are missing: write, for example, Fetch 12 --request"
+        )
     if not version.removeprefix("-").isdecimal():
         raise click.BadParameter(f'"{version}" is no number', param_hint="VERSION")
     from kafkascope.analyzer.exchanges.standalone import read_whole
@@ -203,18 +202,22 @@ def _shown_header(whole: Whole) -> str:
     return ", ".join(f"{key} {value!r}" for key, value in (whole.header or {}).items())
 
 
-@click.command()
+@command()
 @click.argument("name", required=False)
 @click.argument("version", type=int, required=False)
 @click.argument("json_text", metavar="[JSON]", required=False)
 @message_option
-@click.option("--base64", "as_base64", is_flag=True, help="Print base64 instead of hexadecimal.")
-@click.option("--raw", is_flag=True, help="Write the bytes themselves.")
-@click.option(
-    "--frame", "correlation_id", type=int, metavar="ID", help="A frame with this correlation id."
+@option("--base64", "as_base64", is_flag=True, help="Print base64 instead of hexadecimal")
+@option("--raw", is_flag=True, help="Write raw bytes")
+@option(
+    "--frame",
+    "correlation_id",
+    type=int,
+    metavar="ID",
+    help="Write a frame with this correlation ID",
 )
-@click.option("--client-id", default=None, help="Client id of the frame's header.")
-@click.option("--batch", is_flag=True, help="Serve JSON lines from stdin: docs/json.md.")
+@option("--client-id", default=None, metavar="TEXT", help="Client ID in the header of the frame")
+@option("--batch", is_flag=True, help="Answer JSON lines from stdin, see docs/json.md")
 def encode(
     name: str | None,
     version: int | None,
@@ -226,10 +229,11 @@ def encode(
     client_id: str | None,
     batch: bool,
 ) -> int:
-    """Encode JSON as one message.
+    """Encode a message from JSON to bytes.
 
-    JSON is the body as `decode` prints it (docs/json.md), a file of it, or stdin. Fields that are
-    missing get their defaults. {"header", "body"}, as `decode --frame` prints it, gives a frame.
+    NAME is an API with --request or --response, or a message (FetchRequest, OffsetCommitValue).
+    JSON is the body as `decode` prints it, a file, or stdin. Missing fields get their defaults.
+    {"header", "body"}, as `decode --frame` prints it, makes a frame.
 
     \b
       kafkascope encode Metadata 12 --request '{"topics": null}'
@@ -240,7 +244,9 @@ def encode(
         serve(encode_line, sys.stdin.fileno(), sys.stdout.fileno())
         return 0
     if name is None or version is None:
-        raise click.UsageError("NAME and VERSION are missing (or --batch)")
+        raise click.UsageError(
+            "NAME and VERSION are missing: write, for example, Fetch 12 --request"
+        )
     import json
 
     message = full_name(name, side)

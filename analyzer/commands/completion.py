@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import click
 
+from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.terminal import document
 
 
-@click.command()
+@command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> int:
     """Print the completion script of a shell.
 
     \b
-      bash: eval "$(kafkascope completion bash)"     in ~/.bashrc
-      zsh:  eval "$(kafkascope completion zsh)"      in ~/.zshrc
-      fish: kafkascope completion fish > ~/.config/fish/completions/kafkascope.fish
+      eval "$(kafkascope completion bash)"           # in ~/.bashrc
+      eval "$(kafkascope completion zsh)"            # in ~/.zshrc
+      kafkascope completion fish > ~/.config/fish/completions/kafkascope.fish
     """
     from click.shell_completion import ShellComplete, get_completion_class
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.filter.bind import fields_of
@@ -30,42 +31,42 @@ if TYPE_CHECKING:
 
 CLOSED: Final = "TLS that cannot be read (`kafkascope connections` tells why)"
 NO_CHOICE: Final = (
-    "what is chosen was decrypted: --decrypt writes it in plain, --secrets encrypted as it is, "
-    "with its keys"
+    "the selected exchanges were decrypted: add --decrypt to write plaintext, or --secrets to"
+    " write the encrypted packets with their secrets"
 )
 WIRESHARK: Final = 9092
 """The port that Wireshark knows as Kafka's."""
 SHOWN_PORTS: Final = 4
 
 
-@click.command()
-@reading_options("output")
-@click.option(
+@command()
+@reading_options("output", helps={"output": "File to write, pcapng"})
+@option(
     "--decrypt",
     is_flag=True,
-    help="Of TLS that can be read, write what is inside, in plain.",
+    help="Write decrypted traffic in place of TLS",
 )
-@click.option(
+@option(
     "--secrets",
     is_flag=True,
-    help="Write packets as they were captured, whole connections, and the keys of their TLS.",
+    help="Write packets as captured, whole connections, with their TLS secrets",
 )
-@click.option(
+@option(
     "--anonymize",
     is_flag=True,
-    help="Other addresses and names (topics, groups, clients, users), no contents.",
+    help="Replace addresses and names (topics, groups, clients, users); remove contents",
 )
-@click.option(
+@option(
     "--comments",
     "commented",
     is_flag=True,
-    help="At each request, for Wireshark: what its answer was, and the findings about it.",
+    help="Add Wireshark comments: the result of each request, and its findings",
 )
-@click.option(
+@option(
     "--mss",
     type=click.IntRange(min=64, max=MAX_MSS),
     metavar="BYTES",
-    help=f"Payload of a packet at most [{MSS}].",
+    help=f"Maximum payload of a packet (default: {MSS})",
 )
 def cut(
     options: ReadOptions,
@@ -75,30 +76,32 @@ def cut(
     commented: bool,
     mss: int | None,
 ) -> int:
-    """Write the exchanges that -Y, --from, --to and -c choose as a pcapng of their own: TCP
-    handshakes kept, streams complete, secrets hidden. Marks and comments of `kafkascope open`
-    can be asked for; comments go along.
+    """Extract or anonymize part of a capture.
+
+    Writes the exchanges that -Y, --from, --to and -c select to a valid pcapng file, with TCP
+    handshakes and complete streams. Secrets are masked. Marks and comments made in `kafkascope
+    open` are fields of -Y; comments are copied.
 
     \b
       kafkascope cut prod.pcapng -Y 'group == billing' -o billing.pcapng
-      kafkascope cut prod.pcapng -Y 'conn == 17' --from 12:03 --to 12:05 -o one.pcapng
+      kafkascope cut prod.pcapng --from 12:03 --to 12:05 -o part.pcapng
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
       kafkascope cut prod.pcapng --comments -o for-wireshark.pcapng
       kafkascope cut tls.pcapng --keylog keys.log --decrypt -o plain.pcapng
-      kafkascope cut tls.pcapng --keylog keys.log --secrets -Y 'conn == 17' -o one.pcapng
+      kafkascope cut tls.pcapng --keylog keys.log --secrets -o one.pcapng
     """
     path = _target(options)
     if secrets:
         _refuse_with_secrets(decrypt, anonymize, mss)
     if commented and anonymize:
-        raise click.UsageError("--comments tells names, --anonymize hides them: one of them")
+        raise click.UsageError("--comments shows names, --anonymize hides them: choose one")
     try:
         known = marks_of(options.inputs)
     except BadMarks as error:
         raise click.UsageError(str(error)) from None
     if known is None and fields_of(bind(options.filter_text)) & MARKS:
-        raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
+        raise click.UsageError("nothing is marked: mark exchanges in `kafkascope open` first")
     comments = known.comments if known is not None and not anonymize else {}
     telling = None
     if commented:
@@ -149,13 +152,15 @@ def cut(
 
 def _refuse_with_secrets(decrypt: bool, anonymize: bool, mss: int | None) -> None:
     if decrypt:
-        raise click.UsageError("--decrypt writes it in plain, --secrets encrypted: one of them")
+        raise click.UsageError(
+            "--decrypt writes plaintext, --secrets the original packets: choose one"
+        )
     if anonymize:
         raise click.UsageError(
-            "--secrets keeps packets as they are, with all names: --anonymize goes with --decrypt"
+            "--secrets keeps the original packets with all names: use --anonymize with --decrypt"
         )
     if mss is not None:
-        raise click.UsageError("--secrets keeps packets as they are: --mss is for those made anew")
+        raise click.UsageError("--secrets keeps the original packets: leave out --mss")
 
 
 def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:

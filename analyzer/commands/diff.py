@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -45,39 +46,48 @@ class Side(NamedTuple):
         return name if self.number is None else f"{name} #{self.number}"
 
 
-@click.command()
-@reading_options("output", "form", "as_json")
-@click.option("--api", metavar="NAME", help="Only this API (captures).")
-@click.option(
+@command()
+@reading_options(
+    "output", "form", "as_json", helps={"form": "Output format: json, jsonl (default: text)"}
+)
+@option("--api", metavar="NAME", help="Compare only this API (of captures)")
+@option(
     "--side",
     type=click.Choice(["request", "response", "both"]),
-    help="Whose fields: of captures usually requests, of exchanges both.",
+    metavar="SIDE",
+    help="Compare request, response, or both (default: request of captures, both of exchanges)",
 )
-@click.option("--strict", is_flag=True, help="Times, ids and other volatile values count, too.")
-@click.option("--hex", "show_hex", is_flag=True, help="With the bytes of each field (exchanges).")
+@option("--strict", is_flag=True, help="Also compare times, IDs, and other volatile values")
+@option("--hex", "show_hex", is_flag=True, help="Show the bytes of each field (of exchanges)")
 def diff(
     options: ReadOptions, api: str | None, side: str | None, strict: bool, show_hex: bool
 ) -> int:
-    """Compare A and B: two captures API by API, or two exchanges (FILE#NUMBER) field by field.
-    Ends with 1 when they differ.
+    """Compare two captures, or two exchanges.
+
+    Captures are compared API by API, exchanges (FILE#NUMBER) field by field. Exits with 1 if they
+    differ.
 
     \b
       kafkascope diff java.pcapng librdkafka.pcapng --api Fetch
       kafkascope diff java.pcapng#12 librdkafka.pcapng#31 --hex
-      kafkascope diff before.pcapng after.pcapng -Y 'client == orders-svc' --side both
+      kafkascope diff before.pcapng after.pcapng -Y 'client == orders-svc'
     """
     if len(options.inputs) != 2:
-        raise click.UsageError("two captures, or two exchanges as FILE#NUMBER")
+        raise click.UsageError(
+            "diff compares two inputs: write A.pcap B.pcap, or A.pcap#12 B.pcap#31"
+        )
     if options.form in ("tsv", "csv"):
-        raise click.UsageError("diff prints text or JSON")
+        raise click.UsageError("diff prints text or JSON: leave out --format, or use --json")
     left, right = (_side(text) for text in options.inputs)
     if (left.number is None) != (right.number is None):
-        raise click.UsageError("one of them is an exchange and one a capture")
+        raise click.UsageError(
+            "one input is an exchange, the other a capture: write FILE#NUMBER twice, or FILE twice"
+        )
     if left.number is None:
         sides = ("request", "response") if side == "both" else (side or "request",)
         return _captures(options, left, right, api, sides, strict)
     if api:
-        raise click.UsageError("--api belongs to captures")
+        raise click.UsageError("--api compares captures: leave it out for FILE#NUMBER")
     sides = (side,) if side in ("request", "response") else ("request", "response")
     return _exchanges(options, left, right, sides, strict, show_hex)
 

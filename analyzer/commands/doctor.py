@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-import click
-
+from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.render.layout import laid_out, widths_of
 from kafkascope.analyzer.terminal import out
@@ -45,13 +44,13 @@ TOOLS: Final = (
 )
 
 
-@click.command()
+@command()
 @table_options
 def doctor(how: TableFormat) -> int:
-    """Look at Python, the terminal, the right to capture, and what is installed.
+    """Check dependencies and permissions.
 
-    Nothing is changed. What is missing is named with what it is needed for; only a program that
-    cannot work at all is an error.
+    Lists Python, the terminal, capture permissions, and missing dependencies with the features
+    they enable. Changes nothing, and always exits with 0.
     """
     checks = list(all_checks())
     if how.name == "table" and how.fit is not None:

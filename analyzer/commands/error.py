@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 import click
 
+from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document
 
 
-@click.command(context_settings={"ignore_unknown_options": True})  # -1 is a code
+@command(context_settings={"ignore_unknown_options": True})  # -1 is a code
 @click.argument("wanted", metavar="[CODE|NAME]", required=False)
 @table_options
 def error(wanted: str | None, how: TableFormat) -> int:
-    """List error codes: name, whether a client may retry, first release, former names.
+    """Explain an error code and its usual causes.
 
-    One alone (CODE, or a NAME that fits one) is explained: meaning and usual causes; so is one of
-    ZooKeeper's (NONODE).
+    CODE is a number; NAME is all or part of a name. ZooKeeper's names (NONODE) work, too. Without
+    one, or with a NAME of several, all matching codes are listed.
 
     \b
       kafkascope error 25

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options, spare_pandas
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.export import (
@@ -34,22 +35,30 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
 
 
-@click.command()
-@reading_options("output", "form", "as_json", "raw", "columns", "jobs")
-@click.option(
-    "--full", is_flag=True, help="With the bodies of requests and responses (jsonl, parquet)."
+@command()
+@reading_options(
+    *("output", "form", "as_json", "raw", "columns", "jobs"),
+    helps={
+        "output": "File to write; - for stdout",
+        "form": "Output format: jsonl, csv (default: by the suffix of -o)",
+        "columns": "Columns of --table records",
+    },
 )
-@click.option(
+@option("--full", is_flag=True, help="Include request and response bodies (jsonl, parquet)")
+@option(
     "--table",
     type=click.Choice(["exchanges", "records"]),
-    help="What a line is: exchanges, of Kafka's own files records.",
+    metavar="TABLE",
+    help="Export exchanges or records (default: exchanges; records of log segments)",
 )
 def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
-    """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv, parquet).
+    """Write exchanges or records to JSONL, CSV, or Parquet.
+
+    The suffix of -o FILE (.jsonl, .csv, .parquet) or --format chooses the format.
 
     \b
       kafkascope export capture.pcapng -o exchanges.jsonl --full
-      kafkascope export capture.pcapng -o records.csv --table records -Y 'topic == orders'
+      kafkascope export capture.pcapng -o records.csv --table records
       kafkascope export capture.pcapng -o - --format jsonl | jq .
     """
     form = _form(options)
@@ -58,12 +67,14 @@ def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
         spare_pandas()
     if files := kafka_files(options.inputs, whole=True):
         if full or table == "exchanges":
-            raise click.UsageError("Kafka's own files hold records, no exchanges")
+            raise click.UsageError(
+                "log segments hold records, not exchanges: leave out --full and --table exchanges"
+            )
         return _export_files(files, options, form)
     table = table or "exchanges"
     if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
-        raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")
+        raise click.UsageError(f"{what} cannot hold bodies: --full needs --format jsonl or parquet")
     _columns_of(options, table)
     with Reading(options, records=table == "records") as reading:
         payloads = reading.payloads if full or table == "records" else None
@@ -133,7 +144,7 @@ def _columns_of(options: ReadOptions, table: TableName) -> None:
     if not options.columns:
         return
     if table != "records":
-        raise click.UsageError("--columns goes with --table records")
+        raise click.UsageError("--columns needs --table records")
     from kafkascope.analyzer.exchanges.record_columns import checked
 
     try:

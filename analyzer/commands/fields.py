@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import click
 
+from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import say
 
 
-@click.command()
+@command()
 @click.argument("word", required=False)
 @table_options
 def fields(word: str | None, how: TableFormat) -> int:
-    """List the fields of the filter language; WORD: those whose name or meaning has it.
+    """List display-filter fields, with types and examples.
 
-    `kafkascope fields request.Fetch` lists the fields of one message's body, `kafkascope fields
-    body.epoch` those that are called so in any.
+    WORD selects fields by name or meaning.
+
+    \b
+      kafkascope fields latency
+      kafkascope fields request.Fetch     fields of one message
+      kafkascope fields body.epoch        fields of this name in all messages
     """
     from kafkascope.analyzer.filter.errors import nearest
     from kafkascope.analyzer.filter.fields import COSTS, FIELDS, PATHS, TYPES, WIRESHARK, all_names

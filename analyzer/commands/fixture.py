@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.help import CommandGroup, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.fixtures import Fixture
 from kafkascope.analyzer.heap import large_apart
@@ -16,25 +17,18 @@ from kafkascope.analyzer.terminal import out, say, stdout_bytes
 WRONG: Final = 1
 SHOWN: Final = 20
 FROM: Final = "from"
-"""The command that a capture is given to; users leave it out."""
+"""The command that is meant where `check` and `new` are not; users leave it out."""
 
 
-class _Group(click.Group):
-    """`check` and `new` are reserved words; anything else is a capture (`./check` is a file)."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without a reserved word, captures follow."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = [FROM, *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_Group, invoke_without_command=False)
+@click.group(cls=CommandGroup, default=FROM)
 def fixture() -> None:
-    """Messages as files: bytes, decoded JSON and a manifest, for interop tests in any language.
+    """Write messages as test fixtures for any language.
+
+    A fixture is the bytes of a message and its decoded JSON; a manifest lists all fixtures. -o is
+    a folder, or FILE.jsonl.
 
     \b
-      kafkascope fixture prod.pcapng -Y 'api == JoinGroup' -o fixtures/ --redact keys
+      kafkascope fixture prod.pcapng -Y 'api == JoinGroup' -o fixtures/
       kafkascope fixture check fixtures/
       kafkascope fixture new Fetch 12 --set topics.0.topic=orders -o fixtures/
       kafkascope fixture new --matrix -o matrix/
@@ -42,22 +36,23 @@ def fixture() -> None:
 
 
 @fixture.command(FROM, hidden=True)
-@reading_options("output")
-@click.option(
+@reading_options("output", helps={"output": "Folder to write, or FILE.jsonl"})
+@option(
     "--per-version",
     type=click.IntRange(min=1),
     metavar="N",
-    help="At most N messages of each API, version and direction [one for each shape].",
+    help="Maximum messages for each API, version, and direction (default: one for each shape)",
 )
-@click.option(
+@option(
     "--redact",
     type=click.Choice(["none", "values", "keys", "all"]),
+    metavar="LEVEL",
     default="values",
     show_default=True,
-    help="What becomes asterisks; all: names, too. Secrets always.",
+    help="Mask none, values, keys (and values), or all (names, too); secrets always",
 )
 def from_captures(options: ReadOptions, per_version: int | None, redact: Any) -> int:
-    """Write the messages of a capture as fixtures: -o DIR, or -o FILE.jsonl."""
+    """Write the messages of a capture as fixtures."""
     from kafkascope.analyzer.fixtures.make import Making
     from kafkascope.analyzer.fixtures.records import SIDES
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
@@ -93,9 +88,12 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
 
 @fixture.command("check")
 @click.argument("places", metavar="DIR...", nargs=-1, required=True)
-@click.option("-q", "--quiet", is_flag=True, help="Only the exit code.")
+@option("-q", "--quiet", is_flag=True, help="Print nothing, only exit")
 def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
-    """Decode and encode each fixture again; ends with 1 when one is not what it says."""
+    """Verify that fixtures round-trip.
+
+    Exits with 1 on mismatch.
+    """
     from kafkascope.analyzer.fixtures.check import check
     from kafkascope.analyzer.fixtures.folder import BadFixtures, read
 
@@ -116,25 +114,29 @@ def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
             say(f"{error}")
             return 3
     if not quiet:
-        said = "all are what they say" if not wrong else f"{wrong} are not what they say"
-        say(f"{count} fixtures, {said}")
+        say(f"{count} fixtures OK" if not wrong else f"{wrong} of {count} fixtures differ")
     return WRONG if wrong else 0
 
 
 @fixture.command("new")
 @click.argument("api", required=False)
 @click.argument("version", type=int, required=False)
-@click.option(
-    "--set", "settings", multiple=True, metavar="PATH=VALUE", help="Such as topics.0.topic=x."
+@option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Field to set, for example topics.0.topic=x; repeatable",
 )
-@click.option("--response", is_flag=True, help="The response, not the request.")
-@click.option(
+@option("--response", is_flag=True, help="Make the response, not the request")
+@option(
     "--form",
     type=click.Choice(["default", "null", "empty", "full", "tagged"]),
-    help="How fields are filled.",
+    metavar="FORM",
+    help="Fill fields: default, null, empty, full, tagged (default: default)",
 )
-@click.option("--matrix", "whole", is_flag=True, help="Every form of every version [of API].")
-@click.option("-o", "output", metavar="DIR", help="A folder, or FILE.jsonl; else JSON on stdout.")
+@option("--matrix", "whole", is_flag=True, help="Make every form of every version")
+@option("-o", "output", metavar="DIR", help="Folder or FILE.jsonl (default: JSON on stdout)")
 def new(
     api: str | None,
     version: int | None,
@@ -144,10 +146,12 @@ def new(
     whole: bool,
     output: str | None,
 ) -> int:
-    """Make a message from nothing: fields that are not set have their defaults.
+    """Make a message from scratch.
+
+    Fields that are not set have defaults.
 
     \b
-      kafkascope fixture new Fetch 12 --set topics.0.topic=orders --set max_wait_ms=500
+      kafkascope fixture new Fetch 12 --set topics.0.topic=orders
       kafkascope fixture new Metadata 12 --response --form full -o fixtures/
       kafkascope fixture new --matrix -o matrix/
     """
@@ -159,13 +163,17 @@ def new(
         chosen = api_named(api) if api else None
         if whole:
             if settings or form or version is not None:
-                raise click.UsageError("--matrix has all versions and forms")
+                raise click.UsageError(
+                    "--matrix makes all versions and forms: leave out VERSION, --form and --set"
+                )
             made = list(making.matrix([chosen] if chosen else []))
         else:
             if chosen is None or version is None:
-                raise click.UsageError("which message? API VERSION, or --matrix")
+                raise click.UsageError(
+                    "API and VERSION are missing: write, for example, Fetch 12, or --matrix"
+                )
             if settings and form:
-                raise click.UsageError("--set begins with defaults; leave out --form")
+                raise click.UsageError("--set starts from defaults: leave out --form")
             if version not in chosen.versions:
                 raise click.UsageError(f"{chosen.name} has versions {chosen.versions}")
             side: Any = "response" if response else "request"
@@ -186,7 +194,7 @@ def new(
 
 def _target(output: str | None) -> Path:
     if output in (None, "-"):
-        raise click.UsageError("where to? -o DIR, or -o FILE.jsonl")
+        raise click.UsageError("-o is missing: write -o DIR or -o FILE.jsonl")
     assert output is not None
     return Path(output)
 
@@ -199,7 +207,7 @@ def _write(made: list[Fixture], target: Path, redaction: str) -> None:
         return
     strange = target.is_dir() and any(target.iterdir()) and not (target / MANIFEST).exists()
     if strange or (target.exists() and not target.is_dir()):
-        raise click.UsageError(f"{target} is there already and holds no fixtures")
+        raise click.UsageError(f"{target} exists and holds no fixtures: choose another -o")
     write_folder(made, target, redaction)
 
 

@@ -7,25 +7,27 @@ from collections.abc import Iterator, Sequence
 import click
 
 from kafkascope.analyzer.commands.codec import full_name
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.terminal import document
 from kafkascope.dissectors.schema import Versions
 
 
-@click.command()
+@command()
 @click.argument("name", required=False)
 @click.argument("version", required=False)
-@click.option("--request", "side", flag_value="Request", help="The request alone.")
-@click.option("--response", "side", flag_value="Response", help="The response alone.")
-@click.option("--since", is_flag=True, help="When each version appeared and what it changed.")
-@click.option("--source", is_flag=True, help="The reader that is generated from it.")
+@option("--request", "side", flag_value="Request", help="Print only the request")
+@option("--response", "side", flag_value="Response", help="Print only the response")
+@option("--since", is_flag=True, help="Print the history: release and changes of each version")
+@option("--source", is_flag=True, help="Print the generated decoder")
 def grammar(
     name: str | None, version: str | None, side: str | None, since: bool, source: bool
 ) -> int:
-    """Print the layout of a message in the style of Kafka's protocol guide.
+    """Print the layout of a message in any version.
 
-    NAME is an API (Fetch, or its key), or a message (FetchRequest, OffsetCommitValue); without
-    VERSION its newest one, `all` for every one. Without NAME: the list of all APIs and messages,
-    `all` for all grammars. With an API come both sides and their headers.
+    The notation is that of Kafka's protocol guide.
+
+    NAME is an API (Fetch, or its key) or a message (FetchRequest, OffsetCommitValue). VERSION is a
+    number or all (default: newest). Without NAME all APIs and messages are listed.
 
     \b
       kafkascope grammar Fetch 12
@@ -101,7 +103,7 @@ def _wanted(version: str | None, versions: Versions) -> Sequence[int]:
     try:
         return [int(version)]
     except ValueError:
-        raise click.UsageError(f'VERSION is a number or all, not "{version}"') from None
+        raise click.UsageError(f'"{version}" is no version: write a number or all') from None
 
 
 def _of_message(name: str, version: str | None, since: bool, source: bool) -> Iterator[str]:

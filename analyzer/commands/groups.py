@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
@@ -36,24 +37,45 @@ CAUSE: Final = Priority(("generation", "cause", "duration"), ("text",))
 MEMBERSHIP: Final = Priority(("state", "generations", "assigned"), ("text",))
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--group",
     "wanted",
     multiple=True,
     metavar="NAME",
-    help="Show one group, like GROUP after INPUT; repeatable.",
+    help="Show one group, like GROUP after INPUT; repeatable",
 )
-@click.option("--timeline", "lanes", is_flag=True, help="Draw the members over time.")
-@click.option("--members", "only", flag_value="members", help="Show only the members.")
-@click.option("--rebalances", "only", flag_value="rebalances", help="Show only the rebalances.")
-@click.option(
-    "--delivery", is_flag=True, help="Show lag and skipped or redelivered records instead."
+@option("--timeline", "lanes", is_flag=True, help="Draw the members over time")
+@option("--members", "only", flag_value="members", help="Show only the members")
+@option("--rebalances", "only", flag_value="rebalances", help="Show only the rebalances")
+@option(
+    "--delivery",
+    is_flag=True,
+    section="Delivery",
+    help="Show consumer lag and skipped or redelivered records",
 )
-@click.option("--partitions", "only", flag_value="partitions", help="--delivery: only partitions.")
-@click.option("--events", "only", flag_value="events", help="--delivery: only events, in order.")
-@click.option("--plans", "only", flag_value="plans", help="--delivery: only assignments.")
-@click.option("--lag", "only", flag_value="lag", help="--delivery: offsets and lag over time.")
+@option(
+    "--partitions",
+    "only",
+    flag_value="partitions",
+    section="Delivery",
+    help="Show only offsets and lag by partition",
+)
+@option(
+    "--events",
+    "only",
+    flag_value="events",
+    section="Delivery",
+    help="Show only events: skipped, redelivered, paused",
+)
+@option(
+    "--plans",
+    "only",
+    flag_value="plans",
+    section="Delivery",
+    help="Show only the assignments of leaders",
+)
+@option("--lag", "only", flag_value="lag", section="Delivery", help="Show lag over time")
 @input_options
 def groups(
     options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | None, delivery: bool

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from kafkascope.analyzer.commands.help import option
 from kafkascope.captures.model import Resolved
 
 MAX_HOSTS_BYTES: Final = 16 << 20
@@ -33,10 +34,10 @@ def _read(
         raise click.BadParameter(f"{value}: {error}") from None
 
 
-hosts_option = click.option(
+hosts_option = option(
     "--hosts",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_read,
     metavar="FILE",
-    help="What names of brokers stand for: lines as in /etc/hosts.",
+    help="Addresses of broker names, in the format of /etc/hosts",
 )

@@ -10,6 +10,7 @@ import click
 
 from kafkascope.analyzer.commands import ls_lines
 from kafkascope.analyzer.commands.atrest import kafka_files, list_files
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.errors import FilterError
@@ -32,29 +33,29 @@ LINES: Final = 16
 """Lines that are written at once."""
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--connects",
     is_flag=True,
-    help="Also connects that were refused or not answered: lines without a number.",
+    help="Also list connection attempts that were refused or not answered",
 )
 @input_options
 def ls(options: ReadOptions, connects: bool) -> int:
-    """List the exchanges of captures: a request with its response, or why there is none.
+    """List requests with their responses, one per line.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
-    Of Kafka's own files (log segments, indexes, checkpoints, the folder of a partition) it lists
-    batches or entries, and says what a recovering broker would cut. Lines come in the order in
-    which exchanges are complete; --sort number orders them.
+    Lines are ordered by completion; --sort number orders them by request. Of Kafka's own files
+    (log segments, indexes, checkpoints, partition folders) batches or entries are listed, with
+    what a recovering broker would truncate.
 
     \b
-      kafkascope ls prod.pcapng -Y 'latency > 500ms and not wait' --sort latency -n 20
+      kafkascope ls prod.pcapng -Y 'latency > 500ms and not wait' --sort latency
       kafkascope ls prod.pcapng --json | jq -r .client_id | sort | uniq -c
       kafkascope ls prod.pcapng -T fields -e kafka.api_key -e kafka.topic_name
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope ls -
     """
     if connects and (options.begin or options.end or options.count):
-        raise click.UsageError("--connects lists those of a whole capture: no --from, --to, -c")
+        raise click.UsageError("--connects needs the whole capture: leave out --from, --to and -c")
     if files := kafka_files(options.inputs):
         return list_files(files, options)
     times = Times(options.time_format)
@@ -75,7 +76,9 @@ def ls(options: ReadOptions, connects: bool) -> int:
     with Reading(options) as reading, Output(options, live=reading.live) as output:
         if reading.stored is not None:
             if connects:
-                raise click.UsageError("tables list connects by `kafkascope connections`")
+                raise click.UsageError(
+                    "tables have no lines for --connects: use `kafkascope connections`"
+                )
             _of_tables((*options.columns, *options.fields, (options.sort or "").strip("+-")))
         reading.rows_suffice = True
         if fields is not None:
@@ -130,7 +133,7 @@ def _of_tables(names: tuple[str, ...]) -> None:
     for name in names:
         found = resolve(name) if name else None
         if found is not None and (found[1] or found[0].name not in IN_TABLES):
-            raise click.UsageError(f"{name} is not in tables: name the captures")
+            raise click.UsageError(f"tables have no {name}: name the captures instead")
 
 
 def _left_out(connects: Connects, *, quiet: bool) -> None:

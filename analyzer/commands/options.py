@@ -6,12 +6,14 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.tables import WIDE
+from kafkascope.analyzer.commands.help import Function, Option, option
+from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
 from kafkascope.analyzer.reading.options import (
     FORMATS,
     REPORTS,
@@ -24,6 +26,7 @@ from kafkascope.extras import require
 
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
 MAX_PORTS: Final = 65_536
+NO_HELPS: Final[Mapping[str, str]] = MappingProxyType({})
 SCHEMAS: Final = ("schema_folders", "assigned", "registry", "registry_ca", "no_schemas")
 """The options of `SchemaOptions`, in its order."""
 
@@ -58,20 +61,20 @@ def input_options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def reporting_options(function: Callable[..., int]) -> Callable[..., int]:
-    """The same, and `--format` knows the reports of CI systems as well."""
-    given = _with(function, frozenset(_OPTIONS) - {"form"}, "form")
-    choice = click.Choice((*FORMATS, *REPORTS))
-    return click.option("--format", "form", type=choice, help="Output format.")(given)
+    """INPUT... and all common options; `--format` knows the reports of CI systems as well."""
+    given = _with(function, frozenset(_OPTIONS) - {"form"}, declared=["form"])
+    return format_option((*FORMATS, *REPORTS), section="Output", shared=True)(given)
 
 
 def reading_options(
-    *more: str, without: Collection[str] = ()
+    *more: str, without: Collection[str] = (), helps: Mapping[str, str] = NO_HELPS
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """INPUT..., what is read of it and how much is said; `more` are those of the other common
     options that the command has a use for (names as in `_OPTIONS`): none is taken and ignored.
-    `without`: those that it has none for, or one of the same name that means something else."""
+    `without`: those that it has none for, or one of the same name that means something else.
+    `helps`: what options mean here, where it is more than in other commands."""
     chosen = frozenset(_OPTIONS) - _SHOWING - {*without} | {*more}
-    return lambda function: _with(function, chosen)
+    return lambda function: _with(function, chosen, own=_WRITING.intersection(more), helps=helps)
 
 
 def schema_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -81,22 +84,34 @@ def schema_options(function: Callable[..., int]) -> Callable[..., int]:
     def command(**given: Any) -> int:
         return function(schemas=SchemaOptions(*(given.pop(name) for name in SCHEMAS)), **given)
 
-    for name in reversed(SCHEMAS):
-        command = _OPTIONS[name](command)
+    for declare in reversed(SCHEMA_OPTIONS):
+        command = declare(command)
     return command
 
 
-def _with(function: Callable[..., int], chosen: frozenset[str], *own: str) -> Callable[..., int]:
-    """`own`: names of options that the command declares by itself."""
+def _with(
+    function: Callable[..., int],
+    chosen: frozenset[str],
+    *,
+    declared: Sequence[str] = (),
+    own: Collection[str] = (),
+    helps: Mapping[str, str] = NO_HELPS,
+) -> Callable[..., int]:
+    """Add the `chosen` options. `declared`: those that the caller adds itself. `own`: those that
+    the help lists with the options of the command."""
 
     @functools.wraps(function)
     def command(**given: Any) -> int:
-        common = {name: given.pop(name) for name in (*chosen, *own)}
+        common = {name: given.pop(name) for name in (*chosen, *declared)}
         return function(options=_read_options(**_ABSENT | common), **given)
 
     for name in reversed(_OPTIONS):
         if name in chosen:
             command = _OPTIONS[name](command)
+            made: Option = command.__click_params__[-1]  # type: ignore[attr-defined]
+            if name in own:
+                made.shared = False
+            made.help = helps.get(name, made.help)
     return command
 
 
@@ -124,9 +139,9 @@ def _read_options(
     **others: Any,
 ) -> ReadOptions:
     if fields and type_ not in (None, "fields"):
-        raise click.UsageError("-e belongs to -T fields")
+        raise click.UsageError("-e needs -T fields")
     if type_ == "fields" and not fields:
-        raise click.UsageError("-T fields needs -e FIELD, once or several times")
+        raise click.UsageError("-T fields needs at least one -e FIELD")
     if type_ in ("json", "jsonl", "tsv", "csv", "table"):
         form = form or type_  # type: ignore[assignment]
     return ReadOptions(
@@ -186,7 +201,9 @@ def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:
         if path == "env":
             path = os.environ.get("SSLKEYLOGFILE", "")
             if not path:
-                raise click.BadParameter("SSLKEYLOGFILE is not set", param_hint="--keylog")
+                raise click.BadParameter(
+                    "SSLKEYLOGFILE is not set; write --keylog FILE", param_hint="--keylog"
+                )
         found.append(path)
     return tuple(found)
 
@@ -197,7 +214,7 @@ def ports_of(text: str) -> range:
     if match is None:
         raise click.BadParameter(f'"{text}": write tcp.port==9094,kafka', param_hint="-d")
     if match[3].lower() != "kafka":
-        raise click.BadParameter(f'"{match[3]}": only kafka can be decoded', param_hint="-d")
+        raise click.BadParameter(f'"{match[3]}": only kafka is supported', param_hint="-d")
     low, high = int(match[1]), int(match[2] or match[1])
     if not 0 < low <= high < MAX_PORTS:
         raise click.BadParameter(f'"{text}": ports are 1 to 65535', param_hint="-d")
@@ -226,123 +243,247 @@ def _fields(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
     return [name for name in names if name.startswith(incomplete.lower())]
 
 
-KEYLOG: Final = click.option(
-    "--keylog",
-    multiple=True,
-    metavar="FILE",
-    help="Decrypt TLS with a key log (see `kafkascope tls-keys`); env: the one of SSLKEYLOGFILE.",
-)
+def keylog_option(**settings: Any) -> Callable[[Function], Function]:
+    """Declare `--keylog`; `settings` are those of `Option`."""
+    return option(
+        "--keylog",
+        multiple=True,
+        metavar="FILE",
+        help="Key log to decrypt TLS, see `kafkascope tls-keys`; env: $SSLKEYLOGFILE; repeatable",
+        **settings,
+    )
+
+
 _OPTIONS: Final = {
     "inputs": click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
-    "filter_text": click.option(
+    "filter_text": option(
         "-Y",
         "--filter",
         "filter_text",
         metavar="FILTER",
-        help="Display filter.",
+        section="Filter",
+        shared=True,
+        help="Display filter, see `kafkascope fields`",
         shell_complete=_filters,
     ),
-    "count": click.option(
-        "-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges."
+    "count": option(
+        "-c",
+        "count",
+        type=click.IntRange(min=1),
+        metavar="N",
+        section="Filter",
+        shared=True,
+        help="Stop after N exchanges",
     ),
-    "begin": click.option(
-        "--from", "begin", metavar="TIME", help="Clock, date, seconds, or -5m (of the end)."
+    "begin": option(
+        "--from",
+        "begin",
+        metavar="TIME",
+        section="Time",
+        shared=True,
+        help="Start time: 12:03, a date, 30 (seconds from the start), -5m (before the end)",
     ),
-    "end": click.option("--to", "end", metavar="TIME", help="The same."),
-    "time_format": click.option(
+    "end": option(
+        "--to",
+        "end",
+        metavar="TIME",
+        section="Time",
+        shared=True,
+        help="End time, not included (same formats as --from)",
+    ),
+    "time_format": option(
         "-t",
         "time_format",
         type=click.Choice(list(render_times.TIME_FORMATS)),
+        metavar="FORMAT",
+        section="Time",
+        shared=True,
         default="a",
-        help="Time: a clock, d since before, r since start, e epoch, u UTC; with date ad, ud.",
+        show_default=True,
+        help="Time format: a = local clock, u = UTC (ad, ud: with date), r = since start,"
+        " d = delta from previous (dd: previous shown), e = epoch",
     ),
-    "decode_as": click.option(
+    "decode_as": option(
         "-d",
         "decode_as",
         multiple=True,
         metavar="tcp.port==N,kafka",
-        help="Decode a port as Kafka.",
+        section="Input",
+        shared=True,
+        help="Decode a port, or a range of ports (9000-9100), as Kafka; repeatable",
     ),
-    "keylog": KEYLOG,
-    "schema_folders": click.option(
+    "keylog": keylog_option(section="TLS", shared=True),
+    "schema_folders": option(
         "--schemas",
         "schema_folders",
         multiple=True,
         metavar="DIR",
-        help="Schemas of keys and values: 17.avsc, 17.proto, 17.json by id, or an index.json.",
+        section="Schemas",
+        shared=True,
+        help="Folder of schemas by ID (17.avsc, 17.proto, 17.json) or with an index.json;"
+        " repeatable",
     ),
-    "assigned": click.option(
+    "assigned": option(
         "--schema",
         "assigned",
         multiple=True,
         metavar="TOPIC[:key]=FILE[#MESSAGE]",
+        section="Schemas",
+        shared=True,
         callback=check_schemas,
-        help="The schema of a topic whose values carry no id.",
+        help="Schema for a topic whose records have no schema ID; repeatable",
     ),
-    "registry": click.option(
-        "--registry", metavar="URL", help="Ask a schema registry for the schemas that are missing."
+    "registry": option(
+        "--registry",
+        metavar="URL",
+        section="Schemas",
+        shared=True,
+        help="Schema registry to fetch missing schemas from",
     ),
-    "registry_ca": click.option(
-        "--registry-ca", metavar="FILE", help="Certificates that the registry's is verified with."
+    "registry_ca": option(
+        "--registry-ca",
+        metavar="FILE",
+        section="Schemas",
+        shared=True,
+        help="CA bundle for the schema registry",
     ),
-    "no_schemas": click.option(
-        "--no-schemas", is_flag=True, help="Leave keys and values as they are."
+    "no_schemas": option(
+        "--no-schemas",
+        is_flag=True,
+        section="Schemas",
+        shared=True,
+        help="Do not decode keys and values by schema",
     ),
-    "output": click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
-    "form": click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
-    "as_json": click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl."),
-    "raw": click.option(
-        "--raw", is_flag=True, help="csv: no ' before text that spreadsheets take for formulas."
+    "output": option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        section="Output",
+        shared=True,
+        help="Output file (default: stdout)",
     ),
-    "columns": click.option(
-        "--columns", metavar="A,B,C", help="Columns, or any fields of `kafkascope fields`."
+    "form": format_option(FORMATS, section="Output", shared=True),
+    "as_json": json_option(section="Output", shared=True),
+    "raw": option(
+        "--raw",
+        is_flag=True,
+        section="Output",
+        shared=True,
+        help="Do not prefix CSV cells that spreadsheets take for formulas with '",
     ),
-    "wide": WIDE,
-    "type_": click.option(
-        "-T", "type_", type=click.Choice(["fields", *FORMATS]), help="As tshark: with -e FIELD..."
+    "columns": option(
+        "--columns",
+        metavar="A,B,C",
+        section="Output",
+        shared=True,
+        help="Columns to print: names of columns, or any field of `kafkascope fields`",
     ),
-    "fields": click.option(
+    "wide": wide_option(section="Output", shared=True),
+    "type_": option(
+        "-T",
+        "type_",
+        type=click.Choice(["fields", *FORMATS]),
+        metavar="TYPE",
+        section="Output",
+        shared=True,
+        help="Output type as in tshark: fields (with -e), or a format",
+    ),
+    "fields": option(
         "-e",
         "fields",
         multiple=True,
         metavar="FIELD",
-        help="A field of -T fields.",
+        section="Output",
+        shared=True,
+        help="Field to print with -T fields; repeatable",
         shell_complete=_fields,
     ),
-    "field_options": click.option(
+    "field_options": option(
         "-E",
         "field_options",
         multiple=True,
         metavar="X=Y",
-        help="header, separator, occurrence, ...",
+        section="Output",
+        shared=True,
+        help="Setting of -T fields: header, separator, occurrence, aggregator, quote",
     ),
-    "sort": click.option(
+    "sort": option(
         "--sort",
         metavar="COLUMN",
-        help="Sort; sizes and times largest first.",
+        section="Output",
+        shared=True,
+        help="Sort by a column, sizes and times largest first; +COLUMN or -COLUMN sets the order",
         shell_complete=_fields,
     ),
-    "top": click.option(
-        "-n", "top", type=click.IntRange(min=1), metavar="N", help="The first N rows."
+    "top": option(
+        "-n",
+        "top",
+        type=click.IntRange(min=1),
+        metavar="N",
+        section="Output",
+        shared=True,
+        help="Print only the first N rows",
     ),
-    "legs": click.option(
-        "--legs", type=click.Choice(["client", "both"]), default="client", hidden=True
+    "legs": option(
+        "--legs",
+        type=click.Choice(["client", "both"]),
+        default="client",
+        hidden=True,
+        help="Sides of a recorded proxy to read",
     ),
-    "quiet": click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr."),
-    "verbose": click.option("-v", "--verbose", is_flag=True, help="More remarks on stderr."),
-    "color": click.option(
-        "--color", type=click.Choice(["auto", "always", "never"]), default="auto"
+    "quiet": option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        section="Messages",
+        shared=True,
+        help="Suppress diagnostic messages",
     ),
-    "jobs": click.option(
+    "verbose": option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        section="Messages",
+        shared=True,
+        help="Show more diagnostic messages",
+    ),
+    "color": option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        metavar="WHEN",
+        section="Output",
+        shared=True,
+        default="auto",
+        show_default=True,
+        help="Colors: auto (on terminals), always, never",
+    ),
+    "jobs": option(
         "--jobs",
         type=click.IntRange(0, 64),
         default=0,
         metavar="N",
-        help="Processes that read large files together; without, as many as there are cores.",
+        section="Input",
+        shared=True,
+        help="Number of worker processes for large files (default: number of CPU cores)",
     ),
-    "plain": click.option("--plain", is_flag=True, help="ASCII only."),
-    "no_progress": click.option("--no-progress", is_flag=True, help="No progress on stderr."),
+    "plain": option(
+        "--plain",
+        is_flag=True,
+        section="Output",
+        shared=True,
+        help="Print ASCII only",
+    ),
+    "no_progress": option(
+        "--no-progress",
+        is_flag=True,
+        section="Messages",
+        shared=True,
+        help="Show no progress bar",
+    ),
 }
+SCHEMA_OPTIONS: Final = tuple(_OPTIONS[name] for name in SCHEMAS)
+_WRITING: Final = frozenset({"output", "form", "as_json", "raw", "columns"})
+"""How rows are written. A command that names one of these for itself lists it with its own."""
 _SHOWING: Final = frozenset(
     {
         *("time_format", "output", "form", "as_json", "raw", "columns", "wide"),

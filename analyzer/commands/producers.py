@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import click
-
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.stats import shown
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -20,12 +19,14 @@ PRIORITIES: Final = {
 """Of the tables, by name."""
 
 
-@click.command()
-@click.option("--partitions", "what", flag_value="lanes", help="Sequences by partition.")
-@click.option("--transactions", "what", flag_value="transactions", help="Transactions by time.")
+@command()
+@option("--partitions", "what", flag_value="lanes", help="Show sequences by partition")
+@option("--transactions", "what", flag_value="transactions", help="Show transactions by time")
 @input_options
 def producers(options: ReadOptions, what: str | None) -> int:
-    """Idempotent and transactional producers: what they sent, sent again, or left out; how their
+    """Show producer sequences, duplicates, and transactions.
+
+    Lists idempotent and transactional producers: batches sent, resent, or missing, and how their
     transactions ended.
 
     \b

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, print_records
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -44,20 +45,21 @@ PARTS: Final = ("key", "value", "headers")
 SIDES: Final = ("key", "value")
 
 
-@click.command()
+@command()
 @input_options
-@click.option("--key", "parts", flag_value="key", multiple=True, help="Show keys.")
-@click.option("--value", "parts", flag_value="value", multiple=True, help="Show values.")
-@click.option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers.")
+@option("--key", "parts", flag_value="key", multiple=True, help="Show keys")
+@option("--value", "parts", flag_value="value", multiple=True, help="Show values")
+@option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers")
 def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
-    """List records: of Produce requests and of Fetch responses, or of Kafka's own log segments.
+    """List records with their keys and values.
 
-    Without --key, --value, --headers: keys and values. -Y chooses records by what they have
-    themselves (record.*, schema.*, topic, partition, offset, ...) and by their exchange; --json
-    gives record/1 objects with everything.
+    Reads Produce requests, Fetch responses, and log segments. Without --key, --value and --headers
+    keys and values are shown; --json has everything. -Y selects records by their own fields
+    (record.*, schema.*, topic, partition, offset) and by those of their exchange.
 
     \b
       kafkascope records capture.pcapng -Y 'topic == orders' --json
+      kafkascope records capture.pcapng -Y 'value.amount > 100' --schemas schemas/
     """
     if files := kafka_files(options.inputs, whole=True):
         with Output(options) as output:

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import known_release, reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
@@ -28,41 +29,42 @@ REDACTED: Final = {
 }
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--for",
     "release",
     metavar="RELEASE",
     default="4.0",
     show_default=True,
     callback=known_release,
-    help="Judge the clients by this Kafka release.",
+    help="Judge clients against this Kafka release",
 )
-@click.option(
+@option(
     "--redact",
     type=click.Choice(list(REDACTED)),
+    metavar="LEVEL",
     default="values",
     show_default=True,
-    help="What is hidden; `all` gives clients, topics, groups and addresses other names.",
+    help="Redact none, values, keys, or all (clients, topics, groups, addresses, too)",
 )
 @hosts_option
-@reading_options("output")
+@reading_options("output", helps={"output": "File to write: .html or .md"})
 def report(options: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, ...]) -> int:
-    """A report in one file: findings, clients and what breaks, latency, errors, groups, topics.
+    """Write an HTML or Markdown report of a capture.
 
-    -o FILE.html is a page without scripts and without anything from the network; -o FILE.md is
-    text for a ticket. Each part names the command that prints the same numbers.
+    Has findings, clients and upgrade risks, latency, errors, groups, and topics. -o FILE.html is
+    one page without scripts or network access; -o FILE.md is text for a ticket.
 
     \b
       kafkascope report prod.pcapng -o prod.html
       kafkascope report prod.pcapng -o upgrade.md --for 4.1
-      kafkascope report prod.pcapng -Y 'client == "billing"' -o billing.html --redact all
+      kafkascope report prod.pcapng -Y 'client == billing' -o b.html --redact all
     """
     path = _target(options)
     with Reading(options) as reading:
         refuse_inputs(str(path), options.inputs)
         if redact == "all" and reading.stored is not None:
-            raise click.UsageError("--redact all needs captures: stored sums hold names already")
+            raise click.UsageError("--redact all needs captures: tables hold the names already")
         hides = redact == "all"
         disguise = Disguise(reading.capture.context.names) if hides else None
         facts = collect(reading, disguise, hosts)
@@ -80,9 +82,9 @@ def report(options: ReadOptions, release: str, redact: str, hosts: tuple[Resolve
 
 def _target(options: ReadOptions) -> Path:
     if options.output in (None, "-"):
-        raise click.UsageError("where to? -o FILE.html or -o FILE.md")
+        raise click.UsageError("-o is missing: write -o FILE.html or -o FILE.md")
     assert options.output is not None
     path = Path(options.output)
     if path.suffix.lower() not in SUFFIXES:
-        raise click.UsageError(f"{path.name}: a report is .html or .md")
+        raise click.UsageError(f"{path.name}: the name of a report ends with .html or .md")
     return path

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
@@ -40,25 +41,23 @@ MISSING: Final = "missing"
 """In place of a source."""
 
 
-@click.command()
-@click.option(
-    "-o", "--output", "folder", metavar="DIR", help="Write the schemas into a new folder."
-)
-@click.option(
+@command()
+@option("-o", "--output", "folder", metavar="DIR", help="Write the schemas to a new folder")
+@option(
     "--redact",
     type=click.Choice(["all"]),
-    help="all: leave docs, comments, defaults and examples out of the schemas, and where they are"
-    " from. Names stay.",
+    metavar="all",
+    help="Remove docs, comments, defaults, examples, and origins from schemas; names stay",
 )
 @reading_options(
     *("form", "as_json", "raw", "columns", "wide", "sort", "top"),
     *("schema_folders", "registry", "registry_ca"),
 )
 def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int:
-    """Schemas of keys and values: those of folders, of a registry that is asked, and of the
-    capture itself (HTTP with a registry, a registry's own topic), and ids that nobody knows.
+    """List record schemas: used, known, and missing.
 
-    Keys and values are counted that name a schema, of the records that -Y selects.
+    Schemas come from --schemas, --schema, --registry, and the capture itself (HTTP with a registry,
+    or its _schemas topic). Keys and values are counted of the records that -Y selects.
 
     \b
       kafkascope schemas prod.pcapng

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, show_files
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.exchanges.full import full_line
@@ -26,14 +27,18 @@ _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z"
 MAX_NUMBERS: Final = 1_000_000
 
 
-@click.command()
-@reading_options("output", "form", "as_json")
-@click.option("--hex", "show_hex", is_flag=True, help="The tree with the bytes of each field.")
-@click.option("--tree", is_flag=True, help="The tree alone (the default).")
-@click.option("--all", "whole", is_flag=True, help="Also what else takes one line (ApiVersions).")
-@click.option("--packets", is_flag=True, help="The packets that carried it, dissected down to TCP.")
+@command()
+@reading_options(
+    "output", "form", "as_json", helps={"form": "Output format: json, jsonl (default: text)"}
+)
+@option("--hex", "show_hex", is_flag=True, help="Print the tree with the bytes of each field")
+@option("--tree", is_flag=True, help="Print the tree alone (default)")
+@option("--all", "whole", is_flag=True, help="Expand fields normally summarized on one line")
+@option("--packets", is_flag=True, help="Also print the packets, dissected down to TCP")
 def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bool) -> int:
-    """Decode exchanges: INPUT, then their numbers (N, N,M or N-M), or all that -Y finds.
+    """Decode requests and responses field by field.
+
+    Name exchanges after INPUT by number (N, N,M, N-M; see `kafkascope ls`), or select them with -Y.
 
     \b
       kafkascope show capture.pcapng 1206
@@ -44,9 +49,11 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
     if files := kafka_files(inputs):
         return show_files(files, numbers, options, show_hex)
     if not numbers and not options.filter_text:
-        raise click.UsageError("which exchange? give its number (see kafkascope ls), or -Y FILTER")
+        raise click.UsageError(
+            "no exchange is selected: add a number (see kafkascope ls), or -Y FILTER"
+        )
     if options.form in ("tsv", "csv"):
-        raise click.UsageError("show prints a tree or JSON")
+        raise click.UsageError("show prints a tree or JSON: leave out --format, or use --json")
     missing = set(numbers)
     # Only compressed files and pipes are spooled, and only when their packets are wanted again.
     with (
@@ -94,7 +101,9 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
             low, _, high = part.partition("-")
             first, last = int(low), int(high or low)
             if not 0 < first <= last or last - first >= MAX_NUMBERS:
-                raise click.UsageError(f'"{part}" is no exchange number or range')
+                raise click.UsageError(
+                    f'"{part}" is no exchange number or range: write 12 or 15-17'
+                )
             numbers.update(range(first, last + 1))
     return inputs[:end], numbers
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import (
     key_logs,
+    keylog_option,
     ports_of,
     schema_options,
     spare_pandas,
@@ -44,63 +46,133 @@ LEAN_POOL: Final = "jemalloc" if sys.platform == "linux" else "system"
 """The allocator of Arrow that returns most memory: a tenth to a fifth less at the most."""
 
 
-@click.command()
+@command()
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-@click.option("-o", "--output", metavar="DIR", required=True, help="Folder of the tables.")
-@click.option(
+@option(
+    "-o", "--output", metavar="DIR", required=True, section="Tables", help="Folder of the tables"
+)
+@option(
     "--engine",
     type=click.Choice(["auto", "plain", "spark"]),
+    metavar="ENGINE",
     default="auto",
-    help="One process, or Spark; auto takes Spark for large inputs.",
+    show_default=True,
+    section="Spark",
+    help="plain: one process; spark; auto: Spark for large inputs",
 )
-@click.option(
-    "-Y", "filter_text", metavar="FILTER", default="", help="Only exchanges that match, as in ls."
+@option(
+    "-Y",
+    "filter_text",
+    metavar="FILTER",
+    default="",
+    section="Input",
+    help="Display filter of exchanges to convert",
 )
-@click.option("-d", "decode_as", multiple=True, metavar="tcp.port==N,kafka", help="As in ls.")
-@click.option(
-    "--keylog",
+@option(
+    "-d",
+    "decode_as",
     multiple=True,
-    metavar="FILE",
-    help="Decrypt TLS with a key log, as in ls; read here, not by workers.",
+    metavar="tcp.port==N,kafka",
+    section="Input",
+    help="Decode a port, or a range of ports (9000-9100), as Kafka; repeatable",
 )
-@click.option(
-    "--append", "used", flag_value="append", help="Add to the tables that DIR has by now."
+@keylog_option(section="Input")
+@option("--append", "used", flag_value="append", section="Tables", help="Add to the tables in DIR")
+@option(
+    "--replace", "used", flag_value="replace", section="Tables", help="Replace the tables in DIR"
 )
-@click.option(
-    "--replace", "used", flag_value="replace", help="Put these tables in the place of DIR's."
+@option(
+    "--full", is_flag=True, section="Tables", help="Include request and response bodies as JSON"
 )
-@click.option("--full", is_flag=True, help="With the bodies of requests and responses as JSON.")
-@click.option("--records", is_flag=True, help="With a table of all records.")
-@click.option(
+@option("--records", is_flag=True, section="Tables", help="Include a table of records")
+@option(
     "--tables",
     "more",
     metavar="NAMES",
     default="",
-    help="More tables: frames, segments, records; with commas between.",
+    section="Tables",
+    help="Include more tables: frames, segments, records; separated by commas",
 )
-@click.option("--legs", type=click.Choice(["client", "both"]), default="client", hidden=True)
-@click.option("--split-size", metavar="SIZE", default="64MB", help="What one task reads.")
-@click.option("--master", metavar="URL", help="Of a Spark cluster; here on all cores without.")
-@click.option("--remote", metavar="URL", help="Of a Spark Connect server: sc://host:15002.")
-@click.option("--tasks", type=click.IntRange(min=1), metavar="N", help="Groups of connections.")
-@click.option(
-    "--spread", is_flag=True, help="Few connections have most of the bytes: decode on all cores."
+@option(
+    "--legs",
+    type=click.Choice(["client", "both"]),
+    default="client",
+    hidden=True,
+    help="Sides of a recorded proxy to read",
 )
-@click.option("--temp-dir", metavar="DIR", help="For the shuffle: as large as the captures.")
-@click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE", help="Spark settings.")
-@click.option("--spark-ui", is_flag=True, help="With Spark's own web page.")
-@click.option("--debug", is_flag=True, help="Spark's errors as a whole.")
-@click.option("--follow", is_flag=True, help="Batch after batch, as files are closed; ctrl+c ends.")
-@click.option("--available-now", is_flag=True, help="With --follow: what is closed by now.")
-@click.option(
-    "--last-file-complete", is_flag=True, help="With --follow: all there is, and nothing more."
+@option(
+    "--split-size",
+    metavar="SIZE",
+    default="64MB",
+    show_default=True,
+    section="Spark",
+    help="Bytes that one task reads",
 )
-@click.option(
-    "--settle", metavar="TIME", default="30s", help="A file not written to for so long is closed."
+@option(
+    "--master",
+    metavar="URL",
+    section="Spark",
+    help="Spark cluster (default: all cores of this machine)",
+)
+@option("--remote", metavar="URL", section="Spark", help="Spark Connect server: sc://host:15002")
+@option(
+    "--tasks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    section="Spark",
+    help="Number of tasks that connections are divided among",
+)
+@option(
+    "--spread",
+    is_flag=True,
+    section="Spark",
+    help="Split elephant flows across tasks (few connections with most of the bytes)",
+)
+@option(
+    "--temp-dir",
+    metavar="DIR",
+    section="Spark",
+    help="Folder for the shuffle; needs about the size of the captures",
+)
+@option(
+    "--conf",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    section="Spark",
+    help="Spark setting; repeatable",
+)
+@option("--spark-ui", is_flag=True, section="Spark", help="Enable the Spark web UI")
+@option("--debug", is_flag=True, section="Spark", help="Print Spark errors in full")
+@option(
+    "--follow",
+    is_flag=True,
+    section="Follow",
+    help="Convert files as they are completed, until ctrl+c",
+)
+@option(
+    "--available-now",
+    is_flag=True,
+    section="Follow",
+    help="Convert files that are complete by now, then exit",
+)
+@option(
+    "--last-file-complete",
+    is_flag=True,
+    section="Follow",
+    help="Convert all present files, also the newest, then exit",
+)
+@option(
+    "--settle",
+    metavar="TIME",
+    default="30s",
+    show_default=True,
+    section="Follow",
+    help="Treat a file as complete after this long without writes",
 )
 @schema_options
-@click.option("--strict", is_flag=True, help="Damaged input is an error (exit code 1).")
-@click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr.")
+@option("--strict", is_flag=True, help="Exit with 1, not 4, if input is damaged")
+@option("-q", "--quiet", is_flag=True, help="Suppress diagnostic messages")
 def spark(
     inputs: tuple[str, ...],
     output: str,
@@ -123,19 +195,18 @@ def spark(
     schemas: SchemaOptions,
     **spark_options: Any,
 ) -> int:
-    """Turn captures into Parquet tables and states of statistics.
+    """Convert captures to Parquet tables.
 
-    INPUT is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). Log segments, folders of
-    partitions, and a broker's log directories make tables of records and batches. The tables in
-    DIR are read by Spark, DuckDB, pandas...; `kafkascope stats`, `clients`, `groups` and the like
-    take DIR in place of captures and never read these again.
+    INPUT is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). Log segments, partition
+    folders, and log directories of a broker give tables of records and batches. Spark, DuckDB, and
+    pandas read the tables; `kafkascope stats`, `clients`, and `groups` take DIR as INPUT.
 
     \b
       kafkascope spark /captures/*.pcap.gz -o tables
       kafkascope spark s3://traces/2026-11-21 -o tables --engine spark
       kafkascope spark /captures -o orders -Y 'topic == orders'
       kafkascope latency tables --by api,client
-      duckdb -c "select api, count(*) from 'tables/exchanges/*/*.parquet' group by 1"
+      duckdb -c "select count(*) from 'tables/exchanges/*/*.parquet'"
     """
     require("kafkascope spark")
     # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.
@@ -175,18 +246,20 @@ def spark(
         filter=_filter(spelled(filter_text)),
     )
     if used is not None and follow:
-        raise click.UsageError("--follow goes on in its folder: without --append and --replace")
+        raise click.UsageError("--follow always appends: leave out --append and --replace")
     if spark_options["remote"] or spark_options["master"]:
         engine = "spark" if engine == "auto" else engine
         # Workers may have another current folder.
         inputs = tuple(map(absolute, inputs))
     if (available_now or last_file_complete) and not follow:
-        raise click.UsageError("--available-now and --last-file-complete belong to --follow")
+        raise click.UsageError("--available-now and --last-file-complete need --follow")
     if spark_options["spread"] and follow:
-        raise click.UsageError("--spread is not for --follow: batches of closed files are small")
+        raise click.UsageError(
+            "--spread does not work with --follow, whose batches are small: leave it out"
+        )
     if spark_options["spread"] and options.filter:
         # Tasks that only decode do not know what became of the connections they are told of.
-        raise click.UsageError("--spread is for tables of all exchanges, not for -Y")
+        raise click.UsageError("--spread converts all exchanges: leave out -Y")
     split_bytes = _bytes(split_size)
     logs = key_logs(keylog)
     known = functools.partial(_schemas, inputs, schemas, options, logs, quiet=quiet)
@@ -235,7 +308,7 @@ def _of_logs(
 
     for file in files:
         if not file.holds_batches:
-            raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
+            raise click.UsageError(f'"{file.path}" holds no records; list it with `kafkascope ls`')
     payloads = payloads_at_rest(ReadOptions((), schemas=schemas, quiet=quiet), files)
     decoding = None if payloads is None else Decoding(lambda: payloads, TopicNames)
     options = TableOptions(records=True, filter=text.strip())
@@ -447,7 +520,7 @@ def _tables(text: str, *, records: bool) -> set[str]:
     names = {each.strip() for each in text.split(",") if each.strip()}
     if unknown := names - set(ON_REQUEST):
         raise click.BadParameter(
-            f'"{min(unknown)}": there are {", ".join(sorted(ON_REQUEST))}', param_hint="--tables"
+            f'"{min(unknown)}": choose from {", ".join(sorted(ON_REQUEST))}', param_hint="--tables"
         )
     return names | ({"records"} if records else set())
 
@@ -503,7 +576,7 @@ def _bytes(text: str) -> int:
     except ValueError as error:
         raise click.BadParameter(f'"{text}": {error}', param_hint="--split-size") from None
     if found < 1:
-        raise click.BadParameter("a byte is the least", param_hint="--split-size")
+        raise click.BadParameter("1B is the minimum", param_hint="--split-size")
     return int(found)
 
 

@@ -10,6 +10,7 @@ import click
 
 from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.help import CommandGroup, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.commands.zookeeper import zookeeper
@@ -56,13 +57,15 @@ PRIORITIES: Final = {
 """The columns that answer the question of a table, by its name."""
 
 
-@click.group(context_settings={"max_content_width": 100})
+@click.group(cls=CommandGroup)
 def stats() -> None:
-    """Tables of numbers: how much, how fast, how large, what failed.
+    """Print any statistics table: apis, sizes, rates, and more.
+
+    topics, latency, errors, and connections are also commands of their own.
 
     \b
-      kafkascope latency prod.pcapng --by api,client --sort excess_p95 -n 10
-      kafkascope errors prod.pcapng --json | jq -r 'select(.retriable|not) | .error'
+      kafkascope stats apis prod.pcapng --by api,client
+      kafkascope stats latency prod.pcapng --by api,client --sort excess_p95 -n 10
       kafkascope stats rates prod.pcapng --every 10s -Y 'api == Metadata'
     """
 
@@ -74,12 +77,18 @@ def by_option(statistic: type[Breakdown[Any]]) -> Callable[[Any], Any]:
         parts = tuple(part_named(part.strip()) for part in value.split(",") if part.strip())
         wrong = [part for part in parts if part not in statistic.choices()]
         if wrong or not parts:
-            raise click.BadParameter(f'"{wrong[0] if wrong else ""}": choose of {known}')
+            raise click.BadParameter(f'"{wrong[0] if wrong else ""}": choose from {known}')
         return tuple(dict.fromkeys(parts))
 
     known, usual = ", ".join(statistic.choices()), ",".join(statistic.USUAL)
-    text = f"One line for each of these: {known}."
-    return click.option("--by", default=usual, show_default=True, callback=read, help=text)
+    return option(
+        "--by",
+        default=usual,
+        show_default=True,
+        metavar="A,B",
+        callback=read,
+        help=f"Group by one or more of {known}",
+    )
 
 
 class _LeftOut:
@@ -158,7 +167,7 @@ def shown(
 @by_option(Throughput)
 @input_options
 def apis(options: ReadOptions, by: tuple[str, ...]) -> int:
-    """Requests, bytes, records, errors and throttling by API, version, client and broker."""
+    """Count requests, bytes, records, errors, and throttling."""
     return _broken_down(options, Throughput(), by)
 
 
@@ -166,7 +175,14 @@ def apis(options: ReadOptions, by: tuple[str, ...]) -> int:
 @by_option(Latency)
 @input_options
 def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
-    """Latency and excess: excess is latency without the wait that the client asked for."""
+    """Measure latency by API, long-poll waits excluded.
+
+    Excess is latency minus the wait that the client requested (long polls, groups that form).
+
+    \b
+      kafkascope latency prod.pcapng
+      kafkascope latency prod.pcapng --by api,client --sort excess_p95 -n 10
+    """
     found = Latency()
     return _broken_down(options, found, by, found.remarks)
 
@@ -175,19 +191,27 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
 @by_option(Errors)
 @input_options
 def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
-    """Error codes, how often, for whom, about what."""
+    """Count error codes by API, client, and topic.
+
+    \b
+      kafkascope errors prod.pcapng
+      kafkascope errors prod.pcapng --json | jq 'select(.retriable|not)'
+    """
     return _broken_down(options, Errors(), by)
 
 
 @stats.command()
 @input_options
 def topics(options: ReadOptions) -> int:
-    """Who writes to and reads from which topic, and how much.
+    """Show traffic by topic, with producers and consumers.
 
-    Of log segments, folders of partitions, and a broker's log directories: what they hold.
+    INPUT may also be log segments, partition folders, or log directories of a broker: their
+    contents are counted. With --schemas, --schema, --registry, or --columns topic,schemas the
+    schemas of keys and values are listed, too.
 
-    With --schemas, --schema, --registry or --columns topic,schemas also which schemas the keys and
-    values of a topic name.
+    \b
+      kafkascope topics prod.pcapng
+      kafkascope topics prod.pcapng --sort produced_bytes -n 10
     """
     if files := kafka_files(options.inputs, whole=True):
         return _stored(options, files, "stored-topics", StoredTopics.COLUMNS, StoredTopics.rows)
@@ -197,7 +221,7 @@ def topics(options: ReadOptions) -> int:
 @stats.command()
 @input_options
 def partitions(options: ReadOptions) -> int:
-    """The same by partition, with its share of the topic and the offsets that went by."""
+    """Show traffic by partition, with offsets."""
     if files := kafka_files(options.inputs, whole=True):
         columns = StoredTopics.PARTITION_COLUMNS
         return _stored(options, files, "stored-partitions", columns, StoredTopics.partitions)
@@ -246,14 +270,26 @@ def _by_topic(
 
 
 @stats.command()
-@click.option("--by", type=click.Choice(["connection", "client"]), default="connection")
+@option(
+    "--by",
+    type=click.Choice(["connection", "client"]),
+    metavar="NAME",
+    default="connection",
+    show_default=True,
+    help="Group by connection or client",
+)
 @input_options
 def connections(options: ReadOptions, by: str) -> int:
-    """Connections: who, how long, what became of them, how far they came, how they ended, how the
-    network was. Connects that were refused or not answered have a line as well.
+    """List TCP connections: lifetime, TLS, retransmissions.
 
-    A filter of conn, client.ip, client.port, broker, broker.ip, broker.port, ip and port selects
-    connections. Any other one selects exchanges: connections without any are left out then.
+    Connection attempts that were refused or not answered have a line, too. A filter of conn,
+    client.ip, client.port, broker, broker.ip, broker.port, ip, and port selects connections. Any
+    other filter selects exchanges; connections without one are left out.
+
+    \b
+      kafkascope connections prod.pcapng
+      kafkascope connections prod.pcapng --by client
+      kafkascope connections tls.pcapng --keylog keys.log
     """
     bound = bind(options.filter_text)
     parts = options.begin or options.end or options.count
@@ -277,7 +313,7 @@ def connections(options: ReadOptions, by: str) -> int:
 @by_option(SizesOf)
 @input_options
 def sizes(options: ReadOptions, by: tuple[str, ...]) -> int:
-    """Sizes of requests, answers and record batches, and how many records batches hold."""
+    """Measure sizes of requests, responses, and record batches."""
     return _broken_down(options, SizesOf(), by)
 
 
@@ -291,15 +327,22 @@ def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if found < LEAST_WIDTH:
-        raise click.BadParameter("a millisecond is the least")
+        raise click.BadParameter("1ms is the minimum")
     return found
 
 
 @stats.command()
-@click.option("--every", default="1s", show_default=True, callback=_every, help="Width of a line.")
+@option(
+    "--every",
+    default="1s",
+    show_default=True,
+    metavar="TIME",
+    callback=_every,
+    help="Time span of a line",
+)
 @input_options
 def rates(options: ReadOptions, every: int = SECOND) -> int:
-    """How much went through over time."""
+    """Show throughput over time."""
     statistic = Rates(every)
     return shown(options, statistic, "rates", Rates.COLUMNS, statistic.rows)
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.help import Function, option
 from kafkascope.analyzer.reading.options import FORMATS, Format
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.spreadsheet import csv_line
@@ -19,9 +20,6 @@ from kafkascope.analyzer.terminal import json_out, out, row
 from kafkascope.analyzer.text import safe
 
 MIN_WIDTH: Final = 20
-WIDE: Final = click.option(
-    "--wide", is_flag=True, help="Show all columns, in lines wider than the terminal."
-)
 
 
 class TableFormat(NamedTuple):
@@ -34,12 +32,36 @@ class TableFormat(NamedTuple):
     """Whether a terminal gets all columns, too."""
 
 
+def format_option(formats: Sequence[str], **settings: Any) -> Callable[[Function], Function]:
+    """Declare `--format`; `settings` are those of `Option`."""
+    return option(
+        "--format",
+        "form",
+        type=click.Choice(formats),
+        metavar="FORMAT",
+        help=f"Output format: {', '.join(formats)} (default: table)",
+        **settings,
+    )
+
+
+def json_option(**settings: Any) -> Callable[[Function], Function]:
+    """Declare `--json`; `settings` are those of `Option`."""
+    return option("--json", "as_json", is_flag=True, help="Short for --format jsonl", **settings)
+
+
+def wide_option(**settings: Any) -> Callable[[Function], Function]:
+    """Declare `--wide`; `settings` are those of `Option`."""
+    return option(
+        "--wide", is_flag=True, help="Show all columns, even beyond the terminal", **settings
+    )
+
+
 def table_options(function: Callable[..., int]) -> Callable[..., int]:
     """`--format` and `--json`, given to the command as `how`."""
 
-    @click.option("--format", "form", type=click.Choice(FORMATS), default="table", help="Output.")
-    @click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl.")
-    @WIDE
+    @format_option(FORMATS, default="table")
+    @json_option()
+    @wide_option()
     @functools.wraps(function)
     def command(*args: Any, form: Format, as_json: bool, wide: bool, **options: Any) -> int:
         how = TableFormat("jsonl" if as_json else form, terminal_width(), wide)

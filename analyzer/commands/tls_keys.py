@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from kafkascope.analyzer.commands.help import CommandGroup
 from kafkascope.analyzer.commands.key_logs import WAYS, Way
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
@@ -30,24 +31,15 @@ OTHER: Final = "another label"
 MOST_ENDED: Final = 10_000
 """Connections that are over, of which late packets may still come."""
 SHOW: Final = "show"
-"""The command that a kind of client is given to; users leave it out."""
+"""The command that is meant where `check` is not; users leave it out."""
 
 
-class _Group(click.Group):
-    """`check` is a reserved word; anything else is a kind of client, or nothing is: all of them."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without the reserved word, a kind of client follows."""
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = [SHOW, *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group("tls-keys", cls=_Group, invoke_without_command=False)
+@click.group("tls-keys", cls=CommandGroup, default=SHOW)
 def tls_keys() -> None:
-    """How to get a key log (NSS format) from a kind of client, and what does not work.
+    """Show how to obtain TLS key logs.
 
-    Kinds: java, broker, librdkafka, python, go, node, proxy; without one all are shown.
+    Key logs have the NSS format. CLIENT is java, broker, librdkafka, python, go, node, or proxy
+    (default: all).
 
     \b
       kafkascope tls-keys librdkafka
@@ -61,7 +53,7 @@ def tls_keys() -> None:
     "client", type=click.Choice([way.word for way in WAYS]), metavar="[CLIENT]", required=False
 )
 def show(client: str | None) -> int:
-    """Print how to get a key log."""
+    """Show how to obtain a key log."""
     chosen = [way for way in WAYS if client in (None, way.word)]
     document("\n\n".join("\n".join(_lines(way)) for way in chosen))
     return 0
@@ -81,10 +73,10 @@ def _lines(way: Way) -> Iterator[str]:
 @click.argument("captures", metavar="[CAPTURE...]", nargs=-1)
 @table_options
 def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
-    """Count the lines of a key log by kind, and the connections of captures that it opens.
+    """Check a key log: its lines, and what it decrypts.
 
-    Ends with 1 when no line can be used, or when a TLS connection of the captures stays closed;
-    `kafkascope connections --keylog FILE` says which one, and why.
+    Exits with 1 if no line is usable, or if a TLS connection of the captures cannot be decrypted;
+    `kafkascope connections CAPTURE --keylog FILE` says which one, and why.
 
     \b
       kafkascope tls-keys check keys.log

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
@@ -31,17 +32,23 @@ MOST_SLOW: Final = 10
 """Of the slowest requests, where everything is shown."""
 
 
-@click.command()
-@click.option("--only", type=click.Choice(list(PRIORITIES)), help="One of the tables.")
-@click.option("--under", metavar="PATH", default="", help="Only nodes at and below a path.")
+@command()
+@option(
+    "--only",
+    type=click.Choice(list(PRIORITIES)),
+    metavar="TABLE",
+    help=f"Print one table: {', '.join(PRIORITIES)}",
+)
+@option("--under", metavar="PATH", default="", help="Show only nodes at or below PATH")
 @input_options
 def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
-    """ZooKeeper: sessions and what became of them, who was elected controller and when, the tree
-    of nodes as the capture showed it, the slowest requests; with --only history each change.
+    """Show ZooKeeper sessions, controller elections, and nodes.
+
+    Also lists the slowest requests, and with --only history each change of a node.
 
     \b
       kafkascope stats zookeeper prod.pcapng
-      kafkascope stats zookeeper prod.pcapng --only sessions --json | jq 'select(.lost != [])'
+      kafkascope stats zookeeper prod.pcapng --only sessions --json
       kafkascope stats zookeeper prod.pcapng --only history --under /controller
     """
     if options.form in ("csv", "tsv", "json") or options.columns or options.sort:

@@ -37,7 +37,7 @@ PROTOCOL = 3
 """Of the control channel; an older kafkascope expects nothing of records and findings."""
 ABSENT = (
     "there is no kafkascope: install it, or say where it is (KAFKASCOPE in the environment, or "
-    "--kafkascope COMMAND)"
+    "--kafkascope=COMMAND)"
 )
 SEVERITIES = ("error", "warning", "note", "chat")
 MOST_LISTED = 10_000
@@ -55,9 +55,15 @@ class KafkascopeError(Exception):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """--kafkascope and --kafkascope-dir."""
     group = parser.getgroup("kafkascope")
-    group.addoption("--kafkascope", metavar="COMMAND", help="How to run kafkascope [from PATH].")
     group.addoption(
-        "--kafkascope-dir", metavar="DIR", help="Where captures of failed tests are kept."
+        "--kafkascope",
+        metavar="COMMAND",
+        help="Command that runs kafkascope; write --kafkascope=COMMAND (default: from PATH)",
+    )
+    group.addoption(
+        "--kafkascope-dir",
+        metavar="DIR",
+        help="Folder for captures of failed tests; write --kafkascope-dir=DIR",
     )
 
 

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import click
 
-from kafkascope.analyzer.commands.options import KEYLOG, key_logs
+from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.options import key_logs, keylog_option
 from kafkascope.extras import require
 
 
-@click.command()
+@command()
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-@click.option("-Y", "--filter", "filter_text", default="", metavar="FILTER", help="Only these.")
-@KEYLOG
+@option(
+    "-Y",
+    "--filter",
+    "filter_text",
+    default="",
+    metavar="FILTER",
+    help="Serve only matching exchanges",
+)
+@keylog_option()
 def mcp(inputs: tuple[str, ...], filter_text: str, keylog: tuple[str, ...]) -> int:
-    """Serve captures to an assistant: a Model Context Protocol server on stdin and stdout.
+    """Serve captures to an AI assistant (MCP).
 
-    Its tools read these inputs and nothing else; secrets are masked, nothing is written or sent.
+    Runs a Model Context Protocol server on stdin and stdout. Its tools read only these inputs,
+    mask secrets, and neither write nor send anything.
 
     \b
       claude mcp add kafka -- kafkascope integrations mcp /captures/prod.pcapng
       kafkascope integrations mcp captures/ --keylog keys.txt
     """
     if "-" in inputs:
-        raise click.UsageError("stdin belongs to the protocol: give files or folders")
+        raise click.UsageError(
+            "- is not possible, stdin carries the protocol: name files or folders"
+        )
     require("kafkascope integrations mcp")
     from kafkascope.bridges.mcp.server import serve
     from kafkascope.library.capture import open as open_capture

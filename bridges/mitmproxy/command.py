@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
+from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.terminal import out
 
 
-@click.command()
+@command()
 def mitmproxy() -> int:
-    """Print the path of the add-on for mitmproxy, mitmweb and mitmdump.
+    """Print the path of the mitmproxy add-on.
+
+    It works with mitmproxy, mitmweb, and mitmdump.
 
     \b
-    Examples:
-      mitmdump -s "$(kafkascope integrations mitmproxy)" --mode reverse:tcp://broker:9092@9092
+      mitmdump -s "$(kafkascope integrations mitmproxy)" \\
+        --mode reverse:tcp://broker:9092@9092
     """
     out(str(Path(__file__).with_name("script.py")))
     return 0

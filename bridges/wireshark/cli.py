@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafkascope.analyzer.commands.help import CommandGroup, option
 from kafkascope.analyzer.terminal import document, out, say
 
 if TYPE_CHECKING:
@@ -16,29 +17,31 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 
 
-@click.group(context_settings={"max_content_width": 100})
+@click.group(cls=CommandGroup)
 def wireshark() -> None:
-    """Kafka inside Wireshark: a proxy and a live capture among its interfaces.
+    """Install Wireshark capture interfaces (extcap).
+
+    They are a Kafka proxy and a live capture.
 
     \b
       kafkascope integrations wireshark install
-      wireshark                                   choose "Kafka proxy", set the broker, start
+      wireshark                   # choose "Kafka proxy", set the broker, start
       tshark -i kafkascope-proxy -o extcap.kafkascope_proxy.upstream:broker:9092
     """
 
 
-_FOLDER: Final = click.option(
+_FOLDER: Final = option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="A folder for extcap programs, in place of the personal one.",
+    help="Folder of extcap programs (default: the personal one)",
 )
 
 
 @wireshark.command()
 @_FOLDER
 def install(folder: Path | None) -> int:
-    """Put the program that Wireshark asks for interfaces into its folder."""
+    """Install the interfaces into Wireshark's extcap folder."""
     from kafkascope.bridges.wireshark import folders
     from kafkascope.bridges.wireshark.protocol import INTERFACES, script
 
@@ -63,7 +66,7 @@ def install(folder: Path | None) -> int:
 @wireshark.command()
 @_FOLDER
 def uninstall(folder: Path | None) -> int:
-    """Take the program away again."""
+    """Remove the interfaces."""
     from kafkascope.bridges.wireshark import folders
 
     places = [folder] if folder else [folders.ask_tshark().personal, folders.usual()]
@@ -73,7 +76,7 @@ def uninstall(folder: Path | None) -> int:
     for path in taken:
         out(f"{path}")
     if not taken:
-        say("nothing of ours is installed there")
+        say("nothing to remove: kafkascope is not installed there")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -49,28 +50,56 @@ class ReplayOptions(NamedTuple):
     """Mechanism and name."""
 
 
-@click.command()
-@reading_options("output", "form", "as_json", without=["end"])
-@click.option("--to", required=True, metavar="HOST:PORT[,...]", help="Brokers of the target.")
-@click.option(
+@command()
+@reading_options(
+    *("output", "form", "as_json"),
+    without=["end"],
+    helps={"form": "Output format: json, jsonl (default: text)"},
+)
+@option(
+    "--to",
+    required=True,
+    metavar="HOST:PORT[,...]",
+    section="Target",
+    help="Brokers of the target cluster",
+)
+@option(
     "--speed",
     default="1",
     metavar="N|max",
     show_default=True,
-    help="Of the original pace; max: as fast as answers come.",
+    help="Factor of the captured speed, or max",
 )
-@click.option("--allow-writes", is_flag=True, help="Send requests that change something, too.")
-@click.option("--group-prefix", default="", metavar="P", help="For groups and transactional ids.")
-@click.option("--same-groups", is_flag=True, help="Use the captured groups: moves live ones!")
-@click.option("--create-topics", is_flag=True, help="Create topics that the target lacks.")
-@click.option("--strict", is_flag=True, help="Volatile values count as differences, too.")
-@click.option(
-    "--timeout", default=30.0, show_default=True, metavar="SECONDS", help="For an answer."
+@option("--allow-writes", is_flag=True, help="Also send requests that change data or state")
+@option(
+    "--group-prefix", default="", metavar="PREFIX", help="Prefix for groups and transactional IDs"
 )
-@click.option("--tls", is_flag=True, help="Connect with TLS; certificates are verified.")
-@click.option("--cafile", metavar="PEM", help="Certificates to trust.")
-@click.option("--sasl", metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
-@click.option("--user", metavar="NAME", help=f"For --sasl; the password is read from ${PASSWORD}.")
+@option(
+    "--same-groups",
+    is_flag=True,
+    help="Use the captured groups; affects live members of the same groups",
+)
+@option("--create-topics", is_flag=True, help="Create topics missing on the target")
+@option("--strict", is_flag=True, help="Also compare times, IDs, and other volatile values")
+@option(
+    "--timeout",
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    section="Target",
+    help="Time to wait for a response",
+)
+@option("--tls", is_flag=True, section="Target", help="Use TLS, with certificate verification")
+@option("--cafile", metavar="FILE", section="Target", help="CA bundle of the target; implies --tls")
+@option(
+    "--sasl",
+    metavar="MECHANISM",
+    section="Target",
+    help="SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+)
+@option(
+    "--user", metavar="NAME", section="Target", help=f"User of --sasl; ${PASSWORD} is the password"
+)
 def replay(
     options: ReadOptions,
     to: str,
@@ -86,22 +115,24 @@ def replay(
     sasl: str | None,
     user: str | None,
 ) -> int:
-    """Send the requests of a capture to a live cluster again, and compare its answers with the
-    captured ones. Ends with 1 when they differ.
+    """Resend captured requests and compare the responses.
 
-    Only APIs that change nothing are sent, unless --allow-writes is given; requests of groups also
-    need --group-prefix or --same-groups. Everything that is not sent is counted and named.
+    Only read-only requests are sent, unless --allow-writes is given; group requests also need
+    --group-prefix or --same-groups. Requests not sent are counted by reason. Exits with 1 if
+    responses differ.
 
     \b
       kafkascope replay prod.pcapng --to test-broker:9092 -Y 'client == billing'
-      kafkascope replay 2x.pcapng --to new:9092 --speed max --allow-writes --group-prefix test-
+      kafkascope replay load.pcapng --to new:9092 --speed max --allow-writes
     """
     if options.form in ("tsv", "csv"):
-        raise click.UsageError("replay prints text or JSON")
+        raise click.UsageError("replay prints text or JSON: leave out --format, or use --json")
     if group_prefix and same_groups:
-        raise click.UsageError("--group-prefix or --same-groups, not both")
+        raise click.UsageError("--group-prefix and --same-groups exclude each other: choose one")
     if bool(sasl) != bool(user):
-        raise click.UsageError("--sasl and --user belong together")
+        raise click.UsageError(
+            "--sasl MECHANISM and --user NAME need each other: add the missing one"
+        )
     settings = ReplayOptions(
         [_address(text.strip()) for text in to.split(",")],
         _speed(speed),
@@ -132,7 +163,7 @@ def _speed(text: str) -> float | None:
     except ValueError:
         found = 0.0
     if not 0 < found < 1e6:
-        raise click.BadParameter(f'"{text}": a number above 0, or max', param_hint="--speed")
+        raise click.BadParameter(f'"{text}": write a number above 0, or max', param_hint="--speed")
     return found
 
 
@@ -158,9 +189,11 @@ def _reach(settings: ReplayOptions) -> Reach:
         mechanism = settings.user[0].upper()
         if mechanism not in MECHANISMS:
             known = ", ".join(MECHANISMS)
-            raise click.BadParameter(f"{mechanism}: known are {known}", param_hint="--sasl")
+            raise click.BadParameter(
+                f"{mechanism} is not supported: choose from {known}", param_hint="--sasl"
+            )
         if PASSWORD not in os.environ:
-            raise click.UsageError(f"the password of {settings.user[1]} is expected in ${PASSWORD}")
+            raise click.UsageError(f"no password for {settings.user[1]}: set ${PASSWORD}")
         credentials = Credentials(mechanism, settings.user[1], os.environ[PASSWORD])
     return Reach(settings.tls, credentials, settings.timeout)
 

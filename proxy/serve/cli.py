@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say
@@ -48,43 +49,75 @@ class ServeOptions(NamedTuple):
         return f"Options({self.host}:{self.port}, users {sorted(self.users)})"
 
 
-@click.command()
+@command()
 @reading_options()
-@click.option(
+@option(
     "--listen",
     default="127.0.0.1:0",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where the first node listens; the others on the ports behind it (0: any).",
+    section="Network",
+    help="Address of the first broker; others use the next ports; port 0 picks free ones",
 )
-@click.option("--advertise", metavar="HOST", help="The host that clients are told [as --listen].")
-@click.option(
+@option(
+    "--advertise",
+    metavar="HOST",
+    section="Network",
+    help="Host in the addresses for clients (default: --listen)",
+)
+@option(
     "--pace",
     type=click.Choice(["fast", "original"]),
+    metavar="PACE",
     default="fast",
     show_default=True,
-    help="original: answers come after the captured time.",
+    help="fast, or original: reproduce captured response latency",
 )
-@click.option(
+@option(
     "--user",
     "users",
     multiple=True,
     metavar="NAME[:PASSWORD]",
-    help=f"Only these may log in, with SASL; without a password here it is ${PASSWORD}.",
+    section="Login",
+    help=f"User that may log in, with SASL (default password: ${PASSWORD}); repeatable",
 )
-@click.option("--users", "file", type=_FILE, help="A file with a NAME:PASSWORD on each line.")
-@click.option("--tls", is_flag=True, help="Clients speak TLS; the certificate is made here.")
-@click.option("--tls-cert", type=_FILE, help="PEM certificate chain to show to clients.")
-@click.option("--tls-key", type=_FILE, help="Its key; else in the same file.")
-@click.option(
-    "--confdir", type=click.Path(path_type=Path), help="Of the CA for it [~/.kafkascope]."
+@option(
+    "--users",
+    "file",
+    type=_FILE,
+    metavar="FILE",
+    section="Login",
+    help="File of users, NAME:PASSWORD on each line",
 )
-@click.option(
+@option("--tls", is_flag=True, section="TLS", help="Use TLS, with a generated certificate")
+@option(
+    "--tls-cert",
+    type=_FILE,
+    metavar="FILE",
+    section="TLS",
+    help="Certificate chain for clients, PEM; implies --tls",
+)
+@option(
+    "--tls-key",
+    type=_FILE,
+    metavar="FILE",
+    section="TLS",
+    help="Private key of --tls-cert (default: in the same file)",
+)
+@option(
+    "--confdir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    section="TLS",
+    help="Folder of the generated CA (default: ~/.kafkascope)",
+)
+@option(
     "--control",
     type=click.Choice(["-"]),
-    help="Steered over stdin and stdout (docs/control.md); ends when stdin does.",
+    metavar="-",
+    help="Take control requests from stdin, see docs/control.md; exit when it ends",
 )
-@click.option("--until-eof", is_flag=True, hidden=True)
+@option("--until-eof", is_flag=True, hidden=True, help="Exit when stdin ends")
 def serve(
     options: ReadOptions,
     listen: str,
@@ -99,8 +132,10 @@ def serve(
     control: str | None,
     until_eof: bool,
 ) -> int:
-    """The capture becomes a broker: real clients, of any language, connect and get its topics,
-    records and answers.
+    """Run a mock broker from a capture.
+
+    Clients connect, join groups, and get the captured topics, records, and responses. They may
+    also produce, which changes memory only. The address is printed.
 
     \b
       kafkascope serve prod.pcapng --listen 127.0.0.1:19092
@@ -148,7 +183,7 @@ def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
             raise click.UsageError(f"{file}, line {number}: write NAME:PASSWORD")
         found[name] = password
     if "" in found:
-        raise click.UsageError("a user has no name")
+        raise click.UsageError("a user has no name: write --user NAME:PASSWORD")
     return found
 
 
@@ -196,7 +231,7 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
         if model.left_out:
             say(
                 f"records beyond {MOST_RECORDS >> 20} MB are not served, of "
-                f"{plural(model.left_out, 'message')}: --begin and --end choose a part"
+                f"{plural(model.left_out, 'message')}: select a part with --from and --to"
             )
         if model.more_nodes:
             say(f"brokers beyond {MOST_NODES} are not served: {min(model.nodes)} stands for them")

@@ -174,4 +174,4 @@ def test_it_ends_in_order_and_says_what_is_wrong(tmp_path: Path) -> None:
     assert b"no such file" in done.stderr
     done = subprocess.run([*command, "-"], capture_output=True, cwd=ROOT)
     assert done.returncode == 2
-    assert b"stdin belongs to the protocol" in done.stderr
+    assert b"stdin carries the protocol" in done.stderr

@@ -176,7 +176,7 @@ def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) 
     (tmp_path / "test_others.py").write_text(others)
     done = run(
         tmp_path,
-        *("-n", "2", "-p", "pytest_kafkascope", "--kafkascope-dir", str(tmp_path / "kept")),
+        *("-n", "2", "-p", "pytest_kafkascope", f"--kafkascope-dir={tmp_path / 'kept'}"),
         *("--basetemp", str(tmp_path / "base")),
         PYTHONPATH=str(PLUGIN),
         KAFKASCOPE=str(KAFKASCOPE),
@@ -251,7 +251,7 @@ def test_its_wheel_and_pytest_are_enough(tmp_path: Path) -> None:
     probe = "import importlib.util as u; print([u.find_spec(n) for n in ('kafkascope', 'proxy')])"
     seen = subprocess.run([python, "-I", "-c", probe], cwd=tmp_path, capture_output=True, text=True)
     assert seen.stdout.strip() == "[None, None]"
-    done = run(written(tmp_path), "--kafkascope", str(KAFKASCOPE), python=python)
+    done = run(written(tmp_path), f"--kafkascope={KAFKASCOPE}", python=python)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
 
 

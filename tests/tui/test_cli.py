@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.tui.cli import COMMANDS
+from kafkascope.tui.cli import COMMANDS, to_look_at
 
 ROOT = Path(__file__).parents[2]
 RUN = [sys.executable, "-c", "from kafkascope.tui.cli import main; main(prog_name='kafkascope')"]
@@ -120,6 +120,14 @@ def test_a_closed_pipe_ends_quietly(args: list[str], tmp_path: Path) -> None:
     with process.stderr:
         assert process.wait(60) == 141
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("words", [["-i", "lo"], ["-ilo"], ["-f", "port 9092", "-i", "lo"]])
+def test_an_interface_is_captured_in_the_terminal_ui(words: list[str]) -> None:
+    assert to_look_at(words)
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "the terminal UI needs a terminal; use `kafkascope capture`" in " ".join(err.split())
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

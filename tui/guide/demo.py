@@ -9,8 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-import click
-
+from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import installed, require
@@ -44,15 +43,15 @@ def capture() -> Path:
     return path
 
 
-@click.command()
-@click.option("--tour", is_flag=True, help="With a guide: questions, keys, what to see.")
-@click.option("--save", metavar="FILE", help="Write the capture there, to use it with commands.")
-@click.option("--plain", is_flag=True, help="ASCII only.")
+@command()
+@option("--tour", is_flag=True, help="Start a guided tour")
+@option("--save", metavar="FILE", help="Save the capture to FILE, for use with commands")
+@option("--plain", is_flag=True, help="Print ASCII only")
 def demo(tour: bool, save: str | None, plain: bool) -> int:
-    """Look at a minute of a shop's Kafka, in which eight things go wrong.
+    """Explore a built-in sample capture.
 
-    Real brokers and clients, no network needed. Where there is no terminal to draw on, it lists the
-    first exchanges and the commands that answer the usual questions.
+    One minute of traffic from an online shop, with eight injected problems. Without a terminal it
+    lists the first exchanges, and commands that answer common questions.
 
     \b
       kafkascope demo --tour

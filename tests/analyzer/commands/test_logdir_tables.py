@@ -164,8 +164,8 @@ def test_fields_of_exchanges_are_refused(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("export", "-o", "OUT/x.jsonl", "--table", "exchanges"), "hold records, no exchanges"),
-        (("export", "-o", "OUT/x.jsonl", "--full"), "hold records, no exchanges"),
+        (("export", "-o", "OUT/x.jsonl", "--table", "exchanges"), "hold records, not exchanges"),
+        (("export", "-o", "OUT/x.jsonl", "--full"), "hold records, not exchanges"),
         (("export", "-o", "OUT/x.jsonl", "--columns", "nonsense"), "no column"),
         (("spark", "-o", "OUT/t", "--follow"), "--follow is for captures"),
         (("spark", "-o", "OUT/t", "--tables", "frames"), "--tables is for captures"),

@@ -141,7 +141,7 @@ def test_full_bodies_are_refused_where_they_have_no_place(
     path = capture_file(tmp_path / "both.pcapng", FRAMES)
     done = run("export", path, "--full", *options)
     assert done.exit_code == 2
-    assert "--full goes with" in done.stderr
+    assert "--full needs --format" in done.stderr
     assert not Path("x.csv").exists()
 
 

@@ -187,8 +187,8 @@ def test_a_tls_connection_that_is_decrypted_wants_a_word(tmp_path: Path) -> None
     for words in ((keys_of("tls13-psk"), capture_of("tls13-psk")), ("", capture_of("tls13-dsb"))):
         log = ["--keylog", words[0]] if words[0] else []
         said = run(words[1], *log, "-o", target, code=2)
-        assert "--decrypt writes it in plain" in said
-        assert "--secrets encrypted as it is, with its keys" in said
+        assert "--decrypt to write plaintext" in said
+        assert "--secrets to write the encrypted packets" in said
         assert not target.exists()
     run(capture_of("tls13-dsb"), "-Y", "conn == 99", "-o", target)
 

@@ -402,4 +402,4 @@ def test_installed_and_uninstalled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert f"WIRESHARK_EXTCAP_DIR={path.parent}" in done.stderr
     assert run("integrations", "wireshark", "uninstall").stdout == f"{path}\n"
     assert not path.exists()
-    assert "nothing of ours" in run("integrations", "wireshark", "uninstall").stderr
+    assert "nothing to remove" in run("integrations", "wireshark", "uninstall").stderr

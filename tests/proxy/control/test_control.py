@@ -271,7 +271,7 @@ def test_the_address_that_a_request_came_to_is_ours(came_to: str, host: str, ser
     [
         ([], "--upstream"),
         (["--upstream", "b", "--metrics-host", "x"], "--metrics-host needs --metrics"),
-        (["--upstream", "b", "--metrics", ":1", "--metrics-host", "a\tb"], "no name of a host"),
+        (["--upstream", "b", "--metrics", ":1", "--metrics-host", "a\tb"], "is no host name"),
         (["--upstream", "b", "--listen", "0.0.0.0:1"], "--expose"),
         (["--upstream", "b", "--listen", "x:y"], "no port"),
         (["--upstream", "b", "--fault", "api == Fetch -> dorp"], "did you mean 'drop'"),

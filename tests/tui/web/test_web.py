@@ -143,10 +143,10 @@ def test_what_is_no_address(text: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-", "--web"], "every tab of --web reads for itself"),
-        (["-i", "lo", "--web"], "every tab of --web reads for itself"),
-        (["--attach", "--web"], "--web shows files"),
-        ([str(DEMO), "--web-port", "80"], "--web-port belongs to --web"),
+        (["-", "--web"], "--web needs files"),
+        (["-i", "lo", "--web"], "--web needs files"),
+        (["--attach", "--web"], "leave out --web"),
+        ([str(DEMO), "--web-port", "80"], "--web-port needs --web"),
         ([str(DEMO), "--web", "--web-port", "0.0.0.0:80"], "this machine alone"),
         ([str(DEMO), "--web", "-Y", "latency >"], "latency >"),
     ],

@@ -1,0 +1,188 @@
+"""The help of commands: their own options first, in sections; shared ones behind a summary.
+
+`--help` names shared options section by section, `--help-all` explains them. An option's section
+and whether it is shared are declared with the option.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from kafkascope.analyzer.text import packed
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+OPTIONS: Final = "Options"
+"""The section of options that name none."""
+ALL: Final = "kafkascope.help_all"
+SHARED: Final = "Shared options (--help-all explains them)"
+EXTRA: Final = re.compile(r"  \[([^\[\]]+)\]\Z")
+"""What click appends to a help text: the default, a range, "required"."""
+
+
+class Option(click.Option):
+    """An option with a section of the help. A shared one means the same in every command."""
+
+    def __init__(
+        self, *names: Any, section: str = OPTIONS, shared: bool = False, **settings: Any
+    ) -> None:
+        super().__init__(*names, **settings)
+        self.section = section
+        self.shared = shared
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return names and text, with "(default: X)" as the text's end."""
+        record = super().get_help_record(ctx)
+        if record is None:
+            return None
+        names, text = record
+        return names, EXTRA.sub(_readable, text)
+
+    def summary(self) -> str:
+        """Return the shortest name with its value."""
+        name = min(self.opts, key=len)
+        return name if self.is_flag or not self.metavar else f"{name} {self.metavar}"
+
+
+def _readable(extra: re.Match[str]) -> str:
+    # A range such as 1<=x<=64 is said by the error that refuses other numbers.
+    parts = [part for part in extra[1].split("; ") if part.startswith("default: ")]
+    return "".join(f" ({part})" for part in parts)
+
+
+def option(*names: str, **settings: Any) -> Callable[[Function], Function]:
+    """Declare an option; `section` and `shared` are those of `Option`."""
+    return click.option(*names, cls=Option, **settings)
+
+
+def _explain_all(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and not ctx.resilient_parsing:
+        ctx.meta[ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL: Final = Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_explain_all,
+    help="Show this help with all shared options, and exit",
+)
+
+
+class Command(click.Command):
+    """A command whose help has sections."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return all parameters; `--help-all` is one where options are shared."""
+        parameters = super().get_params(ctx)
+        return [*parameters, HELP_ALL] if has_shared(self) else parameters
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return `--help`, with words as other options have them."""
+        return _worded(super().get_help_option(ctx))
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return the line of the list of commands, which ends without a period."""
+        return super().get_short_help_str(limit).removesuffix(".")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections: own options, then the shared ones in short or in full."""
+        own: dict[str, list[click.Parameter]] = {}
+        shared: dict[str, list[Option]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Argument) or getattr(parameter, "hidden", False):
+                continue
+            if isinstance(parameter, Option) and parameter.shared:
+                shared.setdefault(parameter.section, []).append(parameter)
+            else:
+                own.setdefault(getattr(parameter, "section", OPTIONS), []).append(parameter)
+        for title, explained in shared.items() if ALL in ctx.meta else ():
+            own.setdefault(title, []).extend(explained)
+        for title, options in own.items():
+            records = [option.get_help_record(ctx) for option in options]
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record is not None])
+        if shared and ALL not in ctx.meta:
+            _summarize(shared, formatter)
+
+
+def has_shared(command: click.Command) -> bool:
+    """Return whether a command has options that are explained by `--help-all` alone."""
+    return any(isinstance(each, Option) and each.shared for each in command.params)
+
+
+def _worded(option: click.Option | None) -> click.Option | None:
+    if option is not None:
+        option.help = "Show this help and exit"
+    return option
+
+
+def _summarize(shared: dict[str, list[Option]], formatter: click.HelpFormatter) -> None:
+    width = max(map(len, shared)) + 2
+    with formatter.section(SHARED):
+        margin = " " * formatter.current_indent
+        for title, options in shared.items():
+            words = [f"{option.summary()}," for option in options]
+            words[-1] = words[-1].removesuffix(",")
+            lines = packed(
+                words,
+                formatter.width,
+                indent=f"{margin}{title:<{width}}",
+                hanging=margin + " " * width,
+            )
+            formatter.write("".join(f"{line}\n" for line in lines))
+
+
+def command(name: str | None = None, **settings: Any) -> Callable[[Any], Command]:
+    """Declare a command whose help has sections."""
+    return click.command(name, cls=Command, **settings)
+
+
+class CommandGroup(click.Group):
+    """A group of such commands. `default` names the hidden one that is meant where the first word
+    is none of the others: its options are the group's."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, default: str = "", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.default = default
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters; `--help-all` is one where options of the default are shared."""
+        parameters = super().get_params(ctx)
+        meant = self.commands.get(self.default)
+        return [*parameters, HELP_ALL] if meant and has_shared(meant) else parameters
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return `--help`, with words as other options have them."""
+        return _worded(super().get_help_option(ctx))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default command before words that begin with no other one."""
+        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        if self.default and (not args or args[0] not in {*self.commands, *own}):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the usage of the default command, where there is one."""
+        meant = self.commands.get(self.default)
+        if meant is None:
+            return super().collect_usage_pieces(ctx)
+        return meant.collect_usage_pieces(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, and the options of the default one."""
+        self.format_commands(ctx, formatter)
+        meant = self.commands.get(self.default)
+        if meant is not None:
+            meant.format_options(ctx, formatter)
+        else:
+            Command.format_options(self, ctx, formatter)  # type: ignore[arg-type]
