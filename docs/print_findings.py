@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kafkascope.analyzer.findings.detectors import DETECTORS
+from kafkascope.analyzer.findings.detectors import THEMES
 from kafkascope.analyzer.findings.explanations import ALL, EXPLANATIONS
 from kafkascope.analyzer.findings.limits import LIMITS, Limit
+from kafkascope.analyzer.findings.model import Rule
 from kafkascope.analyzer.findings.outcomes import THRESHOLDS
 
 TARGET = Path(__file__).with_name("findings.md")
@@ -22,93 +23,90 @@ Printed from `analyzer/findings/` by `make docs`; do not edit.
     kafkascope check prod.pcapng --for 4.1
     kafkascope check prod.pcapng --rule unanswered,late-answer -Y 'client == "orders-svc"'
 
-Each finding is a sentence with numbers, how often and when, a [filter](filter.md) that selects its
-exchanges, advice, and the word for `kafkascope error`. Causes come first, the worst and earliest
-before the others; what followed from one is a line below it (`therefore: 33 lookups, 4 requests
-without response`), and chats are one line at the end. `--all` prints every finding in full. The
-exit code is 1 when something is at least as bad as `--fail-on` (usually `warning`; `never` for
-none), 0 otherwise, 4 when the input was damaged and nothing was found. A cause counts with the
-worst of what followed from it.
+A finding states a symptom with numbers, the time range, a [filter](filter.md) that selects its
+exchanges, and advice. Causes come first, the most severe and earliest at the top. Consequences of
+a cause are one line below it (`therefore: 33 lookups, 4 requests without response`); `--all`
+prints every finding in full. The exit code is 1 if a finding has at least the severity of
+`--fail-on` (default: `warning`; `never` for none), 4 if the input was damaged and nothing was
+found, and 0 otherwise. A cause counts with the most severe of its consequences.
 
-`--json` prints one object a line (`finding/1`), consequences behind their cause. `id` is equal for
-equal input; `key` has no times, ports and counts, so that the same trouble tomorrow has the same
-key; `because` lists the ids of the findings that explain this one, and is empty for a cause. A
-consequence whose cause is left out (`--ignore`, `--rule`, `-Y`) stands alone. `--format junit`,
-`sarif` and `github`, and what `--baseline` makes of keys: [ci.md](ci.md).
-
-What the rules of our own proxy did (`proxy --fault`, `--hold`) is no broker's fault. Its recordings
-say at the packets what was done; exchanges carry it as a note, and a finding whose evidence was
-touched names the rule: it is a note then, without advice for the broker, when all of it was.
-
-| severity | means |
+| severity | meaning |
 | --- | --- |
 | error | something does not work |
-| warning | it works badly, or will stop to work |
+| warning | degraded, or about to fail |
 | note | worth knowing |
-| chat | normal, and often taken for trouble |
+| chat | normal, and often mistaken for a problem |
 
-A rule's severity is the usual one; a single occurrence, or one among brokers, may be a note.
-What a rule is shown by is a capture of real traffic in `tests/analyzer/captures` or
-`captures/samples`. Its limits are the thresholds that decide whether a rule is told, how severe it
-is, or what it says; tests hold each one from both sides.
+The severity of a rule is the usual one. A single occurrence, or one between brokers, may be a note.
 
-With `-Y`, `--from`, `--to` and `-c` only the exchanges that pass are judged, and with `-Y` no
-connections without any. Nothing is told that the whole capture does not tell, too: where answers,
-commits and connections are left out, much seems to be missing.
+`--json` prints one object per line (`finding/1`), consequences after their cause. `id` is equal for
+equal input. `key` omits times, ports and counts, so that it stays the same from run to run.
+`because` lists the ids of the findings that explain this one; it is empty for a cause. A
+consequence whose cause is excluded (`--ignore`, `--rule`, `-Y`) is listed on its own. For
+`--format junit`, `sarif` and `github`, and for `--baseline`, see [ci.md](ci.md).
+
+With `-Y`, `--from`, `--to` and `-c`, only the selected exchanges are judged; with `-Y`, connections
+without exchanges are not. A filter never creates findings that the full capture does not have.
+
+Faults of kafkascope's own proxy (`proxy --fault`, `--hold`) are marked in its recordings. A finding
+whose evidence they touched names the proxy rule. It is a note, without advice for the broker, if
+all of its evidence was touched.
+
+The capture named at a rule is real traffic that shows it (`tests/analyzer/captures` or
+`captures/samples`). Limits are the thresholds of a rule; tests check each from both sides.
 
 """
 
 
 def lines() -> Iterator[str]:
-    """The rest of the page."""
-    yield "## Rules"
-    yield ""
-    heads = ("rule", "severity", "tells that", "what to do", "shown by", "explains")
-    yield f"| {' | '.join((*heads, 'explained by', 'limits'))} |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
-    for kind in DETECTORS:
-        for rule in kind.RULES:
-            cells = (
-                f"`{rule.name}`",
-                rule.severity,
-                rule.title,
-                rule.advice,
-                _proof(rule.name),
-                _rules(_effects(rule.name)),
-                _rules(_causes(rule.name)),
-                _limits(rule.limits),
-            )
-            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    yield ""
+    """Yield the sections: rules by theme, then explanations, then outcomes of clients."""
+    for theme, kinds in THEMES.items():
+        yield f"## {theme}"
+        yield ""
+        for kind in kinds:
+            for rule in kind.RULES:
+                yield from _section(rule)
     yield "## What explains what"
     yield ""
     yield (
-        "A finding is explained by another one when a line names their rules, both name alike what "
-        "the line demands, and it begins while the other lasts or soon after. A finding can be "
-        "explained through others."
+        "A finding explains another one if a line below names both rules, if both findings share "
+        "the listed entities, and if the other one begins while it lasts or within the time given. "
+        "A finding can also be explained through others."
     )
     yield ""
-    yield "| rule | explains | of the same | until | because |"
-    yield "| --- | --- | --- | --- | --- |"
     for line in EXPLANATIONS:
-        cells = (
-            _rules(line.causes),
-            _rules(line.effects),
-            " and ".join(line.same),
-            "the end" if line.after_ns == ALL else f"{line.after_ns / 1e9:g} s later",
-            line.why,
+        until = "" if line.after_ns == ALL else f" within {line.after_ns / 1e9:g} s"
+        yield (
+            f"- {_rules(line.causes)} → {_rules(line.effects)} (same {' and '.join(line.same)}"
+            f"{until}): {line.why}"
         )
-        yield "| " + " | ".join(cells) + " |"
     yield ""
-    yield "## Limits of outcomes"
+    yield "## Outcomes of clients"
     yield ""
-    yield "`kafkascope clients` says what became of each client, from the findings and these:"
+    yield "`kafkascope clients` derives the outcome of a client from the findings and these limits:"
     yield ""
-    yield f"{_limits(THRESHOLDS)}."
+    yield from _limits(THRESHOLDS)
+
+
+def _section(rule: Rule) -> Iterator[str]:
+    """Yield a rule: what it means, what to do, what shows and explains it."""
+    yield f"### {rule.name}"
+    yield ""
+    yield f"**{rule.severity}**: {rule.title}"
+    yield ""
+    yield rule.advice
+    yield ""
+    yield f"- capture: {_proof(rule.name)}"
+    if causes := _causes(rule.name):
+        yield f"- explained by: {_rules(causes)}"
+    if effects := _effects(rule.name):
+        yield f"- explains: {_rules(effects)}"
+    yield from _limits(rule.limits)
+    yield ""
 
 
 def _proof(rule: str) -> str:
-    """The capture that shows it, of those that tests hold us to."""
+    """Return the capture that shows a rule, of those that tests check."""
     from tests.analyzer.findings.sides_schemas import OF_SCHEMAS
     from tests.analyzer.findings.test_captures import TROUBLE
     from tests.analyzer.findings.test_rules import SAMPLED
@@ -116,24 +114,25 @@ def _proof(rule: str) -> str:
     shown = [capture for capture, rules in TROUBLE.items() if rule in rules]
     shown += [SAMPLED[rule]] if rule in SAMPLED else []
     shown += [OF_SCHEMAS[rule]] if OF_SCHEMAS.get(rule) else []
-    return f"`{shown[0]}`" if shown else "made by hand"
+    return f"`{shown[0]}`" if shown else "hand-made (tests)"
 
 
 def _effects(rule: str) -> list[str]:
-    """The rules that it explains, each once."""
+    """Return the rules that a rule explains, each once."""
     lines = [line for line in EXPLANATIONS if rule in line.causes]
     return sorted({effect for line in lines for effect in line.effects})
 
 
 def _causes(rule: str) -> list[str]:
-    """The rules that explain it, each once."""
+    """Return the rules that explain a rule, each once."""
     lines = [line for line in EXPLANATIONS if rule in line.effects]
     return sorted({cause for line in lines for cause in line.causes})
 
 
-def _limits(names: Iterable[str]) -> str:
-    """Names, values and reasons."""
-    return "; ".join(f"`{name}` {_value(LIMITS[name])} ({LIMITS[name].why})" for name in names)
+def _limits(names: Iterable[str]) -> Iterator[str]:
+    """Yield names, values and reasons of thresholds."""
+    for name in names:
+        yield f"- limit `{name}`: {_value(LIMITS[name])} ({LIMITS[name].why})"
 
 
 def _rules(names: Iterable[str]) -> str:
@@ -153,7 +152,7 @@ def _value(limit: Limit) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return HEAD + "\n".join(lines()) + "\n"
 
 

@@ -78,7 +78,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.title},
         "help": {"text": rule.advice},
-        "helpUri": FINDINGS,
+        "helpUri": f"{FINDINGS}#{rule.name}",
         "defaultConfiguration": {"level": LEVELS[rule.severity]},
     }
 

@@ -42,8 +42,8 @@ TLS: Final = "TLS"
 _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
     (
         re.compile(rb"[\x14-\x18]\x03[\x00-\x04]", re.DOTALL),
-        f"{TLS}: give its key log (--keylog; kafkascope tls-keys tells how to get it), or put "
-        "kafkascope proxy between",
+        f"{TLS}: pass its key log (--keylog; `kafkascope tls-keys` shows how to obtain one), or "
+        "capture through `kafkascope proxy`",
     ),
     (_HTTP, "HTTP, not Kafka"),
     (re.compile(rb"SSH-\d"), "SSH, not Kafka"),
@@ -51,12 +51,12 @@ _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
 )
 
 
-UNKNOWN: Final = "bytes that are no Kafka request"
-GIVEN_UP: Final = "not looked at any further: too many at once told nothing of what they speak"
+UNKNOWN: Final = "not a Kafka request: unknown protocol"
+GIVEN_UP: Final = "protocol not detected: too many idle connections at once"
 """Of connections that were silent when the memory was needed."""
 
-NO_HEADER: Final = "no readable request header"
-HEADER_MISSING: Final = "the header is not in the capture"
+NO_HEADER: Final = "no valid request header"
+HEADER_MISSING: Final = "the request header is missing from the capture"
 """Reasons of unreadable frames on connections that are Kafka's."""
 
 MAX_FRAME: Final = 512 * 1024 * 1024
@@ -72,11 +72,11 @@ def describe(data: Data) -> str:
     if len(head) >= 4:
         (size,) = _SIZE.unpack_from(head)
         if size < 0:
-            return f"not a Kafka request: it announces a size of {size}"
+            return f"not a Kafka request: frame size {size}"
         if size == 0:
-            return "not a Kafka request: an empty frame"
+            return "not a Kafka request: empty frame"
         if size > MAX_FRAME:
-            return f"not a Kafka request: it announces a size of {size} bytes"
+            return f"not a Kafka request: frame size {size} bytes"
     return UNKNOWN
 
 

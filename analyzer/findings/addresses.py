@@ -14,8 +14,8 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 
 ADVERTISED: Final = (
-    "Set advertised.listeners to an address that the clients can reach; with several networks, one "
-    "listener for each."
+    "Set advertised.listeners to an address that the clients can reach; with several networks, "
+    "configure one listener for each."
 )
 FAILED: Final = {
     "refused": ("address-unreachable", "refused"),
@@ -36,49 +36,48 @@ class Addresses(Detector):
         Rule(
             "address-unreachable",
             "error",
-            "an address that brokers advertise refuses connections",
-            f"Nothing listens there: the host is right and the port is wrong, or the broker is "
-            f"down. {ADVERTISED}",
-            brief="{n} answer with its address|{n} answers with its address",
+            "advertised address that refuses connections",
+            "Check the port of the listener, and whether the broker is running: nothing listens at "
+            f"this address. {ADVERTISED}",
+            brief="{n} response with its address|{n} responses with its address",
             subject=("node", "broker"),
         ),
         Rule(
             "address-unanswered",
             "error",
-            "connects to an address that brokers advertise get no answer",
-            "A firewall drops them, or the address lies in a network that has no such host: try "
-            f"it from the client's machine (nc -vz HOST PORT). {ADVERTISED}",
-            brief="{n} answer with its address|{n} answers with its address",
+            "advertised address that does not answer connection attempts",
+            "Test the connection from the client's machine (nc -vz HOST PORT): a firewall drops "
+            f"it, or the network has no such host. {ADVERTISED}",
+            brief="{n} response with its address|{n} responses with its address",
             subject=("node", "broker"),
             limits=("connects.answer",),
         ),
         Rule(
             "address-loopback",
             "error",
-            "a client on another machine was told a loopback address",
+            "loopback address advertised to a client on another machine",
             ADVERTISED,
         ),
         Rule(
             "address-private",
             "error",
-            "a client with a public address was told a private one, and does not get there",
+            "private address advertised to a client outside that network",
             ADVERTISED,
         ),
         Rule(
             "address-unspecified",
             "error",
-            "an advertised address is no address (0.0.0.0 or ::)",
+            "unspecified address advertised (0.0.0.0 or ::)",
             ADVERTISED,
         ),
         Rule(
             "address-unresolved",
             "error",
-            "a client needs addresses that it was told, never connects there, and asks again and "
-            "again",
-            "The names do not resolve for this client, or lie in a network that it has no route "
-            f"to: look one up on its machine. {ADVERTISED}",
+            "advertised address that a client needs and never connects to",
+            "Resolve the host name on the client's machine, and check the route: the name does not "
+            f"resolve there, or the client has no route to the address. {ADVERTISED}",
             "BROKER_NOT_AVAILABLE",
-            brief="{client} did not connect to an address that it needs",
+            brief="{client} never connected to an address that it needs",
             limits=(
                 "addresses.looks",
                 "addresses.pace",
@@ -89,10 +88,11 @@ class Addresses(Detector):
         Rule(
             "address-differs",
             "note",
-            "clients are told another address than the broker registered in ZooKeeper",
-            "Right where a proxy stands between; else the broker registered anew with other "
-            "advertised.listeners and clients have the old ones, or two brokers share a number.",
-            brief="{n} answer with its address|{n} answers with its address",
+            "advertised address that differs from the registration in ZooKeeper",
+            "No action is needed if clients connect through a proxy. Otherwise compare "
+            "advertised.listeners with the registration: the broker registered again with other "
+            "listeners and clients hold the old ones, or two brokers share a broker.id.",
+            brief="{n} response with its address|{n} responses with its address",
             subject=("node", "broker"),
         ),
     )
@@ -117,25 +117,27 @@ class Addresses(Detector):
         clients = listed(line["clients"], 2)
         if remark in FAILED:
             name, how = FAILED[remark]
-            tried = plural(line["attempts"] or 1, "attempt to connect", "attempts to connect")
-            return name, f"node {node} is advertised as {address} to {clients}, which {how} {tried}"
+            tried = plural(line["attempts"] or 1, "connection attempt")
+            return name, f"Broker {node} advertises {address} to {clients}; {address} {how} {tried}"
         if remark.startswith("loopback, told to"):
             return "address-loopback", (
-                f"node {node} is advertised as {address} to {clients} at "
-                f"{remark.rpartition(' ')[2]}, which will connect to itself"
+                f"Broker {node} advertises the loopback address {address} to {clients} at "
+                f"{remark.rpartition(' ')[2]}, where it is the client's own machine"
             )
         if remark.startswith("private, told to"):
             return "address-private", (
-                f"node {node} is advertised with the private address {address} to {clients} at "
-                f"{remark.rpartition(' ')[2]}, which does not get there"
+                f"Broker {node} advertises the private address {address} to {clients} at "
+                f"{remark.rpartition(' ')[2]}, and is not reachable from there"
             )
         if remark.startswith("registered as "):
             return "address-differs", (
-                f"node {node} is advertised as {address} to {clients}, and {spelled(remark)} in "
+                f"Broker {node} advertises {address} to {clients}, but {spelled(remark)} in "
                 "ZooKeeper"
             )
         if remark == "no address that can be reached":
-            return "address-unspecified", f"node {node} is advertised as {address} to {clients}"
+            return "address-unspecified", (
+                f"Broker {node} advertises the unspecified address {address} to {clients}"
+            )
         return None
 
     def _finding(self, name: str, text: str, line: Line, view: View) -> Finding:
@@ -167,19 +169,16 @@ class Addresses(Detector):
             nodes = list(dict.fromkeys(str(number) for _, number, _, _ in missed))
             addresses = list(dict.fromkeys(address_text(*each[2:]) for each in missed))
             asked = [address_text(*each) for each in stuck.asked]
-            one = len(nodes) == 1
-            node, is_, has = ("node", "is", "has") if one else ("nodes", "are", "have")
+            broker = "broker" if len(nodes) == 1 else "brokers"
+            text = f"{who} never connected to {broker} {listed(nodes)} at {listed(addresses)}"
+            looks = plural(stuck.looks, "response")
             if stuck.works:
-                text = (
-                    f"{who} was told {stuck.looks} times that {node} {listed(nodes)}, which {has} "
-                    f"what it asked for, {is_} at {listed(addresses)}, and never connected there, "
-                    f"as it did to {listed(asked)}"
+                text += (
+                    f", although {looks} named it as the one that it needs; it is connected to "
+                    f"{listed(asked)}"
                 )
             else:
-                text = (
-                    f"{who} was told that {node} {listed(nodes)} {is_} at {listed(addresses)}, "
-                    f"never connected there, and asked {listed(asked, 2)} {stuck.looks} times"
-                )
+                text += f" and looked up addresses {stuck.looks} times at {listed(asked, 2)}"
             yield view.finding(
                 self.rule("address-unresolved"),
                 text,

@@ -36,20 +36,21 @@ class Batches(Detector):
         Rule(
             "batch-damaged",
             "error",
-            "batches with wrong checksums, or that cannot be read",
-            "Bytes were changed between producer and reader (memory, disk, a proxy), or a client "
-            "computes CRC-32C wrongly; consumers stop there.",
+            "corrupt record batches",
+            "Find the component that changed the bytes between producer and consumer: memory, "
+            "disk or a proxy. A client that computes CRC-32C wrongly has the same effect. "
+            "Consumers stop at a corrupt batch.",
             "CORRUPT_MESSAGE",
         ),
         Rule(
             "batch-old-format",
             "note",
-            "records travel as message sets of Kafka before 0.11",
-            "Brokers convert for such clients, which costs CPU and memory, and Kafka 4 does not "
-            "serve them: upgrade the client.",
+            "records in the message format from before Kafka 0.11",
+            "Upgrade the client. Brokers convert records for it, which costs CPU and memory; "
+            "Kafka 4.0 no longer supports its requests.",
             "UNSUPPORTED_FOR_MESSAGE_FORMAT",
-            brief="{n} exchange in the format before Kafka 0.11|{n} exchanges in the format before "
-            "Kafka 0.11",
+            brief="{n} exchange in the format before Kafka 0.11|{n} exchanges in the format "
+            "before Kafka 0.11",
         ),
     )
     KEYS = frozenset({0, 1, 78})
@@ -87,14 +88,15 @@ class Batches(Detector):
             what = plural(seen.count, f"{api} exchange")
             of = f" of topic {view.topic(topic)}" if topic else ""
             if kind == "damaged":
-                name, text = "batch-damaged", f"{what}{of} with {who} carried damaged batches"
+                name = "batch-damaged"
+                text = f"{what}{of} with {who} carried corrupt batches (wrong CRC or structure)"
                 where = among("number", seen.numbers)
                 if len(seen.numbers) < seen.count:  # too many to be kept
                     first = seen.first[1] if seen.first else 0
                     where = all_of(mine, f"api == {api} and number >= {first}")
             else:
                 name = "batch-old-format"
-                text = f"{what} with {who} carried records in the format before Kafka 0.11"
+                text = f"{what} with {who} carried records in the format from before Kafka 0.11"
                 new = MAGICS[CARRIES[str(api)]][BATCHES].low
                 where = all_of(mine, f"api == {api} and version < {new} and batches > 0")
             named = [("topic", view.topic(topic))] if topic else []

@@ -45,10 +45,10 @@ class Batching(Detector):
         Rule(
             "tiny-batches",
             "warning",
-            "a busy producer sends batches of a single record, and its requests wait for each "
-            "other",
-            "Raise linger.ms (5 to 20 ms) and batch.size, and do not flush or wait after each "
-            "record: brokers pay per request and batch, and compression needs neighbours.",
+            "busy producer that sends single-record batches",
+            "Raise linger.ms (5 to 20 ms) and batch.size. Do not flush, or wait for the result, "
+            "after each record. Brokers pay per request and per batch, and compression works "
+            "across the records of a batch.",
             limits=("batches.least", "batches.busy", "batches.right-after", "batches.waiting"),
         ),
     )
@@ -93,11 +93,9 @@ class Batching(Detector):
             who = view.client(key["client_id"], key["host"])
             yield view.finding(
                 self.rule("tiny-batches"),
-                f"the median batch of {who} holds 1 record, at up to "
-                f"{pace.most} Produce requests per second, of which {waiting} % "
-                f"wait for the one before "
-                f"({plural(count, 'batch', 'batches')} of "
-                f"{size(sizes.bytes.total // count)} on average)",
+                f"{who} sent {plural(count, 'batch', 'batches')} with a median of 1 record "
+                f"({size(sizes.bytes.total // count)} on average), at up to {pace.most} Produce "
+                f"requests per second; {waiting} % of them waited for the previous request",
                 all_of(
                     view.of_client(key["client_id"], key["host"]), "api == Produce", "records <= 1"
                 ),

@@ -51,11 +51,12 @@ class Clocks(Detector):
         Rule(
             "clock-skew",
             "warning",
-            "records carry timestamps far in the future, or that a broker refuses",
-            "Set the clock of the producer's machine (NTP), and look for timestamps in seconds or "
-            "microseconds, which Kafka reads as milliseconds. Brokers delete and index by these "
-            "timestamps: message.timestamp.before.max.ms and after.max.ms "
-            "(message.timestamp.difference.max.ms before 3.6) are the bounds of a topic.",
+            "record timestamps far in the future, or refused by a broker",
+            "Synchronize the clock of the producer's machine (NTP). Check for timestamps in "
+            "seconds or microseconds: Kafka reads them as milliseconds. Brokers delete and index "
+            "records by timestamp; message.timestamp.before.max.ms and "
+            "message.timestamp.after.max.ms (message.timestamp.difference.max.ms before 3.6) "
+            "limit it for each topic.",
             "INVALID_TIMESTAMP",
             subject=("client",),
             limits=("clock.ahead",),
@@ -131,8 +132,8 @@ class Clocks(Detector):
         mine = view.of_client(client_id, host)
         return view.finding(
             self.rule("clock-skew"),
-            f"timestamps of {who} are up to {duration(abs(ahead))} {where} the capture's clock"
-            f"{refused}",
+            f"Timestamps from {who} are up to {duration(abs(ahead))} {where} the clock of the "
+            f"capture{refused}",
             all_of(mine, "api == Produce", "error == 32" if stamps.refused else ""),
             stamps,
             count=stamps.refused or stamps.count,

@@ -75,10 +75,10 @@ class Codecs(Detector):
         Rule(
             "batch-codec",
             "error",
-            "a client is too old for the codec of its records, or lacks it",
-            "zstd needs Fetch v10 (clients from 2.1 on), and libraries such as kafkajs and "
-            "kafka-python know snappy, lz4 and zstd only with another package: upgrade the reader, "
-            "install the codec, or set compression.type of the topic.",
+            "client that cannot decompress its records",
+            "Upgrade the consumer, install the codec, or set compression.type of the topic. zstd "
+            "needs Fetch v10 (clients since 2.1); libraries such as kafkajs and kafka-python need "
+            "an extra package for snappy, lz4 and zstd.",
             "UNSUPPORTED_COMPRESSION_TYPE",
             limits=("codec.waits", "codec.slow", "stuck.leaves"),
         ),
@@ -122,7 +122,7 @@ class Codecs(Detector):
             what = plural(seen.count, f"{api} exchange")
             yield view.finding(
                 rule,
-                f"{what}{of} with {who} failed: UNSUPPORTED_COMPRESSION_TYPE",
+                f"{what}{of} with {who} failed with UNSUPPORTED_COMPRESSION_TYPE",
                 all_of(mine, f"api == {api} and error == {UNSUPPORTED}"),
                 seen,
                 about=[("client", who), *([("topic", view.topic(topic))] if topic else ())],
@@ -138,8 +138,8 @@ class Codecs(Detector):
             what = plural(seen.count, "Fetch exchange")
             yield view.finding(
                 rule,
-                f"{what} with {who} before v{ZSTD_FETCHES.low} carried batches in zstd, which such "
-                "clients need not know",
+                f"{what} with {who} before v{ZSTD_FETCHES.low} carried zstd batches, which such "
+                "clients may not support",
                 all_of(mine, f"api == Fetch and version < {ZSTD_FETCHES.low} and codec == zstd"),
                 seen,
                 severity="note",
@@ -155,14 +155,14 @@ class Codecs(Detector):
         topics = sorted({view.topic(each.topic) for each in found})
         old = old and "zstd" in codecs
         after = duration(min(each.after_ns for each in found))
-        then = f"it stood still for {after}" if old else f"it left {after} later"
+        then = f"no progress for {after}" if old else f"it left its group {after} later"
         if len({event.number for event in fetches}) > 1:
-            then = f"it got them {len({event.number for event in fetches})} times"
+            then = f"it fetched them {len({event.number for event in fetches})} times"
         why = older(ZSTD_FETCHES.low - 1) if old else ""
         return view.finding(
             self.rule("batch-codec"),
-            f"{who} was sent batches of {listed(topics)} in {', '.join(codecs)} and got no "
-            f"further: {then}{why}",
+            f"{who} received batches of {listed(topics)} compressed with {', '.join(codecs)} and "
+            f"never read past them: {then}{why}",
             all_of("api == Fetch", among("number", [event.number for event in fetches][:100])),
             count=len({event.number for event in fetches}),
             first_ns=min(event.time_ns for event in fetches),
@@ -248,7 +248,11 @@ def _judged(lives: Iterable[MemberLife], fetches: list[Event], version: int | No
 def older(version: int) -> str:
     """Return what follows for zstd from the latest version of Fetch that a reader sends."""
     first = ZSTD_FETCHES.low
-    return f"; its Fetch is older than v{first}, the first with zstd" if version < first else ""
+    return (
+        f"; its Fetch is older than v{first}, the first that supports zstd"
+        if version < first
+        else ""
+    )
 
 
 def one_topic(row: Row) -> str:

@@ -61,4 +61,4 @@ def _of_json(text: str) -> str:
         return text
     if keyword == "type" and _TYPE in message:
         return f"type: not {message.rpartition(_TYPE)[2]}"
-    return f"it breaks {keyword}"
+    return f"violates {keyword}"

@@ -24,8 +24,8 @@ from kafkascope.analyzer.text import spelled
 
 SEGMENT: Final = 1448
 ENDED_THERE: Final = (
-    "Find out why brokers end or refuse them (see the other findings, and the log of the broker): "
-    "a client has to connect again then, whether it keeps its connections or not."
+    "Find out why brokers close or refuse the connections: see the other findings and the broker's "
+    "log. The client has to reconnect each time, also if it reuses its connections."
 )
 
 
@@ -36,9 +36,9 @@ class Lives(Detector):
         Rule(
             "connection-churn",
             "warning",
-            "a client opens connection after connection",
-            "Make one client object and keep it: each connection costs threads, memory, TLS and "
-            "SASL handshakes on the broker.",
+            "client that opens short-lived connections one after another",
+            "Create one client object and reuse it. Each connection costs the broker threads, "
+            "memory, and TLS and SASL handshakes.",
             brief="{n} short connection|{n} short connections",
             limits=(
                 "connections.short",
@@ -55,9 +55,10 @@ class Lives(Detector):
         Rule(
             "apiversions-loop",
             "warning",
-            "a client connects, asks for ApiVersions, closes, and does it again",
-            "A readiness probe that is too eager, or a client that cannot use what it is told: "
-            "each connection costs the broker a handshake. Probe every ten seconds or more.",
+            "client that connects, sends only ApiVersions and disconnects",
+            "If it is a readiness probe, probe every 10 s or less often. Otherwise check whether "
+            "the client supports the versions that the broker offers. Each connection costs the "
+            "broker a handshake.",
             brief="{n} short connection|{n} short connections",
             limits=(
                 "connections.short",
@@ -69,26 +70,26 @@ class Lives(Detector):
         Rule(
             "network-loss",
             "warning",
-            "segments had to be sent again",
-            "Look at the network (or at a machine without time to receive): each loss costs at "
-            "least a round trip, often 200 ms.",
-            brief="{n} segment sent again|{n} segments sent again",
+            "TCP retransmissions",
+            "Check the network path and the load of the receiving machine. Each lost segment "
+            "costs at least one round trip, often 200 ms.",
+            brief="{n} TCP retransmission|{n} TCP retransmissions",
             limits=("network.retransmissions", "network.retransmissions-count"),
         ),
         Rule(
             "capture-gaps",
             "warning",
-            "the capture lacks bytes of its connections",
-            "Numbers below are of what is there. Capture whole packets (tcpdump -s 0) with a "
-            "larger buffer (-B 65536), nearer to the source.",
+            "bytes missing from the capture",
+            "Capture whole packets (tcpdump -s 0) with a larger buffer (-B 65536), closer to the "
+            "source. The other findings cover only what was captured.",
             limits=("gaps.window",),
         ),
         Rule(
             "capture-midstream",
             "chat",
-            "connections that began before the capture",
-            "Libraries, users and fetch sessions of these are not known: start the capture "
-            "before the clients to see them.",
+            "connections opened before the capture started",
+            "Start the capture before the clients. Libraries, users and fetch sessions of these "
+            "connections are unknown.",
         ),
     )
 
@@ -129,7 +130,7 @@ class Lives(Detector):
             )
             yield self._of(
                 "capture-gaps",
-                f"{size(missing)} of {of} are not in the capture",
+                f"The capture lacks {size(missing)} of {of}",
                 gaps,
                 view,
                 severity="note" if outside else None,
@@ -137,7 +138,7 @@ class Lives(Detector):
         if middle:
             there = [line for line in lines if line["connection"] in middle and line["requests"]]
             if there:
-                text = f"{plural(len(there), 'connection')} began before the capture"
+                text = f"{plural(len(there), 'connection')} began before the capture started"
                 yield self._of("capture-midstream", text, there, view)
 
     def _many(self, line: Line, own: list[Line], view: View) -> Iterator[Finding]:
@@ -148,8 +149,8 @@ class Lives(Detector):
         asking = [each for each in own if each["phase"] == "versions"]
         who = spelled(client_of(line))
         often = (
-            f"{who} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
-            f"with a median life of {duration(life)}"
+            f"{who} opened {plural(count, 'connection')}, {rate:.0f} per minute, with a median "
+            f"lifetime of {duration(life)}"
         )
         refused = sum(_refused(each) for each in own)
         ends = f"; brokers closed or refused {refused:,} of them" if refused else ""
@@ -159,14 +160,14 @@ class Lives(Detector):
         if 100 * len(asking) >= limit("connections.asking") * count:
             yield self._of(
                 "apiversions-loop",
-                f"{often}, and asked for nothing but ApiVersions on {len(asking):,} of them{ends}",
+                f"{often}; {len(asking):,} of them carried only ApiVersions{ends}",
                 own,
                 view,
                 severity=severity,
                 advice=advice,
             )
         elif _churns(own, line["per_connection"]):
-            idle = f", {line['unused']} of them without any work" if line["unused"] else ""
+            idle = f", {line['unused']} of them unused" if line["unused"] else ""
             yield self._of(
                 "connection-churn",
                 f"{often} and {line['per_connection']:.1f} requests each{idle}{ends}",
@@ -186,8 +187,8 @@ class Lives(Detector):
             return
         yield self._of(
             "network-loss",
-            f"{plural(lost, 'segment')} of {spelled(client_of(line))} were sent again, about "
-            f"{100 * lost / segments:.1f} % of all",
+            f"Connections of {spelled(client_of(line))} had {plural(lost, 'retransmission')}, about "
+            f"{100 * lost / segments:.1f} % of their segments",
             [each for each in own if each["retransmissions"]],
             view,
             count=lost,

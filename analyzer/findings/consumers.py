@@ -31,58 +31,60 @@ class Consumers(Detector):
         Rule(
             "commit-ahead",
             "error",
-            "a group committed offsets that it had not fetched",
-            "Records between are skipped: commit what was processed (last offset + 1), never a "
-            "position of another partition or the end of the log.",
+            "commits beyond the fetched records",
+            "Commit only what was processed (last offset + 1), never the position of another "
+            "partition or the end of the log. The group skips the records in between.",
         ),
         Rule(
             "commit-back",
             "warning",
-            "commits went back",
-            "Two consumers commit for one partition, threads commit out of order, or someone "
-            "reset the offsets: records after the smaller offset are read again.",
+            "commits of smaller offsets",
+            "Check for two consumers that commit the same partition, for threads that commit out "
+            "of order, and for a manual offset reset. Records after the smaller offset are read "
+            "again.",
             brief="group {group} committed smaller offsets",
         ),
         Rule(
             "redelivered",
             "note",
-            "records were fetched again",
-            "After a rebalance or restart reading goes on at the last commit: commit before "
-            "partitions are revoked, and make processing idempotent.",
-            brief="records of group {group} read again",
+            "records fetched again",
+            "Commit before partitions are revoked, and make processing idempotent. After a "
+            "rebalance or restart, consumers resume at the last committed offset.",
+            brief="records of group {group} fetched again",
         ),
         Rule(
             "consumer-silent",
             "warning",
-            "a member stopped fetching while it was in its group",
-            "It is blocked in its own code (or paused): compare with max.poll.interval.ms, after "
-            "which it is removed from the group.",
-            brief="a member of group {group} stood still",
+            "group member that stopped fetching",
+            "Find what blocks the application's code, or what paused the consumer. After "
+            "max.poll.interval.ms without a poll the member is removed from the group.",
+            brief="a member of group {group} stopped fetching",
             limits=("consumer.silence",),
         ),
         Rule(
             "commits-lost",
             "warning",
-            "a group commits nothing",
-            "Enable auto commit (enable.auto.commit), or commit after processing, and look whether "
-            "commits fail; until then each restart reads everything again.",
-            brief="group {group} commits nothing",
+            "group that commits no offsets",
+            "Set enable.auto.commit=true, or commit after processing. Check whether commits fail. "
+            "Until then every restart reads all records again.",
+            brief="group {group} committed nothing",
             limits=("commits.none", "commits.restart"),
         ),
         Rule(
             "owned-twice",
             "error",
-            "partitions are assigned to two members at once",
-            "Records are processed twice: a fault of the assignor, or members of different "
-            "versions with protocols that do not match.",
+            "partitions assigned to two members at once",
+            "Use the same assignor and compatible client versions in all members, and check a "
+            "custom assignor. Both members process the same records.",
         ),
         Rule(
             "owned-by-none",
             "warning",
-            "partitions of subscribed topics are assigned to nobody",
-            "Their records pile up unread: the leader knows fewer partitions than there are, or a "
-            "custom assignor leaves some out.",
-            brief="partitions of group {group} without a member",
+            "subscribed partitions without an owner",
+            "Check the topics that the group leader knows, and any custom assignor: the leader "
+            "knows fewer partitions than exist, or the assignor omits some. Their records stay "
+            "unread.",
+            brief="partitions of group {group} without an owner",
             limits=("unowned.pause",),
         ),
     )
@@ -119,11 +121,11 @@ class Consumers(Detector):
         records = sum(each.count for each in here)
         words = {
             "beyond": f"skipped {plural(records, 'record')}",
-            "back": f"committed {plural(records, 'offset')} back",
+            "back": f"committed offsets that are {plural(records, 'record')} smaller",
             "again": f"fetched {plural(records, 'record')} again",
-            "twice": f"gave {plural(records, 'partition')} to two members",
-            "none": f"left {plural(here[-1].count, 'partition')} without a member",
-            "pause": "paused once" if len(here) == 1 else f"paused {len(here)} times",
+            "twice": f"assigned {plural(records, 'partition')} to two members",
+            "none": f"left {plural(here[-1].count, 'partition')} without an owner",
+            "pause": f"had {plural(len(here), 'pause')} in fetching",
         }[kind]
         numbers = sorted({each.number for each in here if each.number is not None})[:100]
         if kind == "pause":
@@ -132,7 +134,7 @@ class Consumers(Detector):
             evidence = all_of(where, among("number", numbers))
         yield view.finding(
             self.rule(name),
-            f"group {spelled(group)} {words}: {spelled(here[0].text)}"
+            f"Group {spelled(group)} {words}: {spelled(here[0].text)}"
             + (f" (and {len(here) - 1} more)" if len(here) > 1 else ""),
             evidence,
             count=len(here),
@@ -170,7 +172,7 @@ class Consumers(Detector):
         places = listed(f"{each.topic}-{each.number}" for each in found)
         if again:
             records = sum(here.count for _, here in again)
-            text = f"read {plural(records, 'record')} of {places} a second time, because {why}"
+            text = f"read {plural(records, 'record')} of {places} twice, because {why}"
         else:
             records = sum(each.records for each in idle)
             first = min(each.first_ns or 0 for each in idle)
@@ -182,7 +184,7 @@ class Consumers(Detector):
             )
         yield view.finding(
             self.rule("commits-lost"),
-            f"group {spelled(group)} {text}",
+            f"Group {spelled(group)} {text}",
             f"group == {quoted(group)}",
             count=records,
             first_ns=min(each.first_ns or 0 for each in found),

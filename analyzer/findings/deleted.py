@@ -60,12 +60,13 @@ class Deleted(Detector):
         Rule(
             "topic-deleted",
             "error",
-            "a topic that clients use is no longer there",
-            "Somebody deleted it (or hid it by ACLs): make it anew if it is needed, else stop its "
-            "clients. A topic of the same name is another one: its offsets begin at 0, and what "
-            "was committed for the old one is gone. Look for DeleteTopics in the brokers' logs.",
+            "topic that was deleted while in use",
+            "Create the topic again if it is needed; otherwise stop its clients. Look for "
+            "DeleteTopics in the brokers' logs, and for ACLs that hide the topic. A topic of the "
+            "same name is a new one: its offsets start at 0, and offsets committed for the old "
+            "one are void.",
             "UNKNOWN_TOPIC_OR_PARTITION",
-            brief="topic {topic} is no longer there",
+            brief="topic {topic} no longer exists",
             subject=("topic",),
             limits=("deleted.count", "deleted.span"),
         ),
@@ -157,12 +158,12 @@ class Deleted(Detector):
         was = (
             f"was deleted by {spelled(life.deleted[1]) or 'a client'}"
             if life.deleted is not None
-            else f"is no longer there after it had worked for {duration(since - life.first_ns)}"
+            else f"no longer exists, after {duration(since - life.first_ns)} of use"
         )
         yield view.finding(
             self.rule("topic-deleted"),
-            f"topic {name} {was}: {plural(len(after), 'request')} of {listed(clients)} got "
-            f"{listed(map(error_name, codes))}",
+            f"Topic {name} {was}: {plural(len(after), 'request')} from {listed(clients)} failed "
+            f"with {listed(map(error_name, codes))}",
             all_of(
                 f"error in {{{', '.join(map(str, codes))}}}",
                 view.of_topic(key),

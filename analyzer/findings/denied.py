@@ -24,10 +24,10 @@ GROUP: Final = 30
 CLUSTER: Final = 31
 """CLUSTER_AUTHORIZATION_FAILED."""
 IDEMPOTENT: Final = (
-    "Grant WRITE on the topics that it writes to: since Kafka 2.8 that is enough for an idempotent "
-    "producer. Older brokers demand IDEMPOTENT_WRITE on the cluster as well (kafka-acls.sh --add "
+    "Grant WRITE on the topics that it writes to: since Kafka 2.8 that suffices for an idempotent "
+    "producer. For older brokers also grant IDEMPOTENT_WRITE on the cluster (kafka-acls.sh --add "
     "--cluster --operation IdempotentWrite). Java producers are idempotent by default since 3.0 "
-    "(KIP-679); enable.idempotence=false on the client avoids it."
+    "(KIP-679); enable.idempotence=false turns it off."
 )
 ADVICE: Final = {
     30: "Grant READ on the group (kafka-acls.sh --add --operation Read --group), or correct the "
@@ -67,17 +67,17 @@ class Denials(Detector):
         Rule(
             "denied",
             "error",
-            "a client may not do what it tries",
-            "Grant it with kafka-acls.sh (READ on topic and group to consume, WRITE on the topic "
-            "to produce; both include DESCRIBE), or correct the name or the user.",
+            "authorization failures",
+            "Grant access with kafka-acls.sh (READ on topic and group to consume, WRITE on the "
+            "topic to produce; both include DESCRIBE), or correct the name or the user.",
             subject=("client",),
         ),
         Rule(
             "telemetry",
             "chat",
-            "clients send metrics to the brokers (KIP-714)",
-            "enable.metrics.push=false stops it on the client; on the broker, the CLIENT_METRICS "
-            "resource that subscribes to them.",
+            "client metrics pushed to brokers (KIP-714)",
+            "Set enable.metrics.push=false on the client to stop it, or delete the CLIENT_METRICS "
+            "resource that subscribes to the metrics.",
         ),
     )
     KEYS = frozenset({PUSH})
@@ -128,7 +128,7 @@ class Denials(Detector):
             often = "once" if pushed.count == 1 else f"{pushed.count:,} times"
             yield view.finding(
                 self.rule("telemetry"),
-                f"{who} pushed its metrics {often}, {size(pushed.bytes)} in all{failed}",
+                f"{who} pushed its metrics {often}, {size(pushed.bytes)} in total{failed}",
                 all_of(view.of_client(client_id, host), "api == PushTelemetry"),
                 pushed,
                 severity="note" if pushed.failed else None,
@@ -149,9 +149,9 @@ class Denials(Detector):
         groups: set[str] = set()
         for code, api, denied in parts:
             named = sorted(map(view.topic, denied.places))
-            places = f" on {listed(named)}" if named else ""
+            places = f" for {listed(named)}" if named else ""
             refusals.append(
-                f"{plural(denied.count, f'{api} request')}{places} got {error_name(code)}"
+                f"{plural(denied.count, f'{api} request')}{places} failed with {error_name(code)}"
             )
             topics.update(named if code == TOPIC else ())
             groups.update(named if code == GROUP else ())
@@ -163,7 +163,7 @@ class Denials(Detector):
         what = "; ".join(refusals[:MOST_PARTS])
         return view.finding(
             rule,
-            f"{who} (user {listed(users, 2)}) is denied access: {what}",
+            f"{who} (user {listed(users, 2)}) was denied access: {what}",
             all_of(
                 view.of_client(*client),
                 f"error == {codes[0]}"

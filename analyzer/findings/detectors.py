@@ -1,4 +1,4 @@
-"""The list of all detectors."""
+"""The list of all detectors, by theme."""
 
 from __future__ import annotations
 
@@ -45,45 +45,17 @@ from kafkascope.analyzer.findings.zookeeper import ZooKeeperRequests
 from kafkascope.analyzer.findings.zookeeper_groups import ZooKeeperGroups
 from kafkascope.analyzer.findings.zookeeper_sessions import ZooKeeperSessions
 
-DETECTORS: Final[tuple[type[Detector], ...]] = (
-    Versions,
-    Rebalances,
-    Memberships,
-    Addresses,
-    Slowness,
-    Unanswered,
-    Storage,
-    ErrorCodes,
-    Leaders,
-    Security,
-    Sessions,
-    TlsFailures,
-    Encryption,
-    Readers,
-    Consumers,
-    Lag,
-    Sizes,
-    Batching,
-    Clocks,
-    Deleted,
-    Lookups,
-    Resets,
-    Starts,
-    Shares,
-    Lives,
-    Outages,
-    Sequences,
-    Transactions,
-    Batches,
-    Codecs,
-    Schemas,
-    Retries,
-    Skew,
-    Framing,
-    Denials,
-    ZooKeeperSessions,
-    ZooKeeperGroups,
-    ZooKeeperRequests,
-    Tampered,
-)
-"""In the order of the questions that they answer."""
+THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
+    "Versions and formats": (Versions, Batches, Codecs, Framing),
+    "Addresses and connections": (Addresses, Outages, Lives),
+    "TLS, SASL and authorization": (Security, Sessions, TlsFailures, Encryption, Denials),
+    "Latency and lost requests": (Slowness, Unanswered),
+    "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
+    "Group membership": (Rebalances, Memberships),
+    "Consumer progress": (Readers, Consumers, Lag, Resets, Starts, Shares),
+    "Producers and transactions": (Sequences, Transactions, Retries, Batching, Clocks, Skew),
+    "Record schemas": (Schemas,),
+    "ZooKeeper": (ZooKeeperSessions, ZooKeeperGroups, ZooKeeperRequests),
+}
+"""Detectors by the sections of docs/findings.md."""
+DETECTORS: Final = (*(kind for kinds in THEMES.values() for kind in kinds), Tampered)

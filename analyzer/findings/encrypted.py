@@ -20,37 +20,36 @@ MOST_NAMED: Final = 50
 REASONS: Final = {
     "no-key-log": (
         "no key log was given",
-        "Get a key log (`kafkascope tls-keys` tells how for each "
-        "kind of client) and give it: kafkascope check INPUT --keylog keys.log; or let the client "
-        "connect through `kafkascope proxy`.",
+        "Pass a key log: `kafkascope check INPUT --keylog keys.log` (`kafkascope tls-keys` shows "
+        "how to obtain one for each kind of client). Or connect the client through `kafkascope "
+        "proxy`.",
     ),
     "no-secret": (
-        "the key log has no line for {}",
-        "Look for their client randoms "
-        "(`kafkascope connections --json`, tls_note) in the key logs of all clients and "
-        "brokers, and give each of them (--keylog, several times); `kafkascope tls-keys check "
-        "keys.log INPUT` counts what one opens.",
+        "the key log has no secret for {}",
+        "Search the key logs of all clients and brokers for these client randoms (`kafkascope "
+        "connections INPUT --json`, tls_note), and pass each of them (--keylog, several times). "
+        "`kafkascope tls-keys check keys.log INPUT` counts the connections that a key log "
+        "decrypts.",
     ),
     "no-handshake": (
-        "the capture begins behind the handshake",
-        "Start the capture before the "
-        "clients; of TLS 1.3 the secrets of a key log are tried all the same (--keylog).",
+        "the capture starts after the handshake",
+        "Start the capture before the clients. For TLS 1.3 pass a key log anyway (--keylog): its "
+        "secrets are tried without the handshake.",
     ),
     "bad-secret": (
-        "the key log's secrets do not fit",
-        "Look where the key log comes from: "
-        "lines that were cut or changed, or of other traffic (`kafkascope tls-keys check keys.log "
-        "INPUT`).",
+        "the secrets of the key log do not match",
+        "Check where the key log comes from: lines that were truncated or edited, or lines of "
+        "other traffic (`kafkascope tls-keys check keys.log INPUT`).",
     ),
     "unsupported": (
-        "version or suite are not supported",
-        "Have one side offer TLS 1.2 or 1.3 "
-        "with AES or ChaCha20, or capture through `kafkascope proxy`.",
+        "unsupported TLS version or cipher suite",
+        "Let one side offer only TLS 1.2 or 1.3 with AES or ChaCha20, or capture through "
+        "`kafkascope proxy`.",
     ),
     "damaged": (
-        "bytes are missing or were changed",
-        "Capture whole packets (tcpdump -s 0) with a "
-        "larger buffer (-B 65536): what was readable is there.",
+        "bytes are missing or corrupt",
+        "Capture whole packets (tcpdump -s 0) with a larger buffer (-B 65536). What is intact was "
+        "decrypted.",
     ),
 }
 """Why TLS cannot be read (`captures.model.TlsError`) -> the reason in words, and what helps."""
@@ -64,17 +63,17 @@ class Encryption(Detector):
         Rule(
             "tls-opaque",
             "chat",
-            "TLS that cannot be read",
+            "TLS connections that cannot be decrypted",
             REASONS["no-key-log"][1],
-            brief="{n} unreadable TLS connection|{n} unreadable TLS connections",
+            brief="{n} undecrypted TLS connection|{n} undecrypted TLS connections",
             subject=("broker",),
         ),
         Rule(
             "tls-inside",
             "note",
-            "something else than Kafka is inside TLS",
-            "Find out who sends it, if the broker is one of Kafka: a health check, a browser, a "
-            "client of another service; else there is nothing to do.",
+            "TLS connections that carry another protocol than Kafka",
+            "If the broker is a Kafka broker, identify the sender: a health check, a browser, a "
+            "client of another service. Otherwise no action is needed.",
         ),
     )
 
@@ -94,7 +93,7 @@ class Encryption(Detector):
             yield _finding(
                 view,
                 self.rule("tls-inside"),
-                f"{count} of {host} to {broker} {verb} {what} inside TLS",
+                f"{count} from {host} to {broker} {verb} {what} inside TLS",
                 found,
             )
 
@@ -112,20 +111,18 @@ class Encryption(Detector):
             return
         reasons = Counter(line["tls_error"] for line in found).most_common()
         parts = [
-            (f"of {count} " if len(reasons) > 1 else "")
-            + REASONS[reason][0].format("it" if count == 1 else "them")
+            REASONS[reason][0].format("it" if count == 1 else "them")
+            + (f" ({count})" if len(reasons) > 1 else "")
             for reason, count in reasons
         ]
         hosts = sorted({host_of(line["client_address"]) for line in found})
         brokers = sorted({line["broker_address"] for line in found})
-        some = "not all of" if all(line["phase"] != "opaque" for line in found) else "nothing in"
-        many = "it" if len(found) == 1 else "them"
-        verb = "carries" if len(found) == 1 else "carry"
+        some = " completely" if all(line["phase"] != "opaque" for line in found) else ""
         yield _finding(
             view,
             self.rule("tls-opaque"),
-            f"{plural(len(found), 'connection')} of {listed(hosts)} to {listed(brokers)} {verb} "
-            f"TLS, {some} {many} can be read: {'; '.join(parts)}",
+            f"{plural(len(found), 'TLS connection')} from {listed(hosts)} to {listed(brokers)} "
+            f"cannot be decrypted{some}: {'; '.join(parts)}",
             found,
             " ".join(REASONS[reason][1] for reason, _ in reasons[:2]),
             "note" if _is_missed(found, view) else None,

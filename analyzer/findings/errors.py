@@ -44,23 +44,25 @@ class ErrorCodes(Detector):
         Rule(
             "error-storm",
             "warning",
-            "an error comes again and again",
-            "The client repeats what cannot succeed: `kafkascope error` explains the code.",
+            "errors repeated at a high rate",
+            "Run `kafkascope error CODE` for the usual causes. The client repeats a request that "
+            "cannot succeed.",
             brief="{n} error response|{n} error responses",
             limits=("errors.storm", "errors.storm-rate", "errors.storm-busy"),
         ),
         Rule(
             "error-broken",
             "warning",
-            "errors that healthy clusters and clients do not have",
-            "`kafkascope error` explains the code; the broker's log has more at these times.",
+            "unexpected errors",
+            "Check the broker's log at these times. `kafkascope error CODE` lists the usual "
+            "causes.",
             brief="{n} error response|{n} error responses",
         ),
         Rule(
             "error-seen",
             "note",
             "other errors",
-            "`kafkascope error` explains the code.",
+            "Run `kafkascope error CODE` for the usual causes.",
             brief="{n} error response|{n} error responses",
         ),
     )
@@ -94,17 +96,18 @@ class ErrorCodes(Detector):
             who = view.client(client_id, host)
             error = error_name(code)
             span = (seen.last_ns or 0) - (first or 0)
-            about = f" about topic {view.topic(topic)}" if topic else ""
+            about = f" for topic {view.topic(topic)}" if topic else ""
             often = f" within {duration(span)} ({rate:.0f} per second)" if storm else ""
             retry = ERRORS[code].retriable if code in ERRORS else False
-            again = ", which no retry heals" if storm and not retry else ""
+            again = "; the error is not retriable" if storm and not retry else ""
             from kafkascope.dissectors.reference.help import help_of
 
             help_ = help_of(code)
             why = f"{help_.meaning} Usual causes: {'; '.join(help_.causes)}."
             yield view.finding(
                 self.rule(name),
-                f"{plural(seen.count, f'{api} answer')} to {who}{about} said {error}{often}{again}",
+                f"{plural(seen.count, f'{api} response')} to {who}{about} returned "
+                f"{error}{often}{again}",
                 all_of(
                     view.of_client(client_id, host),
                     api_is(api),

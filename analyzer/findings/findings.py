@@ -162,7 +162,7 @@ class Findings:
         by one: no finding is about a single one of the others."""
         counted = (self.base.connections, self.base.clients, self.base.groups)
         return [
-            f"there are more than {each.limit:,} {each.NAME}: findings are about so many of them"
+            f"more than {each.limit:,} {each.NAME}: findings cover {each.limit:,} of them"
             for each in counted
             if each.crowded
         ]

@@ -39,32 +39,35 @@ class Framing(Detector):
         Rule(
             "answer-to-nothing",
             "warning",
-            "a broker answered what nobody asked",
-            "A correlation id that is not in flight: a server (or proxy) that mixes up "
-            "connections or answers twice; Java clients close the connection then.",
+            "unmatched response",
+            "Check the server or proxy: it mixes up connections, or responds twice. No request in "
+            "flight has this correlation id. Java clients then close the connection.",
         ),
         Rule(
             "undecodable",
             "warning",
-            "messages do not have the layout of their version",
+            "messages that do not match the layout of their version",
             "Compare the bytes with `kafkascope grammar API VERSION`; `kafkascope show N --hex` "
-            "says where it goes wrong. One side implements the version wrongly.",
+            "marks where decoding fails. One side implements the version incorrectly.",
             "INVALID_REQUEST",
             brief="{n} undecodable exchange|{n} undecodable exchanges",
         ),
         Rule(
             "surplus",
             "note",
-            "messages with bytes behind their end",
-            "Brokers ignore them; the sender counts wrongly, or adds a field of another version.",
+            "messages with surplus bytes",
+            "Check the sender: it miscounts, or adds a field of another version. Brokers ignore "
+            "the surplus bytes.",
         ),
         Rule(
             "unknown-api",
             "note",
-            "APIs or versions that no known release has",
-            "A newer Kafka, or another product with APIs of its own.",
+            "APIs or versions that no Kafka release has",
+            "Upgrade kafkascope if the cluster runs a newer Kafka. Otherwise identify the product "
+            "that has APIs of its own.",
             "UNSUPPORTED_VERSION",
-            brief="{n} request that no release knows|{n} requests that no release knows",
+            brief="{n} request with an unknown API or version|{n} requests with an unknown API or "
+            "version",
         ),
     )
     ODD = True
@@ -109,7 +112,7 @@ class Framing(Detector):
                 name, where = "surplus", "undecoded == surplus"
                 text = (
                     f"{plural(odd.count, f'{api}{version} exchange')} of {who} carried "
-                    f"{listed(odd.words)} bytes behind the end of the message"
+                    f"{listed(odd.words)} surplus bytes after the end of the message"
                 )
             elif kind == "wrong":
                 name, where = "undecodable", "undecoded in {malformed, truncated}"
@@ -120,7 +123,7 @@ class Framing(Detector):
             else:
                 name, where = "unknown-api", 'undecoded in {"unknown-api", "unknown-version"}'
                 used = plural(odd.count, "request")
-                text = f"{used} of {who} used {api}{version}, which no release has"
+                text = f"{used} from {who} used {api}{version}, which no Kafka release has"
             yield view.finding(
                 self.rule(name),
                 text,
@@ -146,10 +149,11 @@ class Framing(Detector):
                 numbers.append(number)
         for (client_id, host, broker), (seen, numbers) in sorted(found.items()):
             who = view.client(client_id, host)
-            belong = "belongs" if seen.count == 1 else "belong"
+            match = "matches" if seen.count == 1 else "match"
             yield view.finding(
                 self.rule("answer-to-nothing"),
-                f"{plural(seen.count, 'answer')} of {broker} to {who} {belong} to no request",
+                f"{plural(seen.count, 'response')} from {broker} to {who} {match} no request in "
+                "flight",
                 f"orphan and {among('conn', sorted(numbers)[:50])}",
                 seen,
                 about=[("client", who), ("broker", broker)],

@@ -34,10 +34,9 @@ class Lag(Detector):
         Rule(
             "lag",
             "warning",
-            "a group falls behind the end of its partitions",
-            "It reads more slowly than others write: add members (up to one per partition), make "
-            "processing faster, or look for one slow partition. What retention deletes before it "
-            "is read is lost.",
+            "growing consumer lag",
+            "Add members (up to one per partition), speed up processing, or look for one slow "
+            "partition. Records that retention deletes before they are read are lost.",
             brief="group {group} falls behind",
             limits=(
                 "lag.points",
@@ -70,9 +69,9 @@ class Lag(Detector):
         topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
         return view.finding(
             self.rule("lag"),
-            f"group {spelled(group)} fell behind from {sum(each.before for each in found):,} to "
+            f"Lag of group {spelled(group)} grew from {sum(each.before for each in found):,} to "
             f"{plural(sum(each.now for each in found), 'record')} within {duration(end - begin)} "
-            f"on {places}: {rates[0]} records/s were written and {rates[1]} read",
+            f"on {places}: {rates[0]} records/s written, {rates[1]} records/s read",
             f"group == {quoted(group)} or (api == Fetch and {topics})",
             count=len(found),
             first_ns=begin,

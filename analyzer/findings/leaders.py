@@ -45,22 +45,22 @@ class Leaders(Detector):
         Rule(
             "stale-leader",
             "warning",
-            "a client repeats requests to a broker that is not the leader, without asking for "
-            "metadata",
-            "A client should refresh its metadata after the first such error: look for known bugs "
-            "of its library, and for proxies that rewrite addresses.",
+            "requests repeated to a broker that is not the leader",
+            "Upgrade the client library, and check proxies that rewrite addresses. A client "
+            "should refresh its metadata after the first such error.",
             "NOT_LEADER_OR_FOLLOWER",
-            brief="{n} request to no leader|{n} requests to no leader",
+            brief="{n} request to a broker that is not the leader|{n} requests to brokers that "
+            "are not the leader",
             limits=("leader.retries", "leader.refresh"),
         ),
         Rule(
             "leader-moved",
             "note",
-            "leaders moved while clients used them",
-            "Usual when brokers restart or partitions are reassigned; clients should recover "
-            "within a second or two.",
+            "leaders that moved while clients used them",
+            "No action is needed if clients recover within 2 s: leaders move when brokers restart "
+            "or partitions are reassigned.",
             "NOT_LEADER_OR_FOLLOWER",
-            brief="{n} request to leaders that had moved|{n} requests to leaders that had moved",
+            brief="{n} request to a former leader|{n} requests to former leaders",
             subject=("topic",),
         ),
     )
@@ -126,8 +126,8 @@ class Leaders(Detector):
         topics = sorted({view.topic(key[1]) for key, _ in runs})[:MOST_NAMED]
         return view.finding(
             self.rule("stale-leader"),
-            f"{who} repeated {plural(count, 'request')} for {places} at {broker}, which "
-            "said that it is not the leader, without a Metadata request in between",
+            f"{who} repeated {plural(count, 'request')} for {places} at {broker}, which is not the "
+            "leader, without a Metadata request in between",
             all_of(view.of_client(client_id, host), f"broker == {quoted(str(broker))}", CODES),
             count=count,
             first_ns=min(run.first.time_ns for _, run in runs),
@@ -158,8 +158,9 @@ class Leaders(Detector):
         mine = " or ".join(f"({view.of_client(*each)})" for each in sorted(moved))
         return view.finding(
             self.rule("leader-moved"),
-            f"{plural(count, 'request')} of {listed(clients)} met leaders that had moved, of "
-            f"{listed(named)}, within {duration(last - first)}",
+            f"{plural(count, 'request')} from {listed(clients)} reached former leaders of "
+            f"{listed(named)} within {duration(last - first)} (NOT_LEADER_OR_FOLLOWER or a leader "
+            "epoch error)",
             all_of(view.of_client(*next(iter(moved))), CODES)
             if len(moved) == 1
             else CODES

@@ -23,12 +23,13 @@ MS: Final = 1_000_000
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 """What the quota of topic changes holds back, with an error of its own (KIP-599)."""
 CHANGES: Final = (
-    "The quota of topic changes binds (controller_mutation_rate): raise it, or change topics at a "
-    "slower pace."
+    "Raise controller_mutation_rate, or change topics at a slower pace. The client is hitting the "
+    "quota for topic changes."
 )
 MADE: Final = (
-    "Nothing: a client that waits for a topic asks for it every retry.backoff.ms. Kafka Streams "
-    "does while it makes its internal topics, others while auto.create.topics.enable works."
+    "No action is needed: a client that waits for a new topic looks it up every retry.backoff.ms. "
+    "Kafka Streams does so while it creates its internal topics, other clients while "
+    "auto.create.topics.enable creates the topic."
 )
 
 
@@ -39,36 +40,36 @@ class Lookups(Detector):
         Rule(
             "unknown-topic",
             "warning",
-            "a client asks again and again for a topic that is not there",
-            "Create the topic, correct its name, or take it out of the subscription. Topics "
-            "hidden by ACLs look the same.",
+            "lookups of a topic that does not exist",
+            "Create the topic, correct its name, or remove it from the subscription. ACLs that "
+            "hide a topic have the same effect.",
             "UNKNOWN_TOPIC_OR_PARTITION",
-            brief="{n} answer that {topic} is not there|{n} answers that {topic} is not there",
+            brief="{n} lookup of missing topic {topic}|{n} lookups of missing topic {topic}",
             limits=("unknown-topic.count", "unknown-topic.spreading"),
         ),
         Rule(
             "lookup-storm",
             "warning",
-            "a client looks up metadata or coordinators far too often",
-            "Find out what fails between the lookups (errors, connections that end): each failure "
-            "makes a client ask again.",
+            "excessive metadata or coordinator lookups",
+            "Find what fails between the lookups (errors, closed connections): each failure "
+            "triggers another lookup. If nothing fails, raise metadata.max.age.ms.",
             brief="{n} lookup|{n} lookups",
             limits=("metadata.rate", "metadata.count", "metadata.starting"),
         ),
         Rule(
             "commit-storm",
             "warning",
-            "a client commits offsets far too often",
-            "Commit by time or by thousands of records, not by record; auto.commit.interval.ms is "
-            "5 s by default.",
+            "excessive offset commits",
+            "Commit by time or every few thousand records, not after each record. "
+            "auto.commit.interval.ms is 5 s by default.",
             limits=("commits.rate", "commits.least"),
         ),
         Rule(
             "throttled",
             "warning",
-            "brokers throttle a client",
-            "A quota of its user or client id binds: raise it (kafka-configs --entity-type), or "
-            "send and fetch less.",
+            "client throttled by a quota",
+            "Raise the quota (kafka-configs.sh --entity-type), or send and fetch less. The client "
+            "is hitting a user or client-id quota.",
             limits=("throttle.share", "throttle.time"),
         ),
     )
@@ -91,12 +92,12 @@ class Lookups(Detector):
                 continue
             who, error = view.client(client_id, host), error_name(code)
             rate = per_second(seen.count, seen.first[0] if seen.first else None, seen.last_ns)
-            pace = f", {60 * rate:.0f} times a minute" if rate else ""
+            pace = f" ({60 * rate:.0f} per minute)" if rate else ""
             made = self._made(topic, seen, view)
             yield view.finding(
                 self.rule("unknown-topic"),
-                f"{who} asked for topic {view.topic(topic)} {seen.count:,} times{pace}, and was "
-                f"told {error}" + (" until the topic was made" if made else ""),
+                f"{who} looked up topic {view.topic(topic)} {seen.count:,} times{pace} and got "
+                f"{error}" + (" until the topic was created" if made else ""),
                 all_of(
                     view.of_client(client_id, host),
                     f"api == Metadata and error == {code}",
@@ -122,7 +123,7 @@ class Lookups(Detector):
                     self.rule("lookup-storm"),
                     f"{who} sent {plural(traffic.count, f'{api} request')} within "
                     f"{duration(span)}, {rate:.1f} per second"
-                    + (f", and {traffic.failed:,} got an error" if traffic.failed else ""),
+                    + (f"; {traffic.failed:,} of them failed" if traffic.failed else ""),
                     all_of(mine, f"api == {api}"),
                     count=traffic.count,
                     about=[("client", who), ("api", str(api))],
@@ -136,7 +137,7 @@ class Lookups(Detector):
             ):
                 yield view.finding(
                     self.rule("commit-storm"),
-                    f"{who} commits offsets {rate:.0f} times a second "
+                    f"{who} commits offsets {rate:.0f} times per second "
                     f"({plural(traffic.count, 'commit')})",
                     all_of(mine, "api == OffsetCommit"),
                     count=traffic.count,
@@ -153,8 +154,8 @@ class Lookups(Detector):
                 changes = api in CHANGES_TOPICS
                 yield view.finding(
                     self.rule("throttled"),
-                    f"{plural(traffic.throttled, f'{api} answer')} to {who} told it to pause, for "
-                    f"{longest} in all ({part} % of {traffic.answered:,} answers)",
+                    f"{plural(traffic.throttled, f'{api} response')} throttled {who}, for "
+                    f"{longest} in total ({part} % of {plural(traffic.answered, 'response')})",
                     all_of(mine, f"api == {api} and throttle > 0"),
                     count=traffic.throttled,
                     severity="note" if mild else None,

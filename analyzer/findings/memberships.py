@@ -23,17 +23,17 @@ class Memberships(Detector):
         Rule(
             "two-applications",
             "warning",
-            "members of one group subscribe to different topics",
-            "Two applications share a group.id: each start of one makes the other rebalance, and "
-            "commits of both are mixed. Give each application a group.id of its own.",
+            "group members with different subscriptions",
+            "Give each application its own group.id: two applications probably share this one. "
+            "Each start of one makes the other rebalance, and their commits mix.",
             subject=("group",),
         ),
         Rule(
             "idle-members",
             "note",
-            "members of a group got no partition",
-            "A partition goes to one member of a group: more members than partitions stand by. "
-            "Add partitions, or stop the members that are not meant as a reserve.",
+            "group members without a partition",
+            "Add partitions, or stop members that are not meant as standby. A partition is "
+            "assigned to one member of a group.",
             brief="{n} member without a partition|{n} members without a partition",
             subject=("group",),
         ),
@@ -68,8 +68,7 @@ class Memberships(Detector):
         clients = sorted({name for names in sides.values() for name in names})
         yield view.finding(
             self.rule("two-applications"),
-            f"members of group {spelled(story.group)} subscribe to different topics, as two "
-            f"applications with the same group id do: {told}",
+            f"Group {spelled(story.group)} has members that subscribe to different topics: {told}",
             all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
             count=len(clients),
             first_ns=max(apart[0][0].first_ns or 0, apart[0][1].first_ns or 0),
@@ -94,10 +93,11 @@ class Memberships(Detector):
         clients = sorted({_name(each, view) for each in idle})
         topics = sorted({topic for each in there for topic in each.topics})
         of = f" of {listed(topics, 2)}" if topics else ""
+        are = "is" if len(idle) == 1 else "are"
         yield view.finding(
             self.rule("idle-members"),
-            f"{len(idle)} of {plural(len(there), 'member')} of group {spelled(story.group)} got no "
-            f"partition: the members share {plural(given, 'partition')}{of}",
+            f"{len(idle)} of {plural(len(there), 'member')} of group {spelled(story.group)} {are} "
+            f"idle (no partition): the group has {plural(given, 'partition')}{of}",
             all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
             count=len(idle),
             first_ns=min(each.first_ns or story.first_ns for each in idle),

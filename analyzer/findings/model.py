@@ -11,8 +11,8 @@ from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.model import Column, Line
 
 RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2, "chat": 3}
-"""Worst first. error: something does not work; warning: it works badly, or will stop to work; note:
-worth knowing; chat: normal, and often taken for trouble."""
+"""Worst first. error: something does not work; warning: degraded, or about to fail; note: worth
+knowing; chat: normal, and often mistaken for a problem."""
 
 
 class Rule(NamedTuple):
@@ -22,11 +22,11 @@ class Rule(NamedTuple):
     severity: Severity
     """The usual one; a finding may be milder."""
     title: str
-    """What it tells, for lists of rules."""
+    """The symptom, for lists of rules: a noun phrase."""
     advice: str
-    """What to do, in a sentence or two."""
+    """The fix in the imperative, with the names of settings; then the cause."""
     link: str = ""
-    """The word for `kafkascope error`: an error's name."""
+    """The name of an error, for `kafkascope error`."""
     brief: str = ""
     """What followed, in the line below its cause: `{n} lookup|{n} lookups` for counts that add up,
     or a phrase with entities such as `group {group} rebalanced`."""
@@ -45,7 +45,7 @@ class Finding:
     """Of the rule."""
     severity: Severity
     text: str
-    """One sentence with numbers."""
+    """Subject, symptom and numbers."""
     count: int
     """How often it was seen."""
     first_ns: int | None

@@ -48,14 +48,14 @@ MOST_WORDS: Final = 1_000
 TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
 """Exchanges that tell addresses."""
 ZOOKEEPER_DOWN: Final = (
-    "Look into the log of that ZooKeeper at that time. Sessions live on at other servers of the "
-    "ensemble; without a majority, or with a single server, no controller is elected and no topic "
-    "changes, and sessions that outlast their timeout take their nodes with them."
+    "Check the log of that ZooKeeper server at that time. Sessions continue at other servers of "
+    "the ensemble. Without a majority, or with a single server, no controller is elected and no "
+    "topic changes; sessions that expire lose their ephemeral nodes."
 )
 ABSENT: Final = (
-    "Nothing listens there, or nothing gets there: the broker is not started, bootstrap.servers "
-    "names a wrong host or port, or a firewall is between (nc -vz HOST PORT on the client's "
-    "machine)."
+    "Start the broker, correct host and port in bootstrap.servers, or open the firewall; test with "
+    "nc -vz HOST PORT on the client's machine. Nothing listens at this address, or no packet gets "
+    "there."
 )
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
 """connections.max.idle.ms of brokers."""
@@ -68,9 +68,9 @@ class Outages(Detector):
         Rule(
             "broker-down",
             "warning",
-            "a broker took no connections for some time, or none at all",
-            "Look into the broker's log at that time: a restart, a crash, a machine that stopped. "
-            "With replicas on other brokers and acks=all nothing is lost; clients come back by "
+            "broker that accepted no connections",
+            "Check the broker's log at that time: a restart, a crash, a stopped machine. With "
+            "replicas on other brokers and acks=all no records are lost; clients reconnect by "
             "themselves.",
             "BROKER_NOT_AVAILABLE",
             subject=("node", "broker"),
@@ -85,20 +85,19 @@ class Outages(Detector):
         Rule(
             "silent-drop",
             "error",
-            "after some time of rest nothing comes through a connection any more",
-            "A firewall, NAT or load balancer between forgets idle connections without a word: "
-            "make clients close them sooner (connections.max.idle.ms), raise its idle time, or "
-            "send TCP keep-alives.",
+            "idle connections that went dead",
+            "Set connections.max.idle.ms of the clients below the idle timeout of the firewall, "
+            "NAT or load balancer in between, raise that timeout, or enable TCP keep-alive. Such "
+            "a device drops idle connections without closing them.",
             "NETWORK_EXCEPTION",
             limits=("drop.rest", "drop.retransmissions", "drop.span"),
         ),
         Rule(
             "idle-close",
             "note",
-            "a broker closes connections after the same time of rest again and again",
-            "connections.max.idle.ms of the broker: set the client's lower than the broker's, so "
-            "that the client closes first; a request that is sent at that moment is lost and "
-            "sent again.",
+            "idle connections closed by the broker",
+            "Set connections.max.idle.ms of the client below the broker's, so that the client "
+            "closes first. A request sent at that moment is lost and must be sent again.",
             "NETWORK_EXCEPTION",
             limits=(
                 "idle.rest",
@@ -148,25 +147,23 @@ class Outages(Detector):
         users = there.users(outage) or _told(broker, outage, view)
         hit = sorted({view.client(*each) for each in users})
         node = node_at(broker, view)
-        kind = "ZooKeeper" if there.zookeeper else "broker"
+        kind = "ZooKeeper" if there.zookeeper else "Broker"
         name = f"{kind} {spelled(broker)}" + (f" (node {node})" if node is not None else "")
         how = "did not answer" if outage.silent else "refused"
-        tried = plural(len(outage.failed), "attempt to connect", "attempts to connect")
-        closed = (
-            f"ended {plural(len(outage.ended), 'connection')} at once and " if outage.ended else ""
-        )
+        tried = plural(len(outage.failed), "connection attempt")
+        closed = f"closed {plural(len(outage.ended), 'connection')} and " if outage.ended else ""
         hosts = sorted({host_of(line["client_address"]) for line in outage.failed})
-        of = f" of {listed(hit or hosts)}"
+        of = f" from {listed(hit or hosts)}"
         when = (
             f"was down for {duration(lasted)} and came back"
             if back
-            else (f"went down and was not back when the capture ended, {duration(lasted)} later")
+            else f"went down and was still down {duration(lasted)} later, at the end of the capture"
         )
         absent = not outage.seen and broker not in gone_addresses(view)
         if absent:
-            when = f"took no connection in this capture, for {duration(lasted)}"
+            when = f"accepted no connection for {duration(lasted)}, the whole capture"
         elif not outage.seen:
-            when = f"was down for {duration(lasted)}, and its cluster counted it as gone"
+            when = f"was down for {duration(lasted)}, and out of its cluster"
         severity = _severity(outage, lasted, users, broker, view)
         if absent:
             severity = "note" if _served(outage, broker, view) else "warning"
@@ -204,14 +201,11 @@ class Outages(Detector):
             if line["phase"] == "no answer" and line["opened"] >= first["waiting"]
         ]
         again = sum(line["retransmissions"] or 0 for line in dead)
-        more = (
-            f"; {plural(len(later), 'new connection')} to it got no answer either" if later else ""
-        )
+        more = f"; {plural(len(later), 'new connection')} got no answer either" if later else ""
         return view.finding(
             self.rule("silent-drop"),
-            f"after {duration(rest)} of rest nothing came through "
-            f"{plural(len(dead), 'connection')} of {listed(who)} to {spelled(broker)} any more: a "
-            f"request was sent again and again ({plural(again, 'retransmission')}) without an "
+            f"{plural(len(dead), 'connection')} from {listed(who)} to {spelled(broker)} went dead "
+            f"after {duration(rest)} of inactivity: {plural(again, 'retransmission')} without an "
             f"acknowledgement{more}",
             f"{among('conn', [line['connection'] for line in dead][:MOST_NAMED])} and not answered",
             count=len(dead),
@@ -238,16 +232,15 @@ class Outages(Detector):
         lost = [line for line in alike if line["unanswered"]]
         who = sorted({_who(line, view) for line in alike})
         text = (
-            f"{spelled(broker)} closed {plural(len(alike), 'connection')} of {listed(who)} after "
-            f"{duration(rest)} without traffic"
+            f"Broker {spelled(broker)} closed {plural(len(alike), 'connection')} from "
+            f"{listed(who)} after {duration(rest)} without traffic"
         )
         if lost:
-            text += (
-                f"; {plural(sum(each['unanswered'] for each in lost), 'request')} was lost by it"
-            )
+            count = sum(each["unanswered"] for each in lost)
+            text += f"; {plural(count, 'request')} {'was' if count == 1 else 'were'} lost"
         yield view.finding(
             self.rule("idle-close"),
-            text.replace("requests was", "requests were"),
+            text,
             among("conn", [line["connection"] for line in alike][:MOST_NAMED]),
             count=len(alike),
             first_ns=min(closed_at(line) for line in alike),

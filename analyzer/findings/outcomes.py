@@ -164,15 +164,15 @@ class _Judge:
         if here or not lines:
             for each in mine:
                 if each.name in SILENCED:
-                    return Outcome("gone", f"vanished without a FIN: {each.text}", each.filter)
+                    return Outcome("gone", f"disappeared without a FIN: {each.text}", each.filter)
             last_ns = usage.total.last_ns or 0
             silent = (self.view.last_ns or last_ns) - last_ns
             if member is not None and member.state == "expired":
                 if silent >= limit("outcome.still"):
-                    reason = f"vanished without a FIN, {after}: its group took it out"
+                    reason = f"disappeared without a FIN, {after}: its group removed it"
                     return Outcome("gone", reason, where)
             elif silent >= limit("outcome.silent"):
-                reason = f"vanished without a FIN, {after}: silent for {duration(silent)}"
+                reason = f"disappeared without a FIN, {after}: no traffic for {duration(silent)}"
                 return Outcome("gone", reason, where)
             return Outcome("open", _open(member), where)
         last = max(lines, key=_closed)
@@ -182,11 +182,12 @@ class _Judge:
         more = f", with {plural(lost, 'request')} without response" if lost else ""
         failed = _failure(usage)
         if not side:
-            return Outcome("gone", f"vanished without a FIN, {after}", where)
+            return Outcome("gone", f"disappeared without a FIN, {after}", where)
         if side == "broker":
             verb = "reset" if how == "rst" else "closed"
             refused = sum(line["phase"] in FAILED for line in self.lines.get(("", who[1]), ()))
-            more += f"; {plural(refused, 'connect')} of its host failed" if refused else ""
+            tried = plural(refused, "connection attempt")
+            more += f"; {tried} from its host failed" if refused else ""
             return Outcome("gone", f"the broker {verb} its last connection, {after}{more}", where)
         verb = "reset its connections" if how == "rst" else "closed its connections"
         left = member is not None and member.state == "left"
@@ -222,7 +223,7 @@ class _Judge:
                 addresses = sorted({spelled(line["broker_address"]) for line in failed})
                 refused = any(line["phase"] == "refused" for line in failed)
                 how = "refused" if refused else "did not answer"
-                tried = plural(len(failed), "connect")
+                tried = plural(len(failed), "connection attempt")
                 yield identity, Outcome("kept out", f"{listed(addresses)} {how} {tried}")
 
 
@@ -271,8 +272,9 @@ def _is_near(usage: Usage, member: Member) -> bool:
 
 def _open(member: Member | None) -> str:
     if member is not None and member.state in ("left", "fenced"):
-        return f"still connected when the capture ends, out of its group: {spelled(member.text)}"
-    return "still working when the capture ends"
+        text = spelled(member.text)
+        return f"still connected at the end of the capture, but not in its group: {text}"
+    return "still active at the end of the capture"
 
 
 def _closed(line: Line) -> int:
@@ -308,7 +310,6 @@ def _stands(place: AuditedPartition) -> str:
     if since is None or until is None or until - since < limit("outcome.still"):
         return ""
     return (
-        f"reads nothing of {spelled(place.topic)}-{place.number} behind offset {place.stable:,} "
-        f"for {duration(until - since)}: an open transaction holds back what follows, to "
-        f"{place.end:,}"
+        f"reads nothing of {spelled(place.topic)}-{place.number} past offset {place.stable:,} for "
+        f"{duration(until - since)}: an open transaction blocks the records up to {place.end:,}"
     )

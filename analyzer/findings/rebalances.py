@@ -20,8 +20,8 @@ QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 CAUSES: Final = {
     "joined": "members joined",
     "left": "members left",
-    "poll": "members did not poll in time",
-    "expired": "members fell silent",
+    "poll": "members exceeded max.poll.interval.ms",
+    "expired": "members timed out",
     "replaced": "members restarted",
     "fenced": "members were fenced",
     "metadata": "topics changed",
@@ -32,12 +32,12 @@ _Client: TypeAlias = tuple[str | None, str]
 """A client id, and the host that it is used on."""
 INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 ONE_EACH: Final = (
-    "Give each consumer its own group.instance.id (such as the name of its pod), or none. See "
-    "whether an old instance goes on while its replacement runs."
+    "Give each consumer its own group.instance.id (such as the name of its pod), or none. Check "
+    "whether an old instance keeps running beside its replacement."
 )
 BROKERS: Final = (
-    "Look for long garbage collections, stopped machines or a blocked consumer; in this protocol "
-    "the patience is the broker's: group.consumer.session.timeout.ms, or "
+    "Check the member for long garbage collection pauses, a stopped machine or a blocked consumer. "
+    "In the consumer protocol the broker sets the timeout: group.consumer.session.timeout.ms, or "
     "consumer.session.timeout.ms of the group."
 )
 MEMBERSHIP: Final = (
@@ -53,25 +53,26 @@ class Rebalances(Detector):
         Rule(
             "rebalance-expired",
             "warning",
-            "members fell silent, and their group rebalanced without them",
-            "Look for long garbage collections, stopped machines or a blocked heartbeat thread; "
-            "session.timeout.ms is the patience of the broker.",
+            "members evicted after session.timeout.ms",
+            "Check the member for long garbage collection pauses, a stopped machine or a blocked "
+            "heartbeat thread. Raise session.timeout.ms only if such pauses are expected: the "
+            "broker evicts members after session.timeout.ms without a heartbeat.",
             "UNKNOWN_MEMBER_ID",
             brief="group {group} rebalanced",
         ),
         Rule(
             "rebalance-poll",
             "warning",
-            "members left because they did not poll in time",
-            "Records take longer than max.poll.interval.ms: lower max.poll.records, raise the "
-            "interval, or process in other threads.",
+            "members that exceeded max.poll.interval.ms",
+            "Lower max.poll.records, raise max.poll.interval.ms, or process records in other "
+            "threads. Processing takes longer than max.poll.interval.ms.",
             brief="group {group} rebalanced",
             limits=("rebalances.back",),
         ),
         Rule(
             "static-conflict",
             "warning",
-            "several members of a group use one group.instance.id",
+            "group.instance.id shared by several members",
             ONE_EACH,
             "FENCED_INSTANCE_ID",
             subject=("group",),
@@ -79,17 +80,18 @@ class Rebalances(Detector):
         Rule(
             "rebalance-restarts",
             "warning",
-            "members came back as new members without having left",
-            "Close consumers on shutdown, or give them a group.instance.id, so that a restart "
-            "needs no rebalance.",
+            "members that restarted without leaving the group",
+            "Close consumers on shutdown, or set group.instance.id, so that a restart needs no "
+            "rebalance.",
             brief="group {group} rebalanced",
         ),
         Rule(
             "rebalance-storm",
             "warning",
-            "a group rebalances again and again",
-            "`kafkascope groups INPUT GROUP --timeline` shows who comes and goes; static members "
-            "and the cooperative or the consumer protocol make it cheaper.",
+            "frequent rebalances",
+            "Run `kafkascope groups INPUT GROUP --timeline` to see which members come and go. "
+            "Static members, a cooperative assignor or the consumer protocol (KIP-848) make "
+            "rebalances cheaper.",
             "REBALANCE_IN_PROGRESS",
             brief="group {group} rebalanced",
             limits=(
@@ -103,9 +105,9 @@ class Rebalances(Detector):
         Rule(
             "rebalance-slow",
             "warning",
-            "rebalances take long",
-            "All members of an eager group wait for the last one to rejoin: it does so when it "
-            "polls next, so poll more often, or use cooperative assignment.",
+            "slow rebalances",
+            "Poll more often, or use a cooperative assignor. All members of an eager group wait "
+            "for the last one, which rejoins at its next poll.",
             brief="group {group} rebalanced",
             limits=("rebalances.slow",),
         ),
@@ -142,7 +144,8 @@ class Rebalances(Detector):
                 name,
                 story,
                 found,
-                f"group {spelled(story.group)} rebalanced {_times(len(found))}: {texts}",
+                f"{len(found)} of {plural(len(story.rebalances), 'rebalance')} of group "
+                f"{spelled(story.group)}: {texts}",
                 view,
                 BROKERS if name == "rebalance-expired" and story.protocol == "consumer" else "",
             )
@@ -156,8 +159,8 @@ class Rebalances(Detector):
         if gone:
             yield view.finding(
                 self.rule("rebalance-poll"),
-                f"{plural(len(gone), 'member')} left group {spelled(story.group)}, which nobody "
-                f"else was in: {listed((f'{m.label} {m.text}' for m in gone), 2)}",
+                f"{plural(len(gone), 'member')} left group {spelled(story.group)}, which is empty "
+                f"then: {listed((f'{m.label} {m.text}' for m in gone), 2)}",
                 all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
                 count=len(gone),
                 first_ns=gone[0].last_ns,
@@ -182,8 +185,8 @@ class Rebalances(Detector):
         yield view.finding(
             self.rule("static-conflict"),
             f"{plural(len(fenced), 'member')} of group {spelled(story.group)} "
-            f"{'was' if len(fenced) == 1 else 'were'} fenced by {others} with the same instance "
-            f"id: {who}",
+            f"{'was' if len(fenced) == 1 else 'were'} fenced by {others} with the same "
+            f"group.instance.id: {who}",
             f"group == {quoted(story.group)} and error in {{{', '.join(INSTANCE)}}}",
             count=len(fenced),
             first_ns=fenced[0].last_ns,
@@ -226,10 +229,9 @@ class Rebalances(Detector):
         who = sorted({view.client(each.client_id, each.host) for each, _ in found})[:MOST_NAMED]
         yield view.finding(
             self.rule("rebalance-poll"),
-            f"{spelled(gone.label)} left group {spelled(story.group)} without a reason and came "
-            f"back {duration(back)} later on the same connection, as clients do whose application "
-            f"did not poll within {(gone.rebalance_ms or 0) / 1000:g} s (max.poll.interval.ms)"
-            + (f"; {len(found)} times in all" if len(found) > 1 else ""),
+            f"{spelled(gone.label)} left group {spelled(story.group)} and rejoined "
+            f"{_times(len(found))}, {duration(back)} later on the same connection, consistent with "
+            f"exceeding max.poll.interval.ms ({(gone.rebalance_ms or 0) / 1000:g} s)",
             all_of(f"group == {quoted(story.group)}", "api in {JoinGroup, LeaveGroup}"),
             count=len(found),
             first_ns=gone.last_ns,
@@ -270,9 +272,9 @@ class Rebalances(Detector):
             "rebalance-storm",
             story,
             found,
-            f"group {spelled(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
+            f"Group {spelled(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
             f"with {plural(places, 'member')}: {why}"
-            + (f"; who left and came back: {came}" if came else ""),
+            + (f"; clients that left and came back: {came}" if came else ""),
             view,
         )
 
@@ -281,11 +283,8 @@ class Rebalances(Detector):
         if not slow:
             return
         worst = max(slow, key=lambda each: each.duration_ns or 0)
-        last = f"; {spelled(worst.slowest)} was last to join" if worst.slowest else ""
-        text = (
-            f"group {spelled(story.group)} stood still for {duration(worst.duration_ns)} in a "
-            f"rebalance{last}"
-        )
+        last = f"; {spelled(worst.slowest)} joined last" if worst.slowest else ""
+        text = f"Group {spelled(story.group)} rebalanced for {duration(worst.duration_ns)}{last}"
         yield self._finding("rebalance-slow", story, slow, text, view)
 
     def _finding(

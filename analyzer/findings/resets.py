@@ -54,9 +54,9 @@ class Resets(Detector):
         Rule(
             "offset-out-of-range",
             "warning",
-            "a consumer asked for an offset that the partition does not hold",
-            "The group was away longer than retention keeps data (or its topic was made anew): "
-            "raise retention or consume faster; auto.offset.reset decides what is read next.",
+            "fetches from offsets that the partition does not hold",
+            "Raise retention or consume faster: the group was away longer than retention keeps "
+            "records, or the topic was recreated. auto.offset.reset decides where it continues.",
             "OFFSET_OUT_OF_RANGE",
             brief="{n} offset out of range|{n} offsets out of range",
             limits=("resets.soon", "resets.polled"),
@@ -64,9 +64,10 @@ class Resets(Detector):
         Rule(
             "retention-overtook",
             "error",
-            "records were deleted before a consumer had read them",
-            "It reads more slowly than retention (or DeleteRecords) deletes: make it faster, or "
-            "raise retention.ms and retention.bytes of the topic. What was deleted is lost for it.",
+            "records deleted before a consumer read them",
+            "Speed up the consumer, or raise retention.ms and retention.bytes of the topic. "
+            "Retention (or DeleteRecords) deletes records faster than it reads; deleted records "
+            "are lost for it.",
             "OFFSET_OUT_OF_RANGE",
             limits=("resets.soon", "resets.polled"),
         ),
@@ -189,13 +190,15 @@ class Resets(Detector):
         more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
         if name == "retention-overtook":
             lost = plural(sum(each.lost for each in found), "record")
-            text = f"{lost} of {view.topic(topic)} were deleted before {who} had read them: {who} "
+            text = (
+                f"{lost} of {view.topic(topic)} were deleted before {who} read them: it requested"
+            )
         else:
-            text = f"{who} "
+            text = f"{who} requested"
         groups = sorted({spelled(each.group) for each in found if each.group})
         return view.finding(
             self.rule(name),
-            f"{text}asked for {told}{more}",
+            f"{text} {told}{more}",
             all_of(
                 view.of_client(client_id, host),
                 "api == Fetch and error == OFFSET_OUT_OF_RANGE",
@@ -240,18 +243,18 @@ def _told(
     if begin >= 0 and end >= 0:
         text += f", which holds {begin:,} to {end:,}"
     elif begin > offset >= 0:
-        text += f", which begins at {begin:,}"
+        text += f", which starts at {begin:,}"
     if reset is not None:
-        word = WORDS.get(reset["timestamp"], "a time")
+        word = WORDS.get(reset["timestamp"], "by time")
         if offset < 0:
-            return f"{text}; it went on at {reset['offset']:,} ({word})"
+            return f"{text}; it continued at {reset['offset']:,} ({word})"
         skipped = reset["offset"] - offset
         moved = (
             f"{plural(skipped, 'record')} skipped"
             if skipped > 0
             else f"{plural(-skipped, 'offset')} back"
         )
-        return f"{text}; it went on at {reset['offset']:,} ({word}): {moved}"
+        return f"{text}; it continued at {reset['offset']:,} ({word}): {moved}"
     if stopped:
-        text += "; it did not read on, as with auto.offset.reset=none"
+        text += "; it did not continue, consistent with auto.offset.reset=none"
     return text

@@ -86,9 +86,9 @@ class Retries(Detector):
         Rule(
             "batch-twice",
             "warning",
-            "a producer without idempotence sent the same batch twice",
-            "enable.idempotence=true lets brokers drop copies; without it each retry after a lost "
-            "answer may duplicate records.",
+            "batch sent twice by a producer without idempotence",
+            "Set enable.idempotence=true, so that brokers drop duplicates. Without it each retry "
+            "after a lost response may duplicate records.",
             "DUPLICATE_SEQUENCE_NUMBER",
             brief="{n} batch sent twice|{n} batches sent twice",
         ),
@@ -199,8 +199,8 @@ class Retries(Detector):
                 continue
             who, place = view.client(client_id, host), f"{view.topic(topic)}-{number}"
             said = sorted({error_name(each[3]) for each in unsure if each[3]})
-            why = f"{listed(said)} leaves that open" if said else "one answer was not seen"
-            sure = "was accepted twice" if tries.appended > 1 else f"may be there twice: {why}"
+            why = f"{listed(said)} leaves it open" if said else "one response was not captured"
+            sure = "was written twice" if tries.appended > 1 else f"may be written twice: {why}"
             # Of a connection that began before the capture nobody knows whether it had to
             # authenticate again: the broker closes it then, and appends nothing.
             early = tries.appended < 2 and all(each[2] in _early_places(view) for each in unsure)

@@ -66,45 +66,48 @@ class Schemas(Detector):
         Rule(
             "schema-misfit",
             "error",
-            "a key or value does not fit the schema that it names",
-            "Readers fail on it: skip or repair the record (kafkascope records shows it), and look "
-            "at how the producer serializes. A value that breaks a JSON Schema may be read all the "
-            "same.",
-            brief="{n} record that does not fit|{n} records that do not fit",
+            "keys or values that do not match their schema",
+            "Skip or repair the record (`kafkascope records` shows it), and check the producer's "
+            "serializer. Consumers fail on the record; a value that violates a JSON Schema may "
+            "still be readable.",
+            brief="{n} record that does not match its schema|{n} records that do not match their "
+            "schema",
             limits=("schemas.share",),
         ),
         Rule(
             "schema-unknown",
             "warning",
-            "a schema id that the registry does not know",
-            "Ids are a registry's own: the producer probably uses the one of another environment, "
-            "and its records can be read there only.",
+            "schema ids that the registry does not have",
+            "Check the producer's schema.registry.url: it probably points to another environment. "
+            "Schema ids are valid in one registry only, so these records can be read only there.",
             brief="{n} record with an unknown schema id|{n} records with unknown schema ids",
         ),
         Rule(
             "schema-mixed",
             "warning",
-            "a topic with records of two kinds, or without a schema among those that have one",
-            "Readers with a deserializer fail on such a record: configure the same serializer in "
-            "all producers of the topic, and skip what is there.",
-            brief="{n} record of another kind|{n} records of another kind",
+            "topic with records of several formats",
+            "Configure the same serializer in all producers of the topic, and skip the records "
+            "that are already there. Consumers fail on a record that their deserializer does not "
+            "expect.",
+            brief="{n} record of another format|{n} records of another format",
             limits=("schemas.share",),
         ),
         Rule(
             "schema-breaks",
             "warning",
-            "a subject's schema changed so that readers of the new one cannot read the old records",
-            "Set a compatibility level for the subject in the registry, and change schemas in ways "
-            "that it allows; or move to a new topic.",
-            brief="{n} schema that breaks readers|{n} schemas that break readers",
+            "incompatible schema change of a subject",
+            "Set a compatibility level for the subject in the registry, and change the schema "
+            "within it; or move to a new topic. Readers with the new schema cannot read the old "
+            "records.",
+            brief="{n} incompatible schema change|{n} incompatible schema changes",
         ),
         Rule(
             "schema-of-key",
             "warning",
-            "values are written with the schema of the topic's keys",
-            "The value serializer got the key's schema, or its subject: see the producer's "
-            "configuration (the setting for keys is not the one for values).",
-            brief="{n} value with the schema of keys|{n} values with the schema of keys",
+            "values written with the schema of the keys",
+            "Check value.serializer and the subject settings of the producer: its value "
+            "serializer uses the schema or the subject of the keys.",
+            brief="{n} value with the schema of the keys|{n} values with the schema of the keys",
         ),
     )
     KEYS = frozenset({0, 1, 78})
@@ -315,7 +318,7 @@ class _Topic:
         for told in self.kind("misfit"):
             if not (told.judged.certain or good or self.usual in self.subjects(told)):
                 continue  # a number may begin like the id of a schema
-            fits = "does not fit its" if told.judged.count == 1 else "do not fit their"
+            fits = "does not match its" if told.judged.count == 1 else "do not match their"
             *_, path, text = told.judged.record or ("", "")
             why = f"{spelled(path)}: {spelled(text)}" if path else spelled(text)
             yield self.finding(
@@ -333,11 +336,11 @@ class _Topic:
             alone = told.verdict.namespace in spaces and not self.kind("plain")
             if not (here or alone or (told.judged.certain and told.verdict.namespace in spaces)):
                 continue
-            names = "names" if told.judged.count == 1 else "name"
+            uses = "uses" if told.judged.count == 1 else "use"
             others = "other ids of the topic are known" if here else "ids of other topics are known"
             yield self.finding(
                 "schema-unknown",
-                f"{self.of(told)} {names} a schema that nobody knows, {self.id(told)}; {others} "
+                f"{self.of(told)} {uses} an unknown schema, {self.id(told)}; {others} "
                 f"({self.first(told)})",
                 [told],
                 # A capture may lack what clients asked for before it began.
@@ -359,7 +362,7 @@ class _Topic:
                     has = "has" if told.judged.count == 1 else "have"
                     yield self.finding(
                         "schema-mixed",
-                        f"{self.of(told)} {has} no schema, unlike others of {all_:,} "
+                        f"{self.of(told)} {has} no schema, unlike others of the {all_:,} "
                         f"({self.first(told)})",
                         [told],
                     )
@@ -369,7 +372,7 @@ class _Topic:
                     yield self.finding(
                         "schema-mixed",
                         f"{self.of(told)} {has} a schema, {self.schema(told)}, unlike others of "
-                        f"{all_:,} ({self.first(told)})",
+                        f"the {all_:,} ({self.first(told)})",
                         [told],
                     )
         if len(formats) > 1:
@@ -379,7 +382,7 @@ class _Topic:
                     is_ = "is" if told.judged.count == 1 else "are"
                     yield self.finding(
                         "schema-mixed",
-                        f"{self.of(told)} {is_} {told.verdict.word}, where others are {usual} "
+                        f"{self.of(told)} {is_} {told.verdict.word}; the others are {usual} "
                         f"({self.first(told)})",
                         [told],
                     )
@@ -397,8 +400,8 @@ class _Topic:
             ids = f"{space} {old} to {new}"
             yield self.finding(
                 "schema-breaks",
-                f"subject {spelled(subject)} changed incompatibly from {ids}, and topic "
-                f"{self.name} has {self.side}s of both: {'; '.join(map(spelled, change.said))}",
+                f"Subject {spelled(subject)} changed incompatibly from {ids}; topic {self.name} "
+                f"has {self.side}s of both: {'; '.join(map(spelled, change.said))}",
                 by,
                 count=1,
             )
@@ -475,9 +478,9 @@ class _Topic:
         partition, offset = record[4], record[5]
         at = f"partition {partition}" + (f", offset {offset}" if offset != -1 else "")
         first = "first " if told.judged.count > 1 else ""
-        unseen = "" if told.way == "produce" else "; who wrote it is not in the capture"
+        unseen = "" if told.way == "produce" else "; its producer is not in the capture"
         left = any((topic,) in self.detector.left for topic in self.topics)
-        some = "; only some records were looked at" if left else ""
+        some = "; only some records were inspected" if left else ""
         return f"{first}{at}{unseen}{some}"
 
     def finding(

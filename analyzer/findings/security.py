@@ -34,35 +34,35 @@ class Security(Detector):
         Rule(
             "tls-to-plain",
             "error",
-            "a client speaks TLS to a listener that does not",
-            "Use the port of the SSL or SASL_SSL listener, or security.protocol=PLAINTEXT "
-            "(SASL_PLAINTEXT) on this one.",
+            "TLS sent to a plaintext listener",
+            "Use the port of the SSL or SASL_SSL listener, or set security.protocol=PLAINTEXT "
+            "(SASL_PLAINTEXT) for this one.",
             limits=("tls.hello",),
         ),
         Rule(
             "plain-to-tls",
             "error",
-            "a client speaks plain Kafka to a TLS listener",
-            "Set security.protocol=SSL (or SASL_SSL), or use the port of a plain listener.",
+            "plaintext sent to a TLS listener",
+            "Set security.protocol=SSL (or SASL_SSL), or use the port of a plaintext listener.",
         ),
         Rule(
             "http-to-kafka",
             "error",
-            "something speaks HTTP to a Kafka port",
-            "Point the health check, browser or scraper elsewhere; brokers take the first four "
-            'bytes for a length ("GET " is 1195725856) and close the connection.',
+            "HTTP sent to a Kafka port",
+            "Point the health check, browser or scraper to another port. A broker reads the first "
+            'four bytes as a length ("GET " is 1195725856) and closes the connection.',
         ),
         Rule(
             "not-kafka",
             "note",
-            "something else than Kafka came to a Kafka port",
-            "Find out who sends it: a scanner, a health check, a client of another service.",
+            "unknown protocol on a Kafka port",
+            "Identify the sender: a scanner, a health check, a client of another service.",
         ),
         Rule(
             "sasl-missing",
             "error",
-            "a broker closes connections at their first request, as it does when SASL is missing",
-            "Set security.protocol=SASL_PLAINTEXT (or SASL_SSL) with a sasl.mechanism, or use a "
+            "connections closed because SASL is missing",
+            "Set security.protocol=SASL_PLAINTEXT (or SASL_SSL) and sasl.mechanism, or use a "
             "listener without SASL.",
             "ILLEGAL_SASL_STATE",
             limits=("sasl.several",),
@@ -70,16 +70,16 @@ class Security(Detector):
         Rule(
             "sasl-mechanism",
             "error",
-            "a client asks for a SASL mechanism that the broker does not offer",
+            "SASL mechanism that the broker does not offer",
             "Set sasl.mechanism to one that the listener enables (sasl.enabled.mechanisms).",
             "UNSUPPORTED_SASL_MECHANISM",
         ),
         Rule(
             "sasl-failed",
             "error",
-            "authentication failed",
+            "failed authentication",
             "Check user and password (or keytab, token) of the client, and that the user exists "
-            "for this mechanism: SCRAM users are made for each one.",
+            "for this mechanism. SCRAM credentials must be created separately for each mechanism.",
             "SASL_AUTHENTICATION_FAILED",
         ),
     )
@@ -143,12 +143,12 @@ class Security(Detector):
             what = plural(len(numbers), "connection")
             brokers = sorted({broker for _, odd in seen for _, broker in odd.words})
             broker = listed(brokers)
-            asked = "the broker did" if len(brokers) == 1 else "the brokers did"
             text = {
-                "tls-to-plain": f"{host} opened {what} to {broker} with a TLS hello, which {asked} "
-                "not answer",
+                "tls-to-plain": f"{host} sent a TLS ClientHello to {broker} on {what} and got no "
+                "answer",
                 "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
-                "not-kafka": f"{host} sent bytes that are no Kafka request to {broker} on {what}",
+                "not-kafka": f"{host} sent bytes that are not a Kafka request to {broker} on "
+                f"{what}",
             }[name]
             firsts = [odd.first for _, odd in seen if odd.first]
             yield view.finding(
@@ -175,19 +175,19 @@ class Security(Detector):
             asked = spelled(mechanism or "SASL")
             if what == "mechanism":
                 offered = listed(seen.words) or "none"
-                text = f"{who} asked {broker} for SASL mechanism {asked}; it offers {offered}"
+                text = f"{who} requested SASL mechanism {asked} from {broker}; offered: {offered}"
                 where = "api == SaslHandshake and failed"
             elif what == "failed":
                 often = "once" if seen.count == 1 else f"{seen.count} times"
                 text = (
-                    f"authentication of {who} at {broker} with {asked} failed {often}: "
+                    f"Authentication of {who} at {broker} with {asked} failed {often}: "
                     f"{listed(seen.words, 1)}"
                 )
                 where = "api == SaslAuthenticate and failed"
             else:
                 text = (
-                    f"{broker} closed {plural(seen.count, 'connection')} of {who} in the middle of "
-                    f"{asked}, as old brokers do when they do not accept a password"
+                    f"{broker} closed {plural(seen.count, 'connection')} from {who} during {asked} "
+                    "authentication, as old brokers do when they reject the password"
                 )
                 where = "lost"
             yield view.finding(
@@ -242,18 +242,18 @@ class Security(Detector):
                 continue
             if name == "plain-to-tls":
                 text = (
-                    f"{broker} answered {what} of {who} with {seen[0]['broker_bytes']} bytes that "
-                    "are no Kafka answer (a TLS alert has 7) and closed"
+                    f"{broker} closed {what} from {who} after {seen[0]['broker_bytes']} bytes that "
+                    "are not a Kafka response (a TLS alert has 7)"
                 )
             elif name:
                 text = (
-                    f"{broker} closed {what} of {who} at the first request; others authenticate "
-                    "with SASL there"
+                    f"{broker} closed {what} from {who} at the first request; other clients "
+                    "authenticate there with SASL"
                 )
             else:
                 text = (
-                    f"{broker} answered ApiVersions to {who}, closed {what} at the next request, "
-                    "and served nobody else who did not authenticate"
+                    f"{broker} answered ApiVersions from {who}, closed {what} at the next request, "
+                    "and served no client without authentication"
                 )
             conns = among("conn", [line["connection"] for line in seen[:50]])
             yield view.finding(

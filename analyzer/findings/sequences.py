@@ -17,17 +17,17 @@ from kafkascope.analyzer.text import Spelled, spelled
 from kafkascope.dissectors.reference.codes import error_name
 
 MENDED: Final = (
-    "Nothing, when it is rare: a batch before was refused for a moment (see the errors of its "
-    "producer; CONCURRENT_TRANSACTIONS is usual at the begin of a transaction), so those behind it "
-    "were out of order; the producer sent them all again, in order."
+    "No action is needed if it is rare. An earlier batch was refused for a moment (see the errors "
+    "of its producer; CONCURRENT_TRANSACTIONS is usual at the start of a transaction), so the "
+    "batches after it were out of order; the producer sent all of them again, in order."
 )
 MOST_CLIENTS: Final = 20
 """With one producer id: a transactional id goes from one instance to the next."""
-FORGOTTEN: Final = ": the broker has forgotten it, as it does when it expired"
-UNSEEN: Final = ", and a broker took what is behind them"
+FORGOTTEN: Final = ": the broker has forgotten it, as after it expired"
+UNSEEN: Final = "; a broker accepted the batches after them"
 ELSEWHERE: Final = (
-    "Brokers take no batch out of order: those between went to a broker, or over an interface, "
-    "that is not captured; or the broker had forgotten the producer meanwhile."
+    "Capture all brokers and interfaces. Brokers accept no batch out of order: the missing ones "
+    "took a path that is not captured, or the broker had forgotten the producer."
 )
 RULE_OF: Final = {
     45: "sequence-refused",
@@ -46,45 +46,46 @@ class Sequences(Detector):
         Rule(
             "sequence-refused",
             "error",
-            "a broker refused batches because others before them are missing",
-            "Records were lost between producer and broker, or sent in another order: a producer "
-            "must not go on after this; look for a failed batch before it.",
+            "batches refused as out of order",
+            "Look for a failed batch before these: records were lost or reordered between "
+            "producer and broker. A producer must not continue after this error.",
             "OUT_OF_ORDER_SEQUENCE_NUMBER",
         ),
         Rule(
             "sequence-gap",
             "warning",
-            "sequence numbers of an idempotent producer are missing",
-            "Batches between were never sent or got lost, and no broker says that it took what "
-            "came behind: with acks=0 it can only close the connection.",
+            "missing sequence numbers of an idempotent producer",
+            "Find out why the batches in between were not sent, or where they were lost. No "
+            "response shows that a broker accepted the later ones; with acks=0 it can only close "
+            "the connection.",
             "OUT_OF_ORDER_SEQUENCE_NUMBER",
-            brief="sequence numbers of {client} are missing",
+            brief="missing sequence numbers of {client}",
         ),
         Rule(
             "sequence-repeated",
             "note",
-            "an idempotent producer sent batches again",
-            "After an error that is retriable this is usual. Of those that were taken the broker "
-            "drops the copies; see why their first answer did not arrive (timeouts, disconnects).",
+            "batches sent again by an idempotent producer",
+            "No action is needed after a retriable error: brokers drop duplicates. Otherwise find "
+            "out why the first response did not arrive (timeouts, disconnects).",
             "DUPLICATE_SEQUENCE_NUMBER",
             brief="{n} batch sent again|{n} batches sent again",
         ),
         Rule(
             "producer-fenced",
             "warning",
-            "a producer was fenced by a newer one with its transactional id",
-            "Two instances share a transactional.id, or one was thought dead and came back: give "
-            "each instance its own id.",
+            "producer fenced by a newer one with its transactional.id",
+            "Give each instance its own transactional.id. Two instances share this one, or an "
+            "instance that was presumed dead came back.",
             "PRODUCER_FENCED",
         ),
         Rule(
             "producer-unknown",
             "warning",
-            "a broker has forgotten a producer or its transactional id",
-            "Its records or its id expired (producer.id.expiration.ms, retention; for transactions "
-            "transactional.id.expiration.ms, 7 days), or the topic was made anew. Producers from "
-            "2.5 on recover by themselves; a transactional one has to be made anew "
-            "(initTransactions).",
+            "producer id or transactional.id that a broker has forgotten",
+            "Create a transactional producer anew (initTransactions); other producers recover by "
+            "themselves since 2.5. The records or the id expired (producer.id.expiration.ms, "
+            "retention; for transactions transactional.id.expiration.ms, 7 days), or the topic "
+            "was recreated.",
             "UNKNOWN_PRODUCER_ID",
         ),
     )
@@ -110,18 +111,18 @@ class Sequences(Detector):
                 users.setdefault(line["transactional_id"] or "", set()).update(line["clients"])
         for (code, client_id, host, api, named), seen in self.errors.items():
             who, error = view.client(client_id, host), error_name(code)
-            txn = f" (transactional id {spelled(named)})" if named else ""
+            txn = f" (transactional.id {spelled(named)})" if named else ""
             mine = ids.get((str(client_id or ""), str(host)), set())
             rule = self.rule(RULE_OF[code])
             others = sorted(users.get(str(named), set()) - {who}) if named else []
             if others and rule.name == "producer-fenced":
-                txn = f" (transactional id {spelled(named)}, which {listed(others)} has, too)"
+                txn = f" (transactional.id {spelled(named)}, also used by {listed(others)})"
             mended = code == OUT_OF_ORDER and bool(mine) and not mine & lost
             yield view.finding(
                 rule,
-                f"{plural(seen.count, f'{api} request')} of {who}{txn} got {error}"
+                f"{plural(seen.count, f'{api} request')} from {who}{txn} failed with {error}"
                 + (FORGOTTEN if rule.name == "producer-unknown" else "")
-                + (", and all batches were taken when they were sent again" if mended else ""),
+                + ("; all batches were accepted on retry" if mended else ""),
                 all_of(
                     view.of_client(client_id, host),
                     f"txn == {quoted(str(named))}" if named else "",
@@ -194,7 +195,7 @@ class Sequences(Detector):
         number = min(lane["repeated"] for lane in here)
         return view.finding(
             self.rule("sequence-repeated"),
-            f"producer {producer} ({span}) sent {plural(count, 'batch', 'batches')} for "
+            f"Producer {producer} ({span}) sent {plural(count, 'batch', 'batches')} for "
             f"{listed(places)} again{after}",
             f"{_sent_by(producer)} and number >= {number}",
             count=count,

@@ -22,11 +22,11 @@ class Sessions(Detector):
         Rule(
             "session-expired",
             "warning",
-            "a broker closed connections because their SASL session had expired",
-            "The broker limits sessions (connections.max.reauth.ms, or the lifetime of the token), "
-            "and the client does not authenticate again in time: use a library that does (KIP-368; "
-            "Java clients from 2.2 on), refresh its token sooner, or raise the limit. Requests at "
-            "that moment are lost, and sent again.",
+            "SASL sessions that expired",
+            "Use a library that re-authenticates (KIP-368; Java clients since 2.2), refresh its "
+            "token sooner, or raise connections.max.reauth.ms. The broker ends a session after "
+            "that time, or at the end of the token's lifetime. Requests at that moment are lost "
+            "and sent again.",
             "SASL_AUTHENTICATION_FAILED",
         ),
     )
@@ -48,10 +48,9 @@ class Sessions(Detector):
             conns = among("conn", [line["connection"] for line in lines][:MOST_NAMED])
             yield view.finding(
                 self.rule("session-expired"),
-                f"{listed(brokers)} closed {plural(len(lines), 'connection')} of {who}{user} at "
-                f"the first request after the SASL session had expired: it lasts "
-                f"{duration(lasted)}, and the client did not authenticate again "
-                f"({plural(lost, 'request')} lost)",
+                f"{listed(brokers)} closed {plural(len(lines), 'connection')} from {who}{user} "
+                f"after the SASL session expired ({duration(lasted)} without re-authentication); "
+                f"{plural(lost, 'request')} lost",
                 all_of(conns, "lost"),
                 count=len(lines),
                 first_ns=min(line["waiting"] for line in lines),

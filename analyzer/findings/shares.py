@@ -44,11 +44,11 @@ class Shares(Detector):
         Rule(
             "share-redelivery",
             "warning",
-            "a share group gets records again, or rejects them",
-            "Consumers release what they cannot process, and what is not acknowledged within "
-            "group.share.record.lock.duration.ms (30 s) comes back: look why. After "
-            "group.share.delivery.count.limit deliveries (5) a record is not delivered any more, "
-            "as one that is rejected.",
+            "records that a share group gets again, or rejects",
+            "Find out why consumers release or reject records. Records not acknowledged within "
+            "group.share.record.lock.duration.ms (30 s) are delivered again. After "
+            "group.share.delivery.count.limit deliveries (5), or when rejected, a record is "
+            "archived and no longer delivered.",
             limits=("share.deliveries", "share.again", "share.least"),
         ),
     )
@@ -98,7 +98,7 @@ class Shares(Detector):
                     f"delivered again, one up to {often} times"
                 )
                 if often >= limit("share.deliveries"):
-                    parts[-1] += " (the usual limit, after which a record is given up)"
+                    parts[-1] += " (the default limit; then a record is archived)"
             if shared.released:
                 parts.append(f"consumers released {shared.released:,}")
             if shared.rejected:
@@ -106,12 +106,13 @@ class Shares(Detector):
             rest = shared.again - shared.released
             if rest > 0:
                 parts.append(
-                    f"{rest:,} came back without a release (lock expired, or a member gone)"
+                    f"{rest:,} were delivered again without a release (expired lock, or lost "
+                    "member)"
                 )
             named = sorted({view.client(*who) for who in shared.clients})
             yield view.finding(
                 self.rule("share-redelivery"),
-                f"share group {spelled(group)}: {'; '.join(parts)}",
+                f"Share group {spelled(group)}: {'; '.join(parts)}",
                 all_of("api in {ShareFetch, ShareAcknowledge}", f"group == {quoted(str(group))}"),
                 shared,
                 count=shared.again + shared.rejected,

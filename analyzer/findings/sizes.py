@@ -22,9 +22,9 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 MS: Final = 1_000_000
 UNDER_WAY: Final = (
-    "The client does ask to wait, and the broker answers at once: records are there that readers "
-    "may not see yet. Look for followers that are down or behind (min.insync.replicas not met: "
-    "NOT_ENOUGH_REPLICAS and REQUEST_TIMED_OUT of producers)."
+    "Check for followers that are down or behind (min.insync.replicas not met: producers get "
+    "NOT_ENOUGH_REPLICAS and REQUEST_TIMED_OUT). The client allows a long poll, but the broker "
+    "answers at once: it has records above the high watermark, which consumers may not read yet."
 )
 
 
@@ -51,26 +51,27 @@ class Sizes(Detector):
         Rule(
             "message-too-large",
             "error",
-            "a broker refused batches because of their size",
-            "Raise max.message.bytes of the topic (message.max.bytes of the broker), with "
-            "fetch limits of consumers and replicas; or lower batch.size and max.request.size, "
-            "or compress.",
+            "batches refused because of their size",
+            "Raise max.message.bytes of the topic (message.max.bytes of the broker) and the fetch "
+            "limits of consumers and replicas. Or lower batch.size and max.request.size, or "
+            "compress.",
             "MESSAGE_TOO_LARGE",
         ),
         Rule(
             "request-too-large",
             "error",
-            "a connection ended after a request larger than brokers take",
-            "socket.request.max.bytes limits a request; lower max.request.size of the producer.",
+            "request larger than socket.request.max.bytes",
+            "Lower max.request.size of the producer, or raise socket.request.max.bytes of the "
+            "broker.",
             "MESSAGE_TOO_LARGE",
             limits=("large.frame",),
         ),
         Rule(
             "large-batches",
             "note",
-            "batches close to the default limit",
-            "message.max.bytes is 1,048,588 by default, after compression: see whether there is "
-            "room left.",
+            "batches close to message.max.bytes",
+            "Check how much room is left: message.max.bytes is 1,048,588 by default and applies "
+            "after compression.",
             "MESSAGE_TOO_LARGE",
             brief="{n} large batch|{n} large batches",
             limits=("large.batch",),
@@ -78,10 +79,10 @@ class Sizes(Detector):
         Rule(
             "eager-fetches",
             "warning",
-            "many fetches that bring nothing",
-            "Raise fetch.max.wait.ms and fetch.min.bytes: a long poll costs the broker nothing "
-            "while it waits.",
-            brief="{n} fetch that brought nothing|{n} fetches that brought nothing",
+            "frequent fetches that return no records",
+            "Raise fetch.max.wait.ms and fetch.min.bytes: a waiting long poll costs the broker "
+            "nothing.",
+            brief="{n} frequent fetch|{n} frequent fetches",
             limits=(
                 "fetches.rate",
                 "fetches.least",
@@ -138,8 +139,8 @@ class Sizes(Detector):
                 was = "was" if large.count == 1 else "were"
                 yield view.finding(
                     self.rule("message-too-large"),
-                    f"{plural(large.count, 'batch', 'batches')} of {who} for topic "
-                    f"{view.topic(topic)} {was} refused with {error}; the largest request had "
+                    f"{plural(large.count, 'batch', 'batches')} from {who} for topic "
+                    f"{view.topic(topic)} {was} refused with {error}; largest request: "
                     f"{size(large.bytes)}",
                     all_of(mine, f"error == {code}", view.of_topic(topic)),
                     large,
@@ -149,8 +150,9 @@ class Sizes(Detector):
             else:
                 yield view.finding(
                     self.rule("request-too-large"),
-                    f"the connection ended after {plural(large.count, f'{api} request')} of {who} "
-                    f"with {'up to ' if large.count > 1 else ''}{size(large.bytes)}",
+                    f"{plural(large.count, f'{api} request')} from {who} of "
+                    f"{'up to ' if large.count > 1 else ''}{size(large.bytes)} ended the "
+                    "connection: larger than socket.request.max.bytes (100 MiB by default)",
                     all_of(mine, f"lost and request.bytes > {limit('large.frame')}"),
                     large,
                     about=[("client", who)],
@@ -167,7 +169,7 @@ class Sizes(Detector):
                 who = view.client(key["client_id"], key["host"])
                 yield view.finding(
                     self.rule("large-batches"),
-                    f"{who} sends batches of up to {size(sizes.bytes.most)} to topic "
+                    f"{who} sent batches of up to {size(sizes.bytes.most)} to topic "
                     f"{view.topic(key['topic'])}",
                     f"number == {-sizes.largest[1]}",
                     count=1,
@@ -190,10 +192,10 @@ class Sizes(Detector):
                 span = (traffic.last_ns or 0) - (traffic.first_ns or 0)
                 if broker and span < limit("fetches.early"):
                     continue
-                asked = f", asking to wait up to {early.wait_ms} ms" if early and broker else ""
+                asked = f"; fetch.max.wait.ms is {early.wait_ms} ms" if early and broker else ""
                 yield view.finding(
                     self.rule("eager-fetches"),
-                    f"{who} fetches {rate:.0f} times a second from {key['broker']} and got "
+                    f"{who} fetches {rate:.0f} times per second from {key['broker']} and got "
                     f"{plural(traffic.records, 'record')} for {plural(traffic.count, 'request')}"
                     f"{asked}",
                     all_of(

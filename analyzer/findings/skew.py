@@ -34,17 +34,17 @@ class Skew(Detector):
         Rule(
             "hot-partition",
             "warning",
-            "one partition of a topic gets most of its records",
-            "Look at the keys: one key, or few, carry most records; choose keys that spread, or "
-            "a partitioner that splits the heavy ones.",
+            "partition with most of a topic's records",
+            "Choose keys that spread, or a partitioner that splits heavy ones: one key, or a few, "
+            "carry most records.",
             limits=("skew.records", "skew.times", "skew.partitions", "skew.batches", "skew.fuller"),
         ),
         Rule(
             "reads-across-racks",
             "note",
-            "a consumer reads from a broker in another rack",
+            "reads from a broker in another rack",
             "Set replica.selector.class=RackAwareReplicaSelector on the brokers, so that "
-            "consumers with client.rack read the nearest replica (KIP-392).",
+            "consumers with client.rack read from the nearest replica (KIP-392).",
         ),
     )
     KEYS = frozenset({FETCH})
@@ -97,7 +97,7 @@ class Skew(Detector):
                 name = spelled(topic)
                 yield view.finding(
                     self.rule("hot-partition"),
-                    f"partition {hot['partition']} of {name} got {100 * part:.0f} % of "
+                    f"Partition {hot['partition']} of {name} got {100 * part:.0f} % of "
                     f"{plural(whole, 'record')}; an even share of {partitions} partitions is "
                     f"{100 / partitions:.0f} %",
                     f"api == Produce and topic == {quoted(str(topic))} and partition == "

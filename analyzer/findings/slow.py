@@ -59,10 +59,10 @@ class Slowness(Detector):
         Rule(
             "slow-answers",
             "warning",
-            "answers took more than a second longer than there was a reason to wait",
-            "Produce with acks=all waits for followers (see UnderReplicatedPartitions), others for "
-            "disks, full request queues or pauses of the broker's JVM: compare with "
-            "`kafkascope latency --by api,broker`.",
+            "slow responses",
+            "Compare APIs and brokers with `kafkascope latency INPUT --by api,broker`. Produce "
+            "with acks=all waits for followers (check UnderReplicatedPartitions); other requests "
+            "wait for disks, full request queues or JVM pauses of the broker.",
             "REQUEST_TIMED_OUT",
             brief="{n} slow response|{n} slow responses",
             limits=("slow.excess", "slow.count"),
@@ -70,22 +70,22 @@ class Slowness(Detector):
         Rule(
             "broker-paused",
             "warning",
-            "a broker answered nobody for more than a second, and then all at once",
-            "Its process or machine stood still (garbage collection, a stopped or migrated virtual "
-            "machine, a disk that hangs), or the network to it did: look into its logs of garbage "
-            "collection and of the system at that time. With acks=all its followers' leaders wait "
-            "for it, too.",
+            "broker that stalled, then answered all pending requests",
+            "Check the broker's garbage collection and system logs at that time: its process, its "
+            "machine or the network to it stalled (a garbage collection pause, a suspended or "
+            "migrated virtual machine, a hanging disk). With acks=all, leaders waiting for this "
+            "follower stall as well.",
             "REQUEST_TIMED_OUT",
-            brief="a broker that answered nobody for a while",
+            brief="a broker that stalled",
             subject=("broker",),
             limits=("slow.excess", "pause.flood", "pause.flood-share"),
         ),
         Rule(
             "network-far",
             "note",
-            "the network alone takes long",
-            "Every request pays this round trip: move clients nearer, or send fewer and larger "
-            "requests.",
+            "long network round trips",
+            "Move the clients closer to the brokers, or send fewer and larger requests. Every "
+            "request pays this round trip.",
             limits=("network.far",),
         ),
     )
@@ -187,8 +187,8 @@ class Slowness(Detector):
             median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
             yield view.finding(
                 self.rule("slow-answers"),
-                f"{count:,} of {plural(times.latency.count, f'{api} request')} of {who} to "
-                f"{broker} took {span}, without a reason to wait"
+                f"{count:,} of {plural(times.latency.count, f'{api} request')} from {who} to "
+                f"{broker} took {span}, long polls excluded"
                 f"{median if count < times.latency.count else ''}",
                 all_of(
                     view.of_client(client_id, host),
@@ -238,10 +238,18 @@ class Slowness(Detector):
         stood = duration(max(pause.end_ns - pause.begin_ns for pause in group))
         first = min(requests, key=lambda each: (each.event.time_ns, each.event.number))
         numbers = sorted(each.event.number for each in requests)[:MOST_IN_FILTER]
+        given_up = sum(each.event.kind == GIVEN_UP for each in requests)
+        answered = len(requests) - given_up
+        text = (
+            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers)} stalled for {stood}"
+        )
+        if answered:
+            text += f", then answered {plural(answered, 'pending request')} from {listed(mine)}"
+        if given_up:
+            text += f"; {plural(given_up, 'request')} timed out meanwhile"
         return view.finding(
             self.rule("broker-paused"),
-            f"{listed(brokers)} answered nobody for {stood}, and then all at once: "
-            f"{plural(len(requests), 'request')} of {listed(mine)} waited",
+            text,
             among("number", numbers),
             count=len(requests),
             first_ns=begin,
@@ -261,8 +269,7 @@ class Slowness(Detector):
             who = view.client(key["client_id"], key["host"])
             yield view.finding(
                 self.rule("network-far"),
-                f"a TCP handshake from {who} to {key['broker']} takes {duration(trip)}: each "
-                "request waits at least so long",
+                f"TCP handshakes from {who} to {key['broker']} take {duration(trip)} (median)",
                 all_of(
                     view.of_client(key["client_id"], key["host"]),
                     f"broker == {quoted(str(key['broker']))}",

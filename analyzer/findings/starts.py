@@ -55,10 +55,10 @@ class Starts(Detector):
         Rule(
             "latest-skips",
             "note",
-            "a group without committed offsets began at the end of a log that holds records",
-            "auto.offset.reset=latest (the default of most clients) skips what was written before "
-            "a group's first start, and after its offsets expired (offsets.retention.minutes, 7 "
-            "days): set earliest to read it.",
+            "group that started at the end of a log with records",
+            "Set auto.offset.reset=earliest to read existing records. latest (the default of most "
+            "clients) skips what was written before a group's first start, or before its offsets "
+            "expired (offsets.retention.minutes, 7 days).",
         ),
     )
     KEYS = frozenset({LIST_OFFSETS})
@@ -120,8 +120,8 @@ class Starts(Detector):
         records = sum(each.records for each in places.values())
         return view.finding(
             self.rule("latest-skips"),
-            f"group {spelled(group)} had no committed offset and started at the end of {named} "
-            f"(latest): it skips {plural(records, 'record')} from before",
+            f"Group {spelled(group)} had no committed offset and started at the end of {named} "
+            f"(latest), skipping {plural(records, 'record')}",
             f"(api == OffsetFetch and group == {quoted(group)}) or "
             + all_of("api == ListOffsets", among("number", [each.number for each in starts][:100])),
             count=records,

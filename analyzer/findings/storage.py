@@ -34,10 +34,10 @@ class Storage(Detector):
         Rule(
             "disk-failed",
             "error",
-            "a broker cannot use the disk of some of its partitions",
-            "Look into the broker's log at that time: a log folder (log.dirs) is full or broken, "
-            "and the broker takes it out of use with all its partitions until it is started "
-            "again. Make room (retention.bytes, a larger disk), then restart it.",
+            "broker with a failed log directory",
+            "Check the broker's log at that time: a log directory (log.dirs) is full or broken. "
+            "Make room (retention.bytes, a larger disk), then restart the broker. Until then the "
+            "directory is offline with all its partitions.",
             "KAFKA_STORAGE_ERROR",
             subject=("broker",),
         ),
@@ -65,12 +65,12 @@ class Storage(Detector):
         for (broker, api), failed in self.failed.items():
             clients = sorted({view.client(*each) for each in failed.clients})
             topics = sorted({view.topic(each) for each in failed.topics})
-            about = f" about {listed(topics)}" if topics else ""
+            about = f" for {listed(topics)}" if topics else ""
             yield view.finding(
                 self.rule("disk-failed"),
-                f"{spelled(broker)} cannot use its disk: it answered "
-                f"{plural(failed.count, f'{api} request')} of {listed(clients)}{about} with "
-                "KAFKA_STORAGE_ERROR",
+                f"Broker {spelled(broker)} cannot use its disk: "
+                f"{plural(failed.count, f'{api} request')} from {listed(clients)}{about} failed "
+                "with KAFKA_STORAGE_ERROR",
                 all_of(f'broker == "{broker}"', f"api == {api} and error == {STORAGE_ERROR}"),
                 failed,
                 about=[

@@ -56,11 +56,11 @@ class Readers(Detector):
         Rule(
             "reader-stuck",
             "error",
-            "a reader comes back to the same offset again and again and makes no progress",
+            "reader that is stuck at one offset",
             "Look at the record there (`kafkascope records INPUT`) and at the log of the "
-            "application: one that fails on a record and starts again gets the same record. Catch "
-            "the error, put the record aside (a dead letter topic) and commit behind it.",
-            brief="{client} makes no progress",
+            "application: one that fails on a record and restarts gets the same record again. "
+            "Catch the error, send the record to a dead-letter topic and commit past it.",
+            brief="{client} is stuck",
             limits=("stuck.fetches", "stuck.leaves", "stuck.commits", "stuck.time"),
         ),
     )
@@ -88,21 +88,20 @@ class Readers(Detector):
         clients = [view.client(client_id, host) for client_id, _, host in who]
         took = duration(worst.last_ns - worst.first_ns)
         where = f"offset {worst.offset:,} of {spelled(place.topic)}-{place.number}"
-        if worst.numbers:
-            text = f"{where} was read {worst.times} times within {took} by {listed(clients)}"
-        else:
-            text = f"{where} was committed {worst.times} times within {took} by {listed(clients)}"
+        state = "was stuck and then continued" if worst.over else "is stuck"
+        did = "fetched" if worst.numbers else "committed"
+        text = (
+            f"Group {spelled(group)} {state} at {where}: {did} {worst.times} times within {took} "
+            f"by {listed(clients)}"
+        )
         text += carried(
             view,
             fetched_by(view, place.topic, place.number, place.readers, set(worst.numbers)),
             {(client_id, host) for client_id, _, host in who},
         )
         behind = (place.log_end or 0) - worst.offset
-        if worst.over:
-            text += f"; then group {spelled(group)} got beyond it"
-        else:
-            text += f", and group {spelled(group)} makes no progress: "
-            text += f"{plural(behind, 'record')} behind it wait" if behind > 0 else "it stays there"
+        if not worst.over and behind > 0:
+            text += f"; {plural(behind, 'record')} behind it"
         if len(found) > 1:
             others = listed(f"{each.place.topic}-{each.place.number}" for each in found[1:])
             text += f" (the same on {others})"
@@ -129,13 +128,12 @@ class Readers(Detector):
         times = [each.time_ns for each in found.fetches]
         numbers = [each.number for each in found.fetches]
         behind = found.end - found.offset
-        waits = f": {plural(behind, 'record')} from there on wait" if behind > 0 else ""
+        waits = f"; {plural(behind, 'record')} behind it" if behind > 0 else ""
         return view.finding(
             self.rule("reader-stuck"),
-            f"offset {found.offset:,} of {topic}-{found.number} was read {len(times)} times "
-            f"within {duration(max(times) - min(times))} by {client}"
-            f"{carried(view, found.fetches, {found.client})}, and "
-            f"it never asked for more{waits}",
+            f"{client} is stuck at offset {found.offset:,} of {topic}-{found.number}: fetched "
+            f"{len(times)} times within {duration(max(times) - min(times))}, and never past it"
+            f"{carried(view, found.fetches, {found.client})}{waits}",
             all_of("api == Fetch", among("number", numbers[:100])),
             count=len(times),
             first_ns=min(times),

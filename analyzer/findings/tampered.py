@@ -27,8 +27,8 @@ STOPPING: Final = frozenset(
 )
 """Actions behind which nothing on a connection is answered, when what they act on is not."""
 ADVICE: Final = (
-    "Nothing on the broker: rules of the proxy that made this recording did it. Take them off, and "
-    "record again."
+    "No action is needed on the broker: rules of the proxy that recorded this traffic caused it. "
+    "Remove the rules and record again."
 )
 _LEFT_OUT: Final = frozenset({"errors", "topic_ids", "undecoded", "notes", "frames"})
 _PLAIN: Final = tuple(each.name for each in fields(Row) if each.name not in _LEFT_OUT)
@@ -106,9 +106,9 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
     named = ", ".join(spelled(deed) for deed, _ in deeds.most_common(MOST_NAMED))
     named += ", ..." if len(deeds) > MOST_NAMED else ""
     if len(hits) < finding.count:
-        text = f"; {len(hits):,} of these by rules of the proxy that recorded them ({named})"
+        text = f"; {len(hits):,} of these injected by proxy rules ({named})"
         return replace(finding, text=finding.text + text)
-    text = f"; done by rules of the proxy that recorded it ({named}), not by the broker"
+    text = f"; injected by proxy rules ({named}), not caused by the broker"
     severity = "note" if RANK[finding.severity] < RANK["note"] else finding.severity
     return replace(finding, text=finding.text + text, severity=severity, advice=ADVICE)
 

@@ -17,25 +17,25 @@ FAILED: Final = frozenset({"alert", "rejected", "closed"})
 MOST_NAMED: Final = 50
 """Connections, hosts and brokers of a finding."""
 CERTIFICATE: Final = (
-    "Look at the broker's certificate (openssl s_client -connect ADDRESS -showcerts): its issuer "
-    "has to be in the client's truststore, its names have to hold the address that the client "
-    "uses, and its dates have to be good."
+    "Check the broker's certificate (openssl s_client -connect ADDRESS -showcerts): its issuer "
+    "must be in the client's truststore, its names must include the address that the client uses, "
+    "and its dates must be valid."
 )
 CLIENT_CERTIFICATE: Final = (
-    "The broker wants a certificate of the client that it trusts (ssl.client.auth): give the "
-    "client a keystore, and the broker a truststore with its issuer."
+    "Give the client a keystore, and the broker a truststore with its issuer: the broker requires "
+    "a client certificate that it trusts (ssl.client.auth)."
 )
 ISSUER: Final = (
-    "The broker's certificate is for this host and its dates are good, so the client does not know "
-    "who signed it: put the certificate of its issuer into the client's truststore."
+    "Add the issuer of the broker's certificate to the client's truststore: the certificate "
+    "matches this host and its dates are valid, so the client does not know the issuer."
 )
 VERSIONS: Final = (
-    "Client and broker have no version or cipher suite in common: compare ssl.enabled.protocols "
-    "and ssl.cipher.suites of both."
+    "Compare ssl.enabled.protocols and ssl.cipher.suites of client and broker: they have no TLS "
+    "version or cipher suite in common."
 )
 OTHER: Final = (
-    "Client and broker have other settings of TLS: compare certificates, truststores, "
-    "ssl.enabled.protocols and ssl.cipher.suites, and look into the logs of both."
+    "Compare certificates, truststores, ssl.enabled.protocols and ssl.cipher.suites of client and "
+    "broker, and check the logs of both."
 )
 ABOUT_CERTIFICATES: Final = frozenset({41, 42, 43, 44, 45, 46, 48, 111, 112, 113, 114})
 ABOUT_ISSUERS: Final = frozenset({42, 46, 48})
@@ -50,7 +50,7 @@ class TlsFailures(Detector):
         Rule(
             "tls-failed",
             "error",
-            "a TLS handshake failed",
+            "failed TLS handshakes",
             OTHER,
             subject=("host", "broker"),
         ),
@@ -83,7 +83,7 @@ class TlsFailures(Detector):
             numbers = [line["connection"] for line in lines][:MOST_NAMED]
             yield view.finding(
                 self.rule("tls-failed"),
-                f"{plural(len(lines), 'TLS handshake')} of {listed(hosts)} with {listed(brokers)} "
+                f"{plural(len(lines), 'TLS handshake')} from {listed(hosts)} to {listed(brokers)} "
                 f"failed: {who} {did}{more}",
                 f"opaque and {among('conn', numbers)}",
                 count=len(lines),
@@ -116,8 +116,8 @@ def _how(outcome: str, side: str, alert: int) -> tuple[str, str]:
         return who, f"sent the alert {name} ({alert})"
     if outcome == "rejected":
         what = "the broker's certificate" if side == "client" else "the client or its certificate"
-        return who, f"sent an encrypted alert at once: it probably rejected {what}"
-    return who, "closed the connection in the middle of it"
+        return who, f"sent an encrypted alert at once, and probably rejected {what}"
+    return who, "closed the connection during the handshake"
 
 
 def _more(outcome: str, side: str, alert: int, line: Line) -> str:
@@ -127,7 +127,7 @@ def _more(outcome: str, side: str, alert: int, line: Line) -> str:
         from kafkascope.captures.tls.certificates import described
 
         wrong = _trouble(line)
-        return f"; the broker's certificate: {described(certificate)}{wrong and f': {wrong}'}"
+        return f"; broker certificate: {described(certificate)}{wrong and f': {wrong}'}"
     if alert in ABOUT_VERSIONS and line["tls_offered"]:
         suites = plural(line["tls_suites"] or 0, "suite")
         return f"; the client offers {', '.join(line['tls_offered'])} and {suites}"

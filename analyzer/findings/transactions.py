@@ -24,9 +24,10 @@ class Transactions(Detector):
         Rule(
             "transaction-hangs",
             "warning",
-            "a transaction is open for longer than its timeout",
-            "Readers with read_committed stop at its first record. A living producer must commit "
-            "or abort; `kafka-transactions.sh find-hanging` and `abort` end those of dead ones.",
+            "transactions open longer than their timeout",
+            "Commit or abort in the producer. If the producer is dead, end the transaction with "
+            "`kafka-transactions.sh find-hanging` and `abort`. read_committed consumers stop at "
+            "its first record.",
             "INVALID_TXN_STATE",
             subject=("txn",),
             limits=("transaction.open", "transaction.most"),
@@ -34,23 +35,23 @@ class Transactions(Detector):
         Rule(
             "transaction-blocks",
             "warning",
-            "readers with read_committed wait behind an open transaction",
-            "Everything behind the first record of an open transaction is held back from "
-            "read_committed readers. Its producer must commit or abort; until then the broker "
-            "waits for transaction.timeout.ms (`kafkascope producers --transactions`, "
-            "kafka-transactions.sh).",
+            "read_committed consumers blocked by an open transaction",
+            "Commit or abort the transaction in its producer; the broker aborts it after "
+            "transaction.timeout.ms (`kafkascope producers --transactions`, "
+            "kafka-transactions.sh). Until then read_committed consumers get nothing after its "
+            "first record.",
             "INVALID_TXN_STATE",
-            brief="group {group} waits behind it",
+            brief="group {group} is blocked",
             subject=("group", "topic"),
             limits=("consumer.lso",),
         ),
         Rule(
             "transaction-aborted",
             "note",
-            "transactions were aborted",
-            "Usual when a producer fails or restarts; often, it is wasted work: see what came "
-            "before each abort.",
-            brief="{n} transaction aborted|{n} transactions aborted",
+            "aborted transactions",
+            "Check what precedes each abort. Aborts are usual when a producer fails or restarts; "
+            "frequent ones waste work.",
+            brief="{n} aborted transaction|{n} aborted transactions",
         ),
     )
 
@@ -75,14 +76,14 @@ class Transactions(Detector):
         if age is None or age < allowed:
             return
         until = "" if open_ else f" until it was {each['outcome']}"
-        limits = "" if timeout is None else f"; its timeout is {duration(allowed)}"
+        limits = "" if timeout is None else f"; transaction.timeout.ms is {duration(allowed)}"
         # Whoever began before the capture may have been allowed more.
         sure = timeout is not None or age >= limit("transaction.most")
         first, last = each["number"], each["end_number"]
         during = f"number >= {first}" if last is None else f"number in {{{first}..{last}}}"
         yield view.finding(
             self.rule("transaction-hangs"),
-            f"a transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
+            f"Transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
             f"{'is' if open_ else 'was'} open for {duration(age)} on "
             f"{listed(each['partitions'], 2)}{until}{limits}",
             f"txn == {quoted(str(each['transactional_id']))} and {during}",
@@ -115,16 +116,16 @@ class Transactions(Detector):
             ]
             names = sorted({spelled(line["transactional_id"]) for line in holding})
             who = sorted({each for line in holding for each in clients.get(line["producer"], [])})
-            by = f", behind an open transaction of {listed(names)}" if names else ""
+            by = f", blocked by an open transaction of {listed(names)}" if names else ""
             by += f" ({listed(who)})" if who else ""
             first, _, stuck = max(here, key=lambda one: one[2])
             behind = sum((each.end or 0) - (each.stable or 0) for each, _, _ in here)
             rest = f" and {plural(len(here) - 1, 'more partition')}" if len(here) > 1 else ""
             yield view.finding(
                 self.rule("transaction-blocks"),
-                f"read_committed readers of group {spelled(group)} wait at the last stable offset "
-                f"{first.stable:,} of {spelled(topic)}-{first.number}{rest} for {duration(stuck)}, "
-                f"with {plural(behind, 'record')} behind it{by}",
+                f"Group {spelled(group)} (read_committed) waited {duration(stuck)} at the last "
+                f"stable offset {first.stable:,} of {spelled(topic)}-{first.number}{rest}, with "
+                f"{plural(behind, 'record')} behind it{by}",
                 f"api == Fetch and topic == {quoted(topic)}",
                 count=sum(max(each.at_stable, 1) for each, _, _ in here),
                 first_ns=min(one[1] for one in here),

@@ -56,10 +56,10 @@ class Unanswered(Detector):
         Rule(
             "unanswered",
             "warning",
-            "connections ended while requests waited for their answers",
-            "Closed or reset by the broker: look into its log at that time (restart, idle "
-            "connections, SASL, request too large). By the client: it gave up (request.timeout.ms) "
-            "or was stopped.",
+            "requests without a response on closed connections",
+            "If the broker closed or reset the connection, check its log at that time (restart, "
+            "idle connections, SASL, request too large). If the client did, it gave up "
+            "(request.timeout.ms) or was stopped.",
             "NETWORK_EXCEPTION",
             brief="{n} request without response|{n} requests without response",
             limits=("lost.age",),
@@ -67,9 +67,9 @@ class Unanswered(Detector):
         Rule(
             "no-answer-yet",
             "warning",
-            "requests are still without an answer long after they were sent",
-            "The broker, or something between, holds them: look for a blocked broker, a black "
-            "hole in the network, or a firewall that drops idle connections.",
+            "requests pending at the end of the capture",
+            "Check for a blocked broker, a black hole in the network, or a firewall that drops "
+            "idle connections.",
             "REQUEST_TIMED_OUT",
             brief="{n} request without response|{n} requests without response",
             limits=("open.age",),
@@ -77,11 +77,12 @@ class Unanswered(Detector):
         Rule(
             "late-answer",
             "warning",
-            "answers came after the client had given up",
-            "The work was done, and the client will do it again: raise request.timeout.ms, or find "
-            "out why the broker was slow. Without idempotence Produce makes duplicates.",
+            "responses that came after the client gave up",
+            "Raise request.timeout.ms, or find out why the broker was slow. The broker did the "
+            "work, and the client will repeat it; without idempotence a repeated Produce makes "
+            "duplicates.",
             "REQUEST_TIMED_OUT",
-            brief="{n} response that came too late|{n} responses that came too late",
+            brief="{n} late response|{n} late responses",
             limits=("lost.age",),
         ),
     )
@@ -140,7 +141,8 @@ class Unanswered(Detector):
             waited = f" after up to {duration(age)}" if age >= SECOND // 10 else ""
             yield view.finding(
                 self.rule("unanswered"),
-                f"{what} of {who} to {broker} got no answer: the connection was {reason}{waited}",
+                f"{what} from {who} to {broker} got no response: the connection was "
+                f"{reason}{waited}",
                 all_of(
                     view.of_client(client_id, host),
                     api_is(api),
@@ -157,8 +159,8 @@ class Unanswered(Detector):
             who = view.client(client_id, host)
             yield view.finding(
                 self.rule("no-answer-yet"),
-                f"{plural(seen.count, f'{api} request')} of {who} to {broker} "
-                f"had no answer when the capture ended, {duration(age)} after the first",
+                f"{plural(seen.count, f'{api} request')} from {who} to {broker} had no response "
+                f"when the capture ended, {duration(age)} after the first",
                 all_of(
                     view.of_client(client_id, host),
                     api_is(api),
@@ -174,7 +176,7 @@ class Unanswered(Detector):
             if delay > 0:
                 yield view.finding(
                     self.rule("late-answer"),
-                    f"the answer to {late.api} came {duration(delay)} after "
+                    f"The response to {late.api} came {duration(delay)} after "
                     f"{view.client(*late.client)} had given up and closed connection {number}",
                     f"number == {late.response[1]}",
                     count=1,

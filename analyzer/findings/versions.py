@@ -29,27 +29,28 @@ class Versions(Detector):
         Rule(
             "breaks-on-upgrade",
             "note",
-            "a client uses API versions that a newer Kafka release removed",
-            "Upgrade the client library before the brokers, or the Kafka release that it is set to "
-            "(sarama: Config.Version; kafka-python: api_version); `kafkascope clients --for "
-            "RELEASE` lists all reasons. It is a warning when `check --for RELEASE` asks.",
-            brief="{client} will break on an upgrade",
+            "API versions that a newer Kafka release removed",
+            "Upgrade the client library before the brokers, or raise the Kafka version that it is "
+            "configured for (sarama: Config.Version; kafka-python: api_version). `kafkascope "
+            "clients --for RELEASE` lists all reasons; with `check --for RELEASE` this is a "
+            "warning.",
+            brief="{client} breaks on upgrade",
         ),
         Rule(
             "version-refused",
             "error",
-            "a broker refused the version of a request",
-            "The client is too new or too old for this broker: choose a library that supports "
-            "both, or let it ask for versions (ApiVersions).",
+            "request version that a broker refused",
+            "Use a client library that supports the versions of this broker, or enable version "
+            "negotiation (ApiVersions). The client is too new or too old for the broker.",
             "UNSUPPORTED_VERSION",
         ),
         Rule(
             "no-api-versions",
             "note",
-            "a client never asks which versions the broker has",
-            "A client that does not negotiate sends fixed versions; it breaks when brokers drop "
-            "them. Look for a newer library, or for a setting such as api.version.request.",
-            brief="{client} never asks for ApiVersions",
+            "client without version negotiation",
+            "Upgrade the library, or enable version negotiation (api.version.request in "
+            "librdkafka). A client with fixed versions breaks when brokers remove them.",
+            brief="{client} never sends ApiVersions",
         ),
     )
 
@@ -134,19 +135,18 @@ class Versions(Detector):
                 if not asked and view.is_broker(client_id, host):
                     continue  # brokers agree on versions by their configuration; one of them stops
             who = view.client(client_id, host)
-            has = f"; it takes {span.first} to {span.last}" if span else ""
+            has = f"; it supports v{span.first} to v{span.last}" if span else ""
             if not has and how == "closed":
                 first = releases.versions_of(str(name), gone)
-                has = f" without a word, as Kafka {gone} and later do"
-                has += (
-                    "" if first is None else f", which take v{first_taken(str(name), first.low)} on"
-                )
+                has = f" without an error, as Kafka {gone} and later do"
+                if first is not None:
+                    has += f"; they support v{first_taken(str(name), first.low)} and later"
             if inside:
-                has += ", so a feature that the request needs is off"
+                has += ", so a feature that the request needs is disabled"
             what = "closed the connection" if how == "closed" else "answered UNSUPPORTED_VERSION"
             yield view.finding(
                 self.rule("version-refused"),
-                f"{who} sent {plural(seen.count, f'{name} v{version} request')}, and the broker "
+                f"{who} sent {plural(seen.count, f'{name} v{version} request')}; the broker "
                 f"{what}{has}",
                 all_of(
                     view.of_client(client_id, host),
@@ -163,8 +163,8 @@ class Versions(Detector):
         who, where = _who(usage, view)
         yield view.finding(
             self.rule("no-api-versions"),
-            f"{who} sent {plural(usage.total.count, 'request')} and never asked for ApiVersions, "
-            "though the beginning of its connections was seen",
+            f"{who} sent {plural(usage.total.count, 'request')} but never ApiVersions (its "
+            "connections were captured from the start)",
             where,
             count=usage.total.count,
             first_ns=usage.total.first_ns,

@@ -58,56 +58,54 @@ class ZooKeeperRequests(Detector):
         Rule(
             "zookeeper-slow",
             "warning",
-            "ZooKeeper took more than a second to answer",
-            "Writes wait for the disks of a majority (ZooKeeper's log says `fsync-ing the write "
-            "ahead log ... took`): give its transaction log a disk of its own, look at pauses of "
-            "its JVM. Sessions expire when it is slower than their timeout.",
+            "slow ZooKeeper responses",
+            "Give ZooKeeper's transaction log a disk of its own, and check for JVM pauses. Writes "
+            "wait for the disks of a majority (its log says `fsync-ing the write ahead log ... "
+            "took`). Sessions expire when responses take longer than their timeout.",
             limits=("zookeeper.slow",),
-            brief="{n} slow response of ZooKeeper|{n} slow responses of ZooKeeper",
+            brief="{n} slow ZooKeeper response|{n} slow ZooKeeper responses",
         ),
         Rule(
             "zookeeper-large",
             "note",
-            "data close to the largest that ZooKeeper takes",
-            "jute.maxbuffer is 1 MB by default, of requests and of answers; a frame beyond it ends "
-            "the connection, again and again. Many topics or partitions below one node, or a large "
-            "reassignment, need it raised on all servers and brokers.",
+            "ZooKeeper frames close to jute.maxbuffer",
+            "Raise jute.maxbuffer (1 MB by default, for requests and responses) on all servers "
+            "and brokers. Many topics or partitions below one node, or a large reassignment, need "
+            "it. The server closes the connection at each larger frame.",
             limits=("zookeeper.large", "zookeeper.largest"),
-            brief="{n} large frame of ZooKeeper|{n} large frames of ZooKeeper",
+            brief="{n} large ZooKeeper frame|{n} large ZooKeeper frames",
         ),
         Rule(
             "zookeeper-denied",
             "warning",
-            "ZooKeeper refused what a client may not do, or who it is",
-            "The ACL of the node is for another identity (`getAcl` in zookeeper-shell): brokers "
-            "with zookeeper.set.acl=true need the same SASL or TLS identity on all of them.",
+            "requests that ZooKeeper denied",
+            "Compare the ACL of the node (`getAcl` in zookeeper-shell) with the identity of the "
+            "client. With zookeeper.set.acl=true all brokers need the same SASL or TLS identity.",
             brief="{n} request that ZooKeeper denied|{n} requests that ZooKeeper denied",
         ),
         Rule(
             "zookeeper-unknown-request",
             "warning",
-            "requests that the server does not know",
-            "The client is newer than the server, or the feature is off there (TTL nodes, "
-            "reconfig). For a type that it does not know a server closes the connection, and "
-            "requests behind it stay without an answer.",
-            brief="{n} request that ZooKeeper does not know|{n} requests that ZooKeeper does not "
-            "know",
+            "requests that the ZooKeeper server does not support",
+            "Upgrade the server, or enable the feature there (TTL nodes, reconfig): the client is "
+            "newer than the server. A server closes the connection at an unknown request type, "
+            "and the requests after it get no response.",
+            brief="{n} request unknown to ZooKeeper|{n} requests unknown to ZooKeeper",
         ),
         Rule(
             "zookeeper-error",
             "note",
-            "errors of ZooKeeper that are not those of every day",
-            "Nodes that are there, missing, or of another version are how clients of ZooKeeper "
-            "work; this error says that a request could not be served.",
-            brief="{n} error of ZooKeeper|{n} errors of ZooKeeper",
+            "unexpected ZooKeeper errors",
+            "Check the server's log: it could not serve the request. Routine errors (existing or "
+            "missing nodes, version conflicts) are not reported.",
+            brief="{n} ZooKeeper error|{n} ZooKeeper errors",
         ),
         Rule(
             "zookeeper-unanswered",
             "warning",
-            "the server ended connections while requests waited for their answers",
-            "A restart of that server, a lost majority, or a session that it does not know any "
-            "more: look into its log at that time. The client does not know whether a write was "
-            "done, and has to look.",
+            "ZooKeeper requests without a response",
+            "Check the log of that server at that time: a restart, a lost majority, or an expired "
+            "session. The client does not know whether a write was done, and has to check.",
             brief="{n} request without response|{n} requests without response",
         ),
     )
@@ -160,28 +158,28 @@ class ZooKeeperRequests(Detector):
             where = f"error == {code}"
             if name == "zookeeper-slow":
                 upto = "up to " if trouble.count > 1 else ""
-                text = f"{what} of {host} to {server} took {upto}{duration(worst)}{places}"
+                text = f"{what} from {host} to {server} took {upto}{duration(worst)}{places}"
                 where = f"latency >= {limit('zookeeper.slow') // 1_000_000}ms"
             elif name == "zookeeper-large":
                 beyond = worst - PREFIX > limit("zookeeper.largest")
                 severity = "error" if beyond else None
                 text = (
-                    f"{what} of {host} to {server} had up to {size(worst)}, in request or "
-                    f"answer{places}: {'more than ' if beyond else 'near what '}"
-                    f"{'jute.maxbuffer allows by default' if beyond else 'jute.maxbuffer allows'}"
+                    f"{what} from {host} to {server} carried up to {size(worst)} in request or "
+                    f"response{places}: {'above' if beyond else 'close to'} the default of "
+                    "jute.maxbuffer"
                 )
                 least = limit("zookeeper.large")
                 where = f"(request.bytes >= {least} or response.bytes >= {least})"
             elif name == "zookeeper-unanswered":
                 text = (
-                    f"{what} of {host} to {server} got no answer: the server ended the "
+                    f"{what} from {host} to {server} got no response: the server closed the "
                     f"connection{places}"
                 )
                 where = "lost"
             elif name == "zookeeper-unknown-request":
-                text = f"{server} does not know {what} of {host}{places}: {error}"
+                text = f"{server} does not support {what} from {host}{places}: {error}"
             else:
-                text = f"{server} answered {what} of {host} with {error}{places}"
+                text = f"{what} from {host} to {server} failed with {error}{places}"
             if name in ("zookeeper-denied", "zookeeper-error", "zookeeper-unknown-request"):
                 about.append(("error", error))
             yield view.finding(

@@ -30,31 +30,31 @@ class ZooKeeperGroups(Detector):
         Rule(
             "zookeeper-unowned",
             "warning",
-            "nobody owns some partitions of a group of consumers before 0.9",
-            "Nobody reads them until the next rebalance: one failed on a consumer, whose log says "
-            f"`can't rebalance after 4 retries`. Let {RETRIES} last longer than "
-            "zookeeper.session.timeout.ms, and start that consumer again.",
-            brief="group {group} left partitions to nobody",
+            "partitions without an owner in a group before Kafka 0.9",
+            "Restart the consumer whose log says `can't rebalance after 4 retries`, and let "
+            f"{RETRIES} exceed zookeeper.session.timeout.ms. The partitions stay unread until the "
+            "next rebalance.",
+            brief="partitions of group {group} without an owner",
             limits=("zookeeper.settled",),
         ),
         Rule(
             "zookeeper-misassigned",
             "warning",
-            "consumers before 0.9 own other partitions than their assignor gives them",
-            "Each of them computes the assignment for itself, so all have to see the same members "
-            "and use the same partition.assignment.strategy: look for mixed settings, and for "
-            "members that missed a rebalance.",
-            brief="group {group} is not assigned as its assignor has it",
+            "partition owners that differ from the assignor's result",
+            "Use the same partition.assignment.strategy in all consumers, and look for members "
+            "that missed a rebalance. Consumers before 0.9 compute the assignment each for "
+            "itself, from the members that they see.",
+            brief="partitions of group {group} with another owner than its assignor computes",
             limits=("zookeeper.settled",),
         ),
         Rule(
             "zookeeper-claims",
             "warning",
-            "consumers before 0.9 claim partitions in vain, which others still own",
-            "The owner has not noticed the rebalance, or its session is not over yet: a consumer "
-            f"gives up after {RETRIES}, and owns nothing. Let that last longer than "
-            "zookeeper.session.timeout.ms.",
-            brief="group {group} claims partitions in vain",
+            "failed partition claims in a group before Kafka 0.9",
+            f"Let {RETRIES} exceed zookeeper.session.timeout.ms: a consumer gives up after that "
+            "and owns nothing. The owner has not noticed the rebalance, or its session has not "
+            "expired yet.",
+            brief="failed partition claims in group {group}",
             limits=("zookeeper.claims",),
         ),
     )
@@ -85,10 +85,10 @@ class ZooKeeperGroups(Detector):
             when = f"for {duration(audit.until_ns - audit.came.time_ns)} after {_came(audit)}"
             if rule == "zookeeper-unowned":
                 parts = [f"{topic}-{partition}" for (topic, partition), *_ in odd]
-                told = f"nobody owned {listed(parts)} of group {spelled(name)} {when}"
+                told = f"Group {spelled(name)} left {listed(parts)} without an owner {when}"
             else:
-                told = f"in group {spelled(name)} {listed(each.text() for each in odd)}, {when}"
-            again = f", and {plural(len(more), 'time')} more" if more else ""
+                told = f"Group {spelled(name)}: {listed(each.text() for each in odd)}, {when}"
+            again = f" (and {plural(len(more), 'time')} more)" if more else ""
             yield view.finding(
                 self.rule(rule),
                 f"{told}{again}",
@@ -109,8 +109,8 @@ class ZooKeeperGroups(Detector):
         parts = [line["path"].removeprefix(below).replace("/", "-") for line in refused]
         yield view.finding(
             self.rule("zookeeper-claims"),
-            f"consumers of group {spelled(name)} claimed {listed(parts)} {count:,} times in vain: "
-            "another one owned it",
+            f"Consumers of group {spelled(name)} failed {count:,} times to claim {listed(parts)}: "
+            "another consumer owned it",
             all_of(
                 _where(name, kept),
                 f"path contains {quoted(below)}",

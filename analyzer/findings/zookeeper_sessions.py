@@ -53,32 +53,31 @@ class ZooKeeperSessions(Detector):
         Rule(
             "zookeeper-expired",
             "warning",
-            "a session with ZooKeeper expired, and its nodes went with it",
-            "The server heard nothing for the session's timeout: a process that was killed or "
-            "stood still (garbage collection, a stopped machine), or a network that was cut. The "
-            "broker is out of the cluster until it registers again: see its log, and "
-            "zookeeper.session.timeout.ms (6 s, 18 s since Kafka 2.5).",
-            brief="session of {client} with ZooKeeper expired",
+            "expired ZooKeeper sessions",
+            "Check the log of the client for a kill or a long pause (garbage collection, a "
+            "stopped machine), and the network. The server received nothing within the session "
+            "timeout (zookeeper.session.timeout.ms: 6 s, 18 s since Kafka 2.5). A broker is out "
+            "of the cluster until it registers again.",
+            brief="ZooKeeper session of {client} expired",
             subject=("client", "node"),
         ),
         Rule(
             "zookeeper-registered-twice",
             "warning",
-            "a process could not register: another session holds its node",
-            "Two brokers with one broker.id (or consumers with one id), or a process that was "
-            "started again before its old session expired: wait for that, or give each its own id.",
+            "registration refused because another session holds the node",
+            "Give each broker its own broker.id (each consumer its own id). After a restart, wait "
+            "until the old session expires.",
             brief="{n} refused registration|{n} refused registrations",
             subject=("client", "node"),
         ),
         Rule(
             "zookeeper-reconnects",
             "warning",
-            "a client connects to ZooKeeper again and again",
-            "Its connections end, or its handshakes are not answered: a server that restarts or "
-            "has lost its majority, a session timeout that is shorter than pauses or the network "
-            "allow, frames beyond jute.maxbuffer, maxClientCnxns. ZooKeeper's log says why it "
-            "closed.",
-            brief="{n} connection to ZooKeeper|{n} connections to ZooKeeper",
+            "repeated reconnects to ZooKeeper",
+            "Check ZooKeeper's log for why it closed the connections: a restart, a lost majority, "
+            "a session timeout that is shorter than pauses or network delays, frames beyond "
+            "jute.maxbuffer, or maxClientCnxns.",
+            brief="{n} reconnect to ZooKeeper|{n} reconnects to ZooKeeper",
             limits=("zookeeper.reconnects", "zookeeper.reconnects-rate"),
         ),
     )
@@ -128,16 +127,16 @@ class ZooKeeperSessions(Detector):
             name = f"{line['session']} of {spelled(line['client'])}"
             if line["who"]:
                 name += f" ({spelled(who)})"
-            after = f" after {duration(silence)} without a word" if silence else ""
+            after = f" after {duration(silence)} of silence" if silence else ""
             given = f" (timeout {duration(line['timeout'])})" if line["timeout"] else ""
             went = (
-                f"; with it went {plural(len(lost), 'node')}: {listed(lost)}"
+                f"; {plural(len(lost), 'node')} deleted with it: {listed(lost)}"
                 if lost
-                else "; no node of it is known"
+                else "; no ephemeral nodes of it are known"
             )
             yield view.finding(
                 self.rule("zookeeper-expired"),
-                f"session {name} expired{after}{given}{went}",
+                f"Session {name} expired{after}{given}{went}",
                 f'zk.session == "{line["session"]}"',
                 count=max(1, len(lost)),
                 first_ns=line["last"] or ended,
@@ -167,11 +166,11 @@ class ZooKeeperSessions(Detector):
             held = ""
             if owner:
                 state = story.state(owner)[0]
-                held = f", which session {label(owner)} holds"
+                held = f", held by session {label(owner)}"
                 held += "" if state == "open" else f" ({state})"
             yield view.finding(
                 self.rule("zookeeper-registered-twice"),
-                f"{listed(refused.words)} could not register {spelled(what)}: NODEEXISTS of "
+                f"{listed(refused.words)} could not register {spelled(what)}: NODEEXISTS for "
                 f"{spelled(path)}{held}",
                 all_of(
                     f"broker == {quoted(str(server))}",
@@ -195,8 +194,8 @@ class ZooKeeperSessions(Detector):
                 continue
             yield view.finding(
                 self.rule("zookeeper-reconnects"),
-                f"{host} connected to {server} {again.count:,} times for a session that it had, or "
-                f"in vain, {rate:.0f} a minute: {listed(again.words)}",
+                f"{host} reconnected to {server} {again.count:,} times ({rate:.0f} per minute): "
+                f"{listed(again.words)}",
                 f'client.ip == {host} and broker == "{server}" and api == zk.connect',
                 again,
                 about=[
@@ -215,8 +214,8 @@ def _brokers(who: list[str]) -> list[str]:
 def _outcome(told: dict[str, Any] | None) -> str:
     """Return how a handshake ended."""
     if told is None:
-        return "no answer"
-    return "taken up again" if told["session_id"] else "refused"
+        return "no response"
+    return "session resumed" if told["session_id"] else "session refused"
 
 
 def _wanted(asked: dict[str, Any], row: Row) -> Iterator[tuple[str, int]]:

@@ -20,32 +20,36 @@ class Limit(NamedTuple):
 
 
 LIMITS: Final[dict[str, Limit]] = {
-    "addresses.looks": Limit(3, "count", "a tool that lists metadata asks once or twice"),
+    "addresses.looks": Limit(3, "count", "a tool that lists metadata sends one or two requests"),
     "addresses.pace": Limit(
         60 * SECOND,
         "ns",
-        "between two looks on average; clients refresh their metadata every five or ten minutes",
+        "between two lookups on average; clients refresh their metadata every 5 or 10 minutes",
     ),
     "addresses.needed": Limit(
         10,
         "times",
-        "that a client is told of a node that it needs and never calls; starting clients ask a few",
+        "that a client gets the address of a broker that it needs and never connects to; starting "
+        "clients look up a few",
     ),
     "addresses.needed-pace": Limit(
-        5 * SECOND, "ns", "between two of these on average; clients ask each second what they miss"
+        5 * SECOND,
+        "ns",
+        "between two of these on average; clients retry missing metadata every second",
     ),
     "connects.answer": Limit(
-        SECOND, "ns", "before the end of the capture: TCP itself waits so long until it asks again"
+        SECOND, "ns", "before the end of the capture: TCP retransmits a SYN after this time"
     ),
     "rebalances.handover": Limit(
         5 * SECOND,
         "ns",
-        "the second half of a cooperative rebalance follows when members gave up their partitions",
+        "the second half of a cooperative rebalance follows when members have released their "
+        "partitions",
     ),
     "unowned.pause": Limit(
         2 * SECOND,
         "ns",
-        "a leader that does not know the topics yet when it starts joins again within a second",
+        "a starting leader that does not know the topics yet rejoins within a second",
     ),
     "stuck.fetches": Limit(3, "count", "of one offset; a restart reads it twice"),
 }

@@ -47,7 +47,7 @@ def verdict_of(usage: Usage, release: str) -> ReleaseVerdict:
     if set(usage.total.roles) == {"broker"}:
         return ReleaseVerdict("broker", ())
     if not usage.works:
-        text = "nothing but the first steps of its connections is in the capture"
+        text = "the capture has only the first requests of its connections"
         return ReleaseVerdict("unclear", (Reason("unclear", "", text),))
     found = [
         reason
@@ -92,7 +92,7 @@ def _of_api(usage: Usage, api: str, used: list[int], release: str) -> Reason | N
     try:
         there = releases.versions_of(api, release)
     except UnknownApi:
-        return Reason("unclear", api, f"{api} is not known")
+        return Reason("unclear", api, f"uses {api}, which is unknown")
     missing = [version for version in used if not releases.has(api, version, release)]
     if not missing:
         return None
@@ -103,28 +103,31 @@ def _of_api(usage: Usage, api: str, used: list[int], release: str) -> Reason | N
     what = f"{api} v{','.join(map(str, missing))}"
     if there is None:
         return _without(usage, api, what, release)
-    has = f"{release} has {_span(there)}"
+    dropped = _since(api, missing) or f"not in {release}"
+    has = f"uses {what}, {dropped} (which supports {_span(there)})"
+    if not dropped.endswith(f" {release}"):
+        has = f"uses {what}, {dropped} ({release} supports {_span(there)})"
     if negotiates is False:
-        return Reason("breaks", api, f"{what}: {has}, and it does not ask{_since(api, missing)}")
+        return Reason("breaks", api, f"{has}; the client never sends ApiVersions")
     if negotiates is None:
-        text = f"{what}: {has}; whether it would ask is before the capture's start"
+        text = f"{has}; the capture starts too late to show whether the client sends ApiVersions"
         return Reason("unclear", api, text)
     own = _own(usage, api)
     if own is not None:
         if own.low <= there.high and there.low <= own.high:
             return None
         library = usage.identity.software
-        text = f"{what}: {has}, {library} has {_span(own)}{_since(api, missing)}"
-        return Reason("breaks", api, text)
+        return Reason("breaks", api, f"{has}; {library} supports {_span(own)}")
     if missing[0] > there.high:
-        return Reason("unclear", api, f"{what}: {has}; it asks, and may know older ones")
+        return Reason("unclear", api, f"{has}; the client may support older versions")
     offered = usage.offered.get(api)
     if offered is not None and offered[1] > used[-1]:
         text = (
-            f"{what}: {has}; it was offered {offered[1]} and knows no newer{_since(api, missing)}"
+            f"{has}; the broker offered up to v{offered[1]}, so the client likely supports "
+            "nothing newer"
         )
         return Reason("breaks", api, text)
-    return Reason("unclear", api, f"{what}: {has}; no newer one was offered to it here")
+    return Reason("unclear", api, f"{has}; no newer version was offered in this capture")
 
 
 def _without(usage: Usage, api: str, what: str, release: str) -> Reason:
@@ -132,10 +135,10 @@ def _without(usage: Usage, api: str, what: str, release: str) -> Reason:
     spans = releases.spans(api)
     removed = [span.removed for span in spans.values()]
     if all(removed) and releases.release_key(release) >= releases.release_key(removed[-1]):
-        return Reason("breaks", api, f"{what}: the API is gone since {removed[-1]}")
+        return Reason("breaks", api, f"uses {what}; the API was removed in {removed[-1]}")
     first = min((span.since for span in spans.values()), key=releases.release_key)
     word: Word = "unclear" if usage.negotiates else "breaks"
-    return Reason(word, api, f"{what}: the API came with {first}")
+    return Reason(word, api, f"uses {what}; the API was added in {first}")
 
 
 def _own(usage: Usage, api: str) -> Versions | None:
@@ -157,10 +160,10 @@ def _since(api: str, missing: list[int]) -> str:
         span = releases.spans(api).get(version)
         if span is None:
             continue
-        words += [f"{dropped} dropped it, {back} has it again" for dropped, back in span.gaps]
+        words += [f"missing in {dropped}, back in {back}" for dropped, back in span.gaps]
         if span.removed:
-            words.append(f"gone since {span.removed}")
-    return f" ({'; '.join(dict.fromkeys(words))})" if words else ""
+            words.append(f"removed in {span.removed}")
+    return " and ".join(dict.fromkeys(words))
 
 
 def _span(versions: Versions) -> str:

@@ -44,9 +44,9 @@ def certificate_of(der: bytes) -> Certificate | None:
 def described(certificate: Certificate) -> str:
     """Return owner, names, issuer and dates in a sentence."""
     owner, issuer, names, begin_ns, end_ns = certificate
-    by = "signed by itself" if owner == issuer else f"issued by {issuer or 'nobody'}"
+    by = "self-signed" if owner == issuer else f"issued by {issuer or 'an unnamed issuer'}"
     of = f" for {', '.join(names)}" if names else ""
-    return f"{owner or 'no name'}{of}, {by}, good from {_day(begin_ns)} to {_day(end_ns)}"
+    return f"{owner or 'no name'}{of}, {by}, valid from {_day(begin_ns)} to {_day(end_ns)}"
 
 
 def trouble_with(certificate: Certificate, time_ns: int | None, host: str) -> str:
@@ -55,7 +55,7 @@ def trouble_with(certificate: Certificate, time_ns: int | None, host: str) -> st
     if time_ns is not None and time_ns > certificate.end_ns:
         return f"it expired on {_day(certificate.end_ns)}"
     if time_ns is not None and time_ns < certificate.begin_ns:
-        return f"it is not good before {_day(certificate.begin_ns)}"
+        return f"it is not valid before {_day(certificate.begin_ns)}"
     if host and certificate.names and not any(matches(name, host) for name in certificate.names):
         return f"it is not for {host}"
     return ""

@@ -19,114 +19,115 @@ class Help(NamedTuple):
 
 HELP: Final[dict[int, Help]] = {
     -1: Help(
-        "The broker failed in a way that it has no code for.",
+        "The broker failed with an error that has no code of its own.",
         (
             "an exception on the broker: its log has the stack trace at this time",
-            "a request that the broker did not expect in its present state",
+            "a request that is unexpected in the broker's current state",
         ),
     ),
     0: Help("No error."),
     1: Help(
-        "The offset asked for is outside of what the partition still holds.",
+        "The requested offset is outside the range that the partition holds.",
         (
-            "the consumer was away longer than the topic's retention, and its data was deleted",
-            "the leader changed uncleanly and its log ends earlier",
-            "the topic was deleted and created again; auto.offset.reset decides what follows",
+            "the consumer was away longer than the topic's retention time, and the records were "
+            "deleted",
+            "an unclean leader election: the log of the new leader ends earlier",
+            "the topic was deleted and created again; auto.offset.reset decides where to continue",
         ),
     ),
     2: Help(
-        "A record batch failed its checksum, or is not built as it must be.",
+        "A record batch has a wrong checksum or an invalid structure.",
         (
-            "bytes damaged on the way or on disk",
-            "a record without a key for a compacted topic (old brokers say it with this code)",
+            "bytes corrupted in transit or on disk",
+            "a record without a key for a compacted topic (old brokers use this code for it)",
             "a client that computes CRCs or compression frames wrongly",
         ),
     ),
     3: Help(
-        "This broker knows no such topic or partition.",
+        "This broker does not know the topic or partition.",
         (
-            "a misspelt topic, or one that does not exist and is not created automatically",
-            "the topic is so new, or the broker so freshly started, that metadata is still under"
-            " way",
-            "the principal may not describe the topic: it is then hidden behind this code",
+            "a misspelled topic, or one that does not exist and is not created automatically",
+            "a new topic, or a restarted broker that does not have the metadata yet",
+            "a missing ACL: without Describe the broker hides the topic behind this code",
         ),
     ),
-    4: Help("The fetch size is not valid.", ("a negative or zero size from the client",)),
+    4: Help("The fetch size is invalid.", ("a negative or zero size from the client",)),
     5: Help(
-        "The partition has no leader at this moment.",
+        "The partition currently has no leader.",
         (
-            "an election is under way, usually for less than a second",
-            "all in-sync replicas are down, so no leader may be elected",
+            "an election in progress, usually for less than a second",
+            "all in-sync replicas are down, so no leader can be elected",
             "the topic was created a moment ago",
         ),
     ),
     6: Help(
-        "This broker does not lead the partition, or is no replica of it.",
+        "This broker is not the leader of the partition, or not a replica of it.",
         (
-            "the leader moved and the client still has old metadata: it must refresh",
+            "the leader moved and the client has stale metadata: it must refresh",
             "a rolling restart, a reassignment or a preferred leader election",
-            "when it goes on: a client that never refreshes its metadata, or asks the wrong broker",
+            "if it persists: a client that never refreshes its metadata, or uses the wrong broker",
         ),
     ),
     7: Help(
-        "The request was not done within the time that it allowed.",
+        "The request was not completed within its timeout.",
         (
-            "acks=all and a follower that is slow: look at replication and the in-sync set",
-            "the controller is busy or just changed",
+            "acks=all and a slow follower: check replication and the ISR",
+            "a busy controller, or a controller change",
             "a broker whose disk or request threads are overloaded",
         ),
     ),
-    8: Help("The broker is not there.", ("a tool asked for a broker that is down",)),
+    8: Help("The broker is not available.", ("a request about a broker that is down",)),
     9: Help(
-        "The replica is not there on this broker.",
+        "The replica is not available on this broker.",
         (
-            "a reassignment or move between log directories is under way",
-            "consumers that read from a follower which has lost the partition",
+            "a reassignment, or a move between log directories, in progress",
+            "consumers that read from a follower that no longer has the partition",
         ),
     ),
     10: Help(
-        "A record batch is larger than the topic or broker takes.",
+        "A record batch is larger than the topic or broker allows.",
         (
             "max.request.size of the producer above message.max.bytes or max.message.bytes",
             "a batch that grew because the broker's compression differs from the producer's",
-            "one record that is too large by itself",
+            "a single record above the limit",
         ),
     ),
     11: Help(
-        "The request comes from a controller that has been replaced.",
-        ("two brokers took themselves for the controller for a short while",),
+        "The request comes from a former controller.",
+        ("two brokers acted as the controller for a short time",),
     ),
     12: Help(
         "The metadata text of a committed offset is too long.",
-        ("above offset.metadata.max.bytes (4096 by default)",),
+        ("metadata above offset.metadata.max.bytes (4096 by default)",),
     ),
     13: Help(
-        "The connection ended before the answer came. Clients make this code up themselves.",
-        ("a broker that restarted", "an idle connection that somebody on the way cut"),
+        "The connection closed before the response arrived. Clients raise it; brokers never send "
+        "it.",
+        ("a broker that restarted", "a firewall or load balancer that dropped an idle connection"),
     ),
     14: Help(
         "The coordinator is still loading its state.",
         (
             "it just took over partitions of __consumer_offsets or __transaction_state",
-            "when it lasts: an internal topic that is large because it is not compacted",
+            "if it persists: an internal topic that is large because it is not compacted",
         ),
     ),
     15: Help(
-        "There is no coordinator for the group or transactional id now.",
+        "The coordinator of the group or transactional.id is not available.",
         (
             "__consumer_offsets or __transaction_state is being created, or has no leader",
             "its replication factor is higher than the number of brokers",
         ),
     ),
     16: Help(
-        "This broker does not coordinate the group or transactional id.",
+        "This broker is not the coordinator of the group or transactional.id.",
         (
-            "the coordinator moved: the client must ask for it again",
-            "when it goes on: a client or proxy that keeps talking to the old one",
+            "the coordinator moved: the client must look it up again",
+            "if it persists: a client or proxy that keeps using the old coordinator",
         ),
     ),
     17: Help(
-        "The topic's name is not allowed, or the operation is not for such a topic.",
+        "The topic name is invalid, or the operation is not allowed on this topic.",
         (
             "characters other than letters, digits, '.', '_' and '-', or more than 249 of them",
             "an attempt to write to an internal topic",
@@ -137,80 +138,86 @@ HELP: Final[dict[int, Help]] = {
         ("segment.bytes of the topic below the size of the batch",),
     ),
     19: Help(
-        "Fewer replicas are in sync than min.insync.replicas asks for; nothing was written.",
+        "Fewer replicas are in sync than min.insync.replicas requires; nothing was written.",
         (
             "followers are down or have fallen behind",
-            "min.insync.replicas equal to the replication factor: no broker may be away",
+            "min.insync.replicas equal to the replication factor: no broker may be down",
         ),
     ),
     20: Help(
-        "The batch was written, but then fewer replicas were in sync than asked for.",
+        "The batch was written, but too few replicas were in sync afterwards.",
         (
             "a follower was lost between the write and its acknowledgement",
             "a retry writes the batch again unless the producer is idempotent",
         ),
     ),
     21: Help(
-        "The value of acks is none of 0, 1 and -1 (all).", ("a client's setting of acks=2 or more",)
+        "The value of acks is none of 0, 1 and -1 (all).", ("acks set to 2 or more in the client",)
     ),
     22: Help(
-        "The member speaks for a generation of the group that has passed.",
+        "The member uses an old generation of the group.",
         (
-            "the member was thrown out (no heartbeat within session.timeout.ms, or no poll within"
-            " max.poll.interval.ms) and the others went on without it",
-            "an offset commit that comes after a rebalance",
+            "the member was evicted (no heartbeat within session.timeout.ms, or no poll within "
+            "max.poll.interval.ms) and the group rebalanced",
+            "an offset commit sent after a rebalance",
         ),
     ),
     23: Help(
-        "The member's assignors or protocol type do not fit those of the group.",
+        "The member's assignors or protocol type do not match those of the group.",
         (
-            "members with different partition.assignment.strategy, without one in common",
+            "members without a common partition.assignment.strategy",
             "a consumer and a Connect worker with the same group id",
             "a rolling upgrade that changed the assignor in one step instead of two",
         ),
     ),
-    24: Help("The group id is not valid.", ("an empty group.id where one is needed",)),
+    24: Help("The group.id is invalid.", ("an empty group.id where one is required",)),
     25: Help(
         "The coordinator does not know this member.",
         (
-            "the member was removed: no heartbeat in time, or processing between polls took too"
-            " long",
+            "the member was evicted: no heartbeat in time, or processing between polls took too "
+            "long",
             "the coordinator lost the group's state, or the group was deleted",
-            "it asks to join again with an empty member id; it does harm only when it goes on",
+            "the client then rejoins with an empty member id; a problem only if it persists",
         ),
     ),
     26: Help(
-        "The session timeout is outside of what the broker allows.",
-        ("compare session.timeout.ms with group.min and group.max.session.timeout.ms",),
-    ),
-    27: Help(
-        "The group is rebalancing: the member must join again.",
+        "The session timeout is outside the range that the broker allows.",
         (
-            "a member came, left or was thrown out; subscriptions or partition counts changed",
-            "normal in heartbeats; in offset commits it means that the work may be done twice",
+            "session.timeout.ms below group.min.session.timeout.ms or above "
+            "group.max.session.timeout.ms",
         ),
     ),
-    28: Help("The offsets to commit are too large together.", ("very long metadata texts",)),
+    27: Help(
+        "The group is rebalancing: the member must rejoin.",
+        (
+            "a member joined, left or was evicted; subscriptions or partition counts changed",
+            "normal in heartbeats; in offset commits, records may be processed twice",
+        ),
+    ),
+    28: Help(
+        "The offsets and metadata to commit are too large in total.", ("very long metadata texts",)
+    ),
     29: Help(
-        "The principal may not do this with the topic.",
-        ("an ACL is missing: Read for fetching, Write for producing, Describe for metadata",),
+        "The principal is not authorized for this operation on the topic.",
+        ("a missing ACL: Read for fetching, Write for producing, Describe for metadata",),
     ),
     30: Help(
-        "The principal may not use the group.",
-        ("an ACL is missing: Read on the group, for consumers; mind prefixed ACLs",),
+        "The principal is not authorized to use the group.",
+        ("a missing ACL: Read on the group, for consumers; check prefixed ACLs",),
     ),
     31: Help(
-        "The principal may not do this with the cluster.",
+        "The principal is not authorized for this operation on the cluster.",
         (
-            "an ACL on the cluster is missing: Alter, AlterConfigs, Create, ClusterAction",
+            "a missing ACL on the cluster: Alter, AlterConfigs, Create, ClusterAction",
             "an idempotent producer on brokers before 2.8 without IdempotentWrite",
         ),
     ),
     32: Help(
-        "A record's timestamp is outside of the bounds of the topic.",
+        "A record's timestamp is outside the range that the topic allows.",
         (
-            "a clock that is wrong, or seconds instead of milliseconds",
-            "message.timestamp.before.max.ms, after.max.ms or difference.max.ms",
+            "a wrong clock, or timestamps in seconds instead of milliseconds",
+            "message.timestamp.before.max.ms, message.timestamp.after.max.ms or (before 3.6) "
+            "message.timestamp.difference.max.ms too small",
         ),
     ),
     33: Help(
@@ -218,81 +225,88 @@ HELP: Final[dict[int, Help]] = {
         ("sasl.mechanism of the client is not among sasl.enabled.mechanisms",),
     ),
     34: Help(
-        "A request came at the wrong point of the authentication.",
+        "The request is not valid in the current state of the authentication.",
         (
             "a client that sends requests before it has authenticated",
-            "a listener with SASL, and a client that is set up without",
+            "a SASL listener, and a client configured without SASL",
         ),
     ),
     35: Help(
-        "The broker does not speak this version of the request.",
+        "The broker does not support this version of the request.",
         (
-            "a client newer than the broker asks for ApiVersions: it then falls back (KIP-511)",
-            "a client that does not ask what the broker speaks, or a broker that was downgraded",
-            "the feature or metadata version of the cluster is too low for what is asked",
+            "a client newer than the broker sends ApiVersions: it then falls back (KIP-511)",
+            "a client without version negotiation, or a broker that was downgraded",
+            "the feature or metadata version of the cluster is too low for the request",
         ),
     ),
     36: Help(
-        "A topic of that name is there already.",
-        ("two clients created it at once; usually it may be ignored",),
+        "A topic with this name already exists.",
+        ("two clients created it at the same time; usually harmless",),
     ),
     37: Help(
-        "The number of partitions is not valid.",
+        "The number of partitions is invalid.",
         ("fewer partitions than the topic has; zero or a negative number",),
     ),
     38: Help(
-        "The replication factor is not valid.",
-        ("more replicas than brokers that are up; zero or a negative number",),
+        "The replication factor is invalid.",
+        ("more replicas than running brokers; zero or a negative number",),
     ),
     39: Help(
-        "The assignment of replicas is not valid.",
-        ("a broker twice or unknown, lists of different lengths, partitions that leave gaps",),
+        "The replica assignment is invalid.",
+        (
+            "a duplicate or unknown broker, lists of different lengths, gaps in the partition "
+            "numbers",
+        ),
     ),
     40: Help(
-        "A configuration is not valid.",
-        ("a name or value that the broker does not take; its error message names it",),
+        "A configuration is invalid.",
+        ("a name or value that the broker does not accept; its error message names it",),
     ),
     41: Help(
         "This broker is not the controller.",
-        ("the controller moved: the client must refresh its metadata and ask the new one",),
+        ("the controller moved: the client must refresh its metadata and use the new one",),
     ),
     42: Help(
         "The request contradicts itself or the broker's state.",
-        ("a client's mistake; the error message and the broker's log name it",),
+        ("a client error; the error message and the broker's log have the details",),
     ),
     43: Help(
-        "The log's message format is too old for this.",
+        "The log's message format is too old for the request.",
         ("headers, transactions or idempotence with message.format.version below 0.11",),
     ),
     44: Help(
-        "A policy of the cluster forbids it.",
-        ("create.topic.policy or alter.config.policy; many hosted clusters have one",),
+        "A policy of the cluster forbids the request.",
+        (
+            "create.topic.policy.class.name or alter.config.policy.class.name; many hosted "
+            "clusters set one",
+        ),
     ),
     45: Help(
         "The sequence number does not follow the one before: batches are missing.",
         (
-            "an earlier batch was given up while later ones were already sent",
-            "the log was cut after an unclean leader election",
-            "a client that numbers retries anew",
+            "an earlier batch expired while later ones were already in flight",
+            "the log was truncated after an unclean leader election",
+            "a client that assigns new sequence numbers to retries",
         ),
     ),
     46: Help(
-        "A batch with this sequence number was written already.",
-        ("a retry of a batch whose answer was lost; clients take it for success",),
+        "A batch with this sequence number was already written.",
+        ("a retry of a batch whose response was lost; clients treat it as success",),
     ),
     47: Help(
-        "The producer's epoch is older than the one that the broker knows.",
+        "The producer epoch is older than the current one.",
         (
-            "another producer with the same transactional.id started: this one is fenced",
-            "the transaction ran longer than transaction.timeout.ms, and the coordinator ended it",
+            "a newer producer with the same transactional.id has fenced this one",
+            "the transaction ran longer than transaction.timeout.ms, and the coordinator aborted "
+            "it",
         ),
     ),
     48: Help(
-        "The transaction is in a state in which this cannot be done.",
+        "The operation is not valid in the current state of the transaction.",
         ("a commit of a transaction that is not open, or is being aborted",),
     ),
     49: Help(
-        "The producer id does not belong to this transactional id.",
+        "The producer id does not belong to this transactional.id.",
         (
             "the id expired after transactional.id.expiration.ms without use",
             "a client that mixes up two producers",
@@ -303,10 +317,11 @@ HELP: Final[dict[int, Help]] = {
         ("transaction.timeout.ms of the client above transaction.max.timeout.ms",),
     ),
     51: Help(
-        "The coordinator still completes this producer's last transaction.",
+        "The coordinator is still completing this producer's previous transaction.",
         (
-            "the next transaction began before markers of the last were written: retry",
-            "when it lasts: a partition without leader that a marker must go to",
+            "the next transaction started before all markers of the previous one were written: "
+            "retry",
+            "if it persists: a partition without a leader that needs a marker",
         ),
     ),
     52: Help(
@@ -314,16 +329,16 @@ HELP: Final[dict[int, Help]] = {
         ("its partition of __transaction_state moved to another broker",),
     ),
     53: Help(
-        "The principal may not use this transactional id.",
-        ("an ACL is missing: Write on the transactional id",),
+        "The principal is not authorized to use this transactional.id.",
+        ("a missing ACL: Write on the transactional.id",),
     ),
     54: Help(
-        "The cluster has no authorizer, so there are no ACLs to speak of.",
+        "The cluster has no authorizer, so it has no ACLs.",
         ("authorizer.class.name is not set",),
     ),
     55: Help(
-        "This part was not tried because another part of the request failed.",
-        ("look at the errors of the other partitions or topics",),
+        "This part was not attempted because another part of the request failed.",
+        ("see the errors of the other partitions or topics",),
     ),
     56: Help(
         "The broker could not read or write its disk.",
@@ -334,62 +349,62 @@ HELP: Final[dict[int, Help]] = {
         ("the path is not among log.dirs, or the directory is offline",),
     ),
     58: Help(
-        "The credentials are wrong.",
+        "Authentication failed.",
         (
-            "user or password; a SCRAM user that does not exist for this mechanism",
+            "wrong user or password; no SCRAM credentials of the user for this mechanism",
             "an OAuth token that has expired or is for another audience",
-            "clocks that differ, with Kerberos",
+            "clock skew, with Kerberos",
         ),
     ),
     59: Help(
-        "The broker knows nothing of this producer id any more.",
+        "The broker no longer has any state of this producer id.",
         (
             "all its records were deleted by retention, or producer.id.expiration.ms passed",
             "brokers before 2.4 with short retention; newer clients recover by themselves",
         ),
     ),
     60: Help(
-        "A reassignment of partitions is under way already.",
+        "A reassignment of partitions is already in progress.",
         ("wait for it, or cancel it",),
     ),
     61: Help(
         "Delegation tokens are not enabled.",
         ("delegation.token.secret.key is not set on the brokers",),
     ),
-    62: Help("There is no such delegation token.", ("expired and removed, or a wrong HMAC",)),
+    62: Help("The delegation token does not exist.", ("expired and removed, or a wrong HMAC",)),
     63: Help(
-        "The principal owns neither the token nor the right to renew it.",
-        ("renewers were not given when the token was made",),
+        "The principal is neither owner nor renewer of the delegation token.",
+        ("no renewers were set when the token was created",),
     ),
     64: Help(
-        "Delegation tokens are not handed out on this kind of connection.",
+        "Delegation tokens are not available on this kind of connection.",
         (
             "a connection without authentication, or with one-way TLS",
             "a connection that itself authenticated with a token",
         ),
     ),
     65: Help(
-        "The principal may not do this with the delegation token.",
-        ("an ACL is missing: Describe on the token, or CreateTokens for the user",),
+        "The principal is not authorized for this operation on the delegation token.",
+        ("a missing ACL: Describe on the token, or CreateTokens for the user",),
     ),
     66: Help("The delegation token has expired.", ("it was not renewed in time",)),
-    67: Help("The kind of principal is not known.", ("anything but User, as a rule",)),
+    67: Help("The principal type is not supported.", ("usually any type other than User",)),
     68: Help(
-        "The group has members and so cannot be deleted or reset.",
+        "The group has members, so it cannot be deleted or reset.",
         ("stop its consumers first, and wait for their session timeout",),
     ),
     69: Help(
-        "There is no such group.",
+        "The group does not exist.",
         (
-            "a misspelt group id, or one whose offsets expired (offsets.retention.minutes)",
-            "a member of the new protocol that was removed; it joins again",
+            "a misspelled group.id, or one whose offsets expired (offsets.retention.minutes)",
+            "an evicted member of the consumer protocol; it rejoins",
         ),
     ),
     70: Help(
         "The broker has forgotten the fetch session.",
         (
-            "its cache of sessions is full (max.incremental.fetch.session.cache.slots)",
-            "the broker restarted; harmless: the client asks for a new session",
+            "its session cache is full (max.incremental.fetch.session.cache.slots)",
+            "the broker restarted; harmless: the client opens a new session",
         ),
     ),
     71: Help(
@@ -400,96 +415,98 @@ HELP: Final[dict[int, Help]] = {
         ),
     ),
     72: Help(
-        "The leader has no listener of the name that the client connected to.",
+        "The leader has no listener with the name of the one that the client uses.",
         ("listeners differ between brokers: advertised.listeners of the leader lacks one",),
     ),
-    73: Help("Topics may not be deleted here.", ("delete.topic.enable=false",)),
+    73: Help("Topic deletion is disabled.", ("delete.topic.enable=false",)),
     74: Help(
         "The client's leader epoch is older than the broker's.",
-        ("the leader changed and the client has not heard of it: it refreshes its metadata",),
+        ("the leader changed and the client has stale metadata: it refreshes",),
     ),
     75: Help(
         "The client's leader epoch is newer than the broker's.",
-        ("the client heard of a new leader before this broker did: it retries",),
+        ("the client learned of a new leader before this broker did: it retries",),
     ),
     76: Help(
-        "The compression codec is not possible for this version.",
+        "This version of the request does not support the compression codec.",
         ("zstd in a topic that is read with Fetch 9 or older, or written with Produce 6",),
     ),
     77: Help(
-        "The broker's epoch is not its present one.",
-        ("a request sent by a broker before it restarted or registered anew",),
+        "The broker epoch is stale.",
+        ("a request sent by a broker before it restarted or registered again",),
     ),
     78: Help(
-        "The leader cannot yet say which offsets are committed.",
+        "The leader does not have an up-to-date high watermark yet.",
         ("it was elected a moment ago and its high watermark has to catch up",),
     ),
     79: Help(
-        "The member must join again with the id that is in this answer.",
+        "The member must rejoin with the member id of this response.",
         ("normal at the first JoinGroup of every dynamic member since version 4 (KIP-394)",),
     ),
     80: Help(
-        "The preferred leader cannot take over.",
-        ("it is down, or not in the in-sync set",),
+        "The preferred leader is not available.",
+        ("it is down, or not in the ISR",),
     ),
-    81: Help("The group has as many members as it may.", ("group.max.size",)),
+    81: Help("The group has reached its maximum size.", ("more members than group.max.size",)),
     82: Help(
-        "Another member with the same group.instance.id has taken this one's place.",
+        "Another member with the same group.instance.id has replaced this one.",
         (
             "two running consumers with one group.instance.id",
-            "a restart that was so quick that the old process still lived",
+            "a restart while the old process was still running",
         ),
     ),
     83: Help(
-        "No replica may become leader.",
+        "No replica is eligible to become the leader.",
         ("all in-sync replicas are down; an unclean election would lose records",),
     ),
-    84: Help("The leader is the right one already.", ("nothing to do",)),
-    85: Help("No reassignment is under way for the partition.", ("it is done, or never began",)),
+    84: Help("The desired leader is already the leader.", ("no action is needed",)),
+    85: Help(
+        "No reassignment of the partition is in progress.", ("it has completed, or never started",)
+    ),
     86: Help(
-        "The group's members are subscribed to the topic, so its offsets stay.",
-        ("offsets of a topic can be deleted only when no member reads it",),
+        "The group is subscribed to the topic, so its offsets cannot be deleted.",
+        ("a member that still reads the topic",),
     ),
     87: Help(
-        "A record breaks a rule of the topic or of the format.",
+        "A record violates a rule of the topic or of the format.",
         (
             "no key in a compacted topic",
-            "record_errors of the answer names the record in the batch",
+            "record_errors of the response names the record in the batch",
             "a validation or schema plugin of the broker",
         ),
     ),
     88: Help(
-        "Offsets of an open transaction cover this one; ask again.",
+        "The offset has a pending commit of an open transaction; retry.",
         (
-            "a consumer that starts while the last transaction of its group is not decided",
-            "when it lasts: a producer that hangs in its transaction",
+            "a consumer that starts before the last transaction of its group has completed",
+            "if it persists: a producer with a hanging transaction",
         ),
     ),
     89: Help(
-        "A quota is used up; throttle_time_ms says when to come back.",
-        ("controller_mutation_rate: many topics or partitions made at once",),
+        "A quota is exceeded; throttle_time_ms is the time to wait.",
+        ("controller_mutation_rate: many topics or partitions created at once",),
     ),
     90: Help(
         "A newer producer with the same transactional id has taken over.",
         (
-            "two instances with one transactional.id; after a restart the older one is to stop",
-            "the coordinator ended a transaction that took too long",
+            "two instances with one transactional.id; after a restart the older one must stop",
+            "the coordinator aborted a transaction that exceeded transaction.timeout.ms",
         ),
     ),
-    91: Help("What the request is about is not there.", ("a SCRAM user, quota or feature",)),
+    91: Help("The requested resource does not exist.", ("a SCRAM user, quota or feature",)),
     92: Help(
-        "The request names the same thing twice, or it is there already.",
-        ("a user, quota or client entry given twice",),
+        "The request names a resource twice, or the resource already exists.",
+        ("a duplicate user, quota or client entry",),
     ),
     93: Help(
-        "The credential is not acceptable.",
+        "The SCRAM credential is not acceptable.",
         ("too few SCRAM iterations (below 4096), too many, or no user name",),
     ),
     94: Help(
-        "The voters of the metadata quorum do not agree with those of the sender.",
+        "The voters of the metadata quorum do not match those of the sender.",
         ("controller.quorum.voters differs between nodes",),
     ),
-    95: Help("The feature's version is not valid.", ("a downgrade without the flag for it",)),
+    95: Help("The feature version is invalid.", ("a downgrade without the flag for it",)),
     96: Help(
         "The features could not be changed.",
         ("a broker does not support the level; the error message names it",),
@@ -499,59 +516,59 @@ HELP: Final[dict[int, Help]] = {
         ("a custom principal builder that is not the same on brokers and controllers",),
     ),
     98: Help(
-        "The metadata snapshot asked for is not there.",
-        ("a newer one has replaced it: the follower asks again",),
+        "The requested metadata snapshot does not exist.",
+        ("a newer one has replaced it: the follower requests that one",),
     ),
-    99: Help("The position is behind the end of the snapshot.", ("a snapshot that was replaced",)),
+    99: Help("The position is beyond the end of the snapshot.", ("a snapshot that was replaced",)),
     100: Help(
-        "This broker knows no topic with this id.",
+        "This broker does not know the topic id.",
         (
             "the topic was deleted, or deleted and created again: the client must refresh",
-            "metadata has not yet arrived at this broker",
+            "the metadata has not reached this broker yet",
         ),
     ),
     101: Help(
         "A broker with this node.id is registered and running.",
         (
             "two brokers with one node.id",
-            "a restart before the session of the last run was over: it passes by itself",
+            "a restart before the previous session expired: it resolves by itself",
         ),
     ),
     102: Help("No broker with this id is registered.", ("its registration was removed",)),
     103: Help(
-        "The topic's id is not the one that the broker has in its log.",
+        "The topic id differs from the one in the broker's log.",
         ("the topic was deleted and created again while a client or follower held the old id",),
     ),
     104: Help(
         "The node belongs to another cluster.",
         ("a data directory formatted with another cluster id; a wrong address",),
     ),
-    105: Help("There is no such transactional id.", ("expired, or never used on this cluster",)),
+    105: Help("The transactional.id does not exist.", ("expired, or never used on this cluster",)),
     106: Help(
         "The fetch session mixes topic ids and topic names.",
-        ("the client's or broker's version changed within a session: it starts a new one",),
+        ("the client's or broker's version changed within a session: the client starts a new one",),
     ),
     107: Help(
-        "The replica may not join the in-sync set.",
-        ("its broker is fenced, shutting down, or registered anew since",),
+        "The replica is not eligible to join the ISR.",
+        ("its broker is fenced, shutting down, or has registered again",),
     ),
     108: Help(
         "The change led to the election of another leader.",
-        ("the sender is not the leader any more",),
+        ("the sender is no longer the leader",),
     ),
     109: Help(
         "The offset is in tiered storage, no longer on the broker's disk.",
-        ("a follower that starts from nothing: it goes on from the local log's start",),
+        ("a follower without data: it continues at the local log start offset",),
     ),
     110: Help(
-        "The coordinator has fenced this epoch of the member (new group protocol).",
+        "The coordinator has fenced this epoch of the member (consumer protocol).",
         (
-            "the member was thrown out or lags by more than one epoch: it gives up its partitions"
-            " and joins again",
+            "the member was evicted, or is more than one epoch behind: it releases its partitions "
+            "and rejoins",
         ),
     ),
     111: Help(
-        "The group.instance.id still belongs to a running member.",
+        "The group.instance.id belongs to another running member.",
         ("two consumers with one group.instance.id; or the old one has not left yet",),
     ),
     112: Help(
@@ -559,22 +576,24 @@ HELP: Final[dict[int, Help]] = {
         ("group.remote.assignor of the client is not among the broker's assignors",),
     ),
     113: Help(
-        "The member's epoch is not the newest (new group protocol).",
+        "The member epoch is stale (consumer protocol).",
         ("a commit during a change of assignment: the client retries with the new epoch",),
     ),
     114: Help(
-        "The request went to the other kind of node.",
+        "The request was sent to a broker instead of a controller, or vice versa.",
         ("a controller's address in bootstrap.servers, or a broker's in bootstrap.controllers",),
     ),
-    115: Help("The node does not have this kind of endpoint.", ("an admin client newer than it",)),
-    116: Help("This controller id is not known.", ("the quorum changed meanwhile",)),
+    115: Help("The node does not support this endpoint type.", ("an admin client newer than it",)),
+    116: Help("The controller id is unknown.", ("the quorum has changed",)),
     117: Help(
-        "The telemetry subscription is not the present one.",
+        "The telemetry subscription is outdated.",
         ("the subscription changed: the client fetches it again; harmless",),
     ),
-    118: Help("The metrics are more than the broker takes.", ("telemetry.max.bytes",)),
+    118: Help(
+        "The metrics are larger than the broker allows.", ("metrics above telemetry.max.bytes",)
+    ),
     119: Help(
-        "The broker's registration is not valid.",
+        "The broker registration is invalid.",
         ("wrong directories, listeners or migration state; the controller's log names it",),
     ),
     120: Help(
@@ -582,52 +601,59 @@ HELP: Final[dict[int, Help]] = {
         ("a write whose transaction the coordinator could not verify",),
     ),
     121: Help(
-        "The records are not in a state for this acknowledgement.",
-        ("the acquisition lock ran out, and the records went to another consumer",),
+        "The records are in a state that does not allow this acknowledgement.",
+        ("the acquisition lock expired, and another consumer acquired the records",),
     ),
     122: Help(
         "The broker has forgotten the share session.",
         ("it was evicted, or the connection broke: the client opens a new one",),
     ),
     123: Help(
-        "The share session's epoch is not the one expected.",
+        "The share session epoch is not the one that the broker expects.",
         ("a response was lost and the request sent again: the client opens a new session",),
     ),
     124: Help(
         "The share coordinator has seen a newer epoch of this state.",
         ("the leader of the partition moved, and the old one still writes",),
     ),
-    125: Help("The voter's key does not fit the receiver.", ("a wrong node or directory id",)),
-    126: Help("The voter is in the quorum already.", ("add-controller was run twice",)),
-    127: Help("The voter is not in the quorum.", ("a wrong id, or it was removed already",)),
+    125: Help(
+        "The voter key does not match the receiving node.", ("a wrong node or directory id",)
+    ),
+    126: Help("The voter is already in the quorum.", ("add-controller was run twice",)),
+    127: Help(
+        "The voter is not in the quorum.", ("a wrong id, or a voter that was already removed",)
+    ),
     128: Help(
-        "The regular expression of the subscription is not valid.",
-        ("brokers take RE2 syntax: no look-around and no back references",),
+        "The regular expression of the subscription is invalid.",
+        ("brokers use RE2 syntax: no look-around and no back references",),
     ),
     129: Help(
-        "The client must start again from its bootstrap servers (KIP-1102).",
-        ("it talks to another cluster than it began with, or a proxy moved it",),
+        "The client must rebootstrap from its bootstrap servers (KIP-1102).",
+        ("it reached another cluster than at its start, or a proxy redirected it",),
     ),
     130: Help(
-        "The topology of the streams application is not valid.",
-        ("source topics that do not fit, or a subtopology that refers to nothing",),
+        "The topology of the streams application is invalid.",
+        ("source topics that do not match, or a subtopology with unresolved references",),
     ),
     131: Help(
-        "The topology's epoch is not the one of the group.",
+        "The topology epoch differs from the group's.",
         ("members with different versions of the application",),
     ),
     132: Help(
-        "Another topology has taken over in this group.",
+        "A newer topology of the group has fenced this one.",
         ("a rolling upgrade that changes the topology",),
     ),
     133: Help(
-        "The broker keeps as many share sessions as it may.",
-        ("group.share.max.share.sessions; or clients that open sessions and leave them",),
+        "The broker has reached its limit of share sessions.",
+        ("group.share.max.share.sessions too low, or clients that leave sessions open",),
     ),
-    134: Help("The group could not be deleted.", ("the error message and broker log say why",)),
+    134: Help(
+        "The deletion of the group failed.",
+        ("the error message and the broker's log have the reason",),
+    ),
     135: Help(
         "The description of the streams topology could not be stored.",
-        ("it is only for display; the group works all the same",),
+        ("it is only for display; the group works without it",),
     ),
     136: Help("No controller with this id is registered.", ("a wrong id, or already removed",)),
 }
@@ -637,6 +663,6 @@ HELP: Final[dict[int, Help]] = {
 def help_of(code: int) -> Help:
     """Return the help for a code; for one that no release has, a sentence that says so."""
     return HELP.get(code) or Help(
-        "No Kafka release up to the newest that we know has this code.",
+        "No Kafka release that kafkascope knows has this code.",
         ("a newer broker, another product that speaks the protocol, or damaged bytes",),
     )

@@ -325,7 +325,9 @@ class Audit:
                     continue
                 shown = ", ".join(f"{topic}-{n}" for topic, n in places[:4])
                 more = f" and {len(places) - 4} more" if len(places) > 4 else ""
-                who = "two members" if kind == "twice" else "nobody"
+                did = f"assigned {shown}{more} to two members"
+                if kind == "none":
+                    did = f"left {shown}{more} unassigned"
                 yield Happening(
                     time_ns or 0,
                     kind,
@@ -334,7 +336,7 @@ class Audit:
                     None,
                     len(places),
                     number,
-                    f"the leader assigned {shown}{more} to {who} in generation {generation}",
+                    f"the group leader {did} in generation {generation}",
                 )
         yield from self._held(group)
 
@@ -383,8 +385,8 @@ class Audit:
                         place[1],
                         1,
                         event.number,
-                        f"{place[0]}-{place[1]} was given to {member[-8:]} while "
-                        f"{others[0][-8:]} still held it",
+                        f"{place[0]}-{place[1]} was assigned to {member[-8:]} while "
+                        f"{others[0][-8:]} still owned it",
                     )
 
 

@@ -12,6 +12,7 @@ from kafkascope.analyzer.statistics.delivery.model import (
 )
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.text import plural
 
 
 class Follow:
@@ -100,7 +101,7 @@ class Follow:
         if self.kept is not None and first < self.kept:
             end = min(to, self.kept)
             moved = self.reader and self.reader != who
-            why = f"by {who}, after {self.reader}" if moved else f"by {who}"
+            why = f"by {who}, previously by {self.reader}" if moved else f"by {who}"
             place.again += end - first
             self._tell(
                 time_ns,
@@ -136,8 +137,8 @@ class Follow:
                 "back",
                 count,
                 event,
-                f"{who} committed {offset:,} after {before:,}: {count:,} records will be read "
-                "again",
+                f"{who} committed {offset:,} after {before:,}; {plural(count, 'record')} will be "
+                "read again",
                 by_hand=by_hand,
             )
         seen = [each for each in (place.fetched, self.position) if each is not None]
@@ -148,13 +149,14 @@ class Follow:
             place.beyond += count
             what = f"only offsets below {reached:,} were fetched"
             if place.fetched is None:
-                what = f"nothing was fetched from {reached:,} on"
+                what = f"nothing from {reached:,} on was fetched"
             self._tell(
                 time_ns,
                 "beyond",
                 count,
                 event,
-                f"{offset:,} was committed, and {what}: {count:,} records may never be read",
+                f"offset {offset:,} was committed, but {what}; {plural(count, 'record')} may "
+                "never be read",
             )
         place.committed = offset
         place.placed.append((time_ns, offset))

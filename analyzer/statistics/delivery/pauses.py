@@ -23,7 +23,7 @@ def pauses(
     """Yield the pauses of a client. `lives`: (first, last) heard of each member that it was."""
     # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
     limit_ms = belongs.rebalance_ms or belongs.session_ms
-    what = "max.poll.interval" if belongs.rebalance_ms else "session timeout"
+    what = "max.poll.interval.ms" if belongs.rebalance_ms else "session.timeout.ms"
     for begin, end in periods.pauses():
         length = end - begin
         if belongs.last_ns is not None and begin > belongs.last_ns:
@@ -33,12 +33,12 @@ def pauses(
         if limit_ms is None:
             if length < LEAST_PAUSE:
                 continue
-            why = "; its limits are unknown (before start)"
+            why = "; its timeouts are unknown (it joined before the capture)"
         elif length * 2 < limit_ms * MS:
             continue
         else:
             over = "more than" if length > limit_ms * MS else "near"
-            why = f", {over} its {what} of {limit_ms / 1000:g} s"
+            why = f", {over} its {what} ({limit_ms / 1000:g} s)"
         text = f"{who} did not fetch for {length / SECOND:.1f} s{why}"
         yield Happening(begin, "pause", group, "", None, length, None, text)
 

@@ -20,7 +20,7 @@ SHORTEST_SESSION_S: Final = 6
 MOST_TEXTS: Final = 4
 """Members that the sentence about a rebalance tells of."""
 
-BACK: Final = "left and came back as the same member, as after max.poll.interval.ms"
+BACK: Final = "left and rejoined as the same member, consistent with max.poll.interval.ms"
 
 
 class Causes:
@@ -56,7 +56,7 @@ class Causes:
         member = self.members[name]
         seen = self.known.heard_before(name, until_ns)
         if seen is None:
-            return "expired", f"{self.label(name)} is gone"
+            return "expired", f"{self.label(name)} disappeared"
         silence = (until_ns - seen) / SECOND
         limit = (member.session_ms or 0) / 1000
         waited = bool(member.rebalance_ms and end_ns - until_ns >= NEARLY * member.rebalance_ms)
@@ -64,7 +64,7 @@ class Causes:
             # The others had not to wait for the whole rebalance timeout: its session ended.
             silence = max(silence, (end_ns - seen) / SECOND)
         if silence < (limit or _patience(member)) and not waited:
-            return "left", f"{self.label(name)} is gone (how was not captured)"
+            return "left", f"{self.label(name)} disappeared (cause not captured)"
         if limit and silence < limit and member.rebalance_ms:
             text = f"did not rejoin within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
         else:
@@ -114,7 +114,7 @@ class Causes:
                 heir = self.known.next_life(name)
                 if heir is not None and heir in came:
                     causes.append("replaced")
-                    texts.append(f"{self.label(name)} came back as a new member")
+                    texts.append(f"{self.label(name)} rejoined as a new member")
                     came.discard(heir)
                 else:
                     cause, text = self.silent(name, begin_ns, end_ns)

@@ -103,7 +103,7 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
             member.marks.append(LaneMark(event.time_ns, event.time_ns, "l"))
         elif event.kind == "epoch" and about["before"] < 0 and about["error"] in (0, None):
             member.state = "left"
-            member.text = "left for a while (static member)" if about["before"] == -2 else "left"
+            member.text = "left temporarily (static member)" if about["before"] == -2 else "left"
             member.marks.append(LaneMark(event.time_ns, event.time_ns, "l"))
         elif about.get("error") in FENCING or (
             event.kind != "join" and about.get("error") == UNKNOWN_MEMBER
@@ -114,7 +114,7 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
                 member.text = f"{reason}, then {member.text}"
             if holder is not None:
                 member.holder = title_of(holder, known)
-                member.text += f": {member.holder} has its instance id"
+                member.text += f": {member.holder} has the same group.instance.id"
             end = (about["end_ns"] if event.kind == "join" else None) or event.time_ns
             member.marks.append(LaneMark(end, end, "x"))
 
@@ -141,7 +141,7 @@ def fenced_text(code: int) -> str:
     """Say what a fenced member was told."""
     from kafkascope.dissectors.reference.codes import error_name
 
-    return f"told {error_name(code)}"
+    return f"got {error_name(code)}"
 
 
 def title_of(member: Member, known: Members) -> str:
