@@ -119,12 +119,12 @@ class Addresses(Detector):
             name, how = FAILED[remark]
             tried = plural(line["attempts"] or 1, "connection attempt")
             return name, f"Broker {node} advertises {address} to {clients}; {address} {how} {tried}"
-        if remark.startswith("loopback, told to"):
+        if remark.startswith("loopback, advertised to"):
             return "address-loopback", (
                 f"Broker {node} advertises the loopback address {address} to {clients} at "
                 f"{remark.rpartition(' ')[2]}, where it is the client's own machine"
             )
-        if remark.startswith("private, told to"):
+        if remark.startswith("private, advertised to"):
             return "address-private", (
                 f"Broker {node} advertises the private address {address} to {clients} at "
                 f"{remark.rpartition(' ')[2]}, and is not reachable from there"
@@ -134,7 +134,7 @@ class Addresses(Detector):
                 f"Broker {node} advertises {address} to {clients}, but {spelled(remark)} in "
                 "ZooKeeper"
             )
-        if remark == "no address that can be reached":
+        if remark == "unspecified address":
             return "address-unspecified", (
                 f"Broker {node} advertises the unspecified address {address} to {clients}"
             )

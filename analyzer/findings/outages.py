@@ -54,8 +54,8 @@ ZOOKEEPER_DOWN: Final = (
 )
 ABSENT: Final = (
     "Start the broker, correct host and port in bootstrap.servers, or open the firewall; test with "
-    "nc -vz HOST PORT on the client's machine. Nothing listens at this address, or no packet gets "
-    "there."
+    "nc -vz HOST PORT on the client's machine. Nothing listens at this address, or no "
+    "packet reaches it."
 )
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
 """connections.max.idle.ms of brokers."""

@@ -164,15 +164,15 @@ class _Judge:
         if here or not lines:
             for each in mine:
                 if each.name in SILENCED:
-                    return Outcome("gone", f"disappeared without a FIN: {each.text}", each.filter)
+                    return Outcome("gone", f"vanished without a FIN: {each.text}", each.filter)
             last_ns = usage.total.last_ns or 0
             silent = (self.view.last_ns or last_ns) - last_ns
             if member is not None and member.state == "expired":
                 if silent >= limit("outcome.still"):
-                    reason = f"disappeared without a FIN, {after}: its group removed it"
+                    reason = f"vanished without a FIN, {after}: its group removed it"
                     return Outcome("gone", reason, where)
             elif silent >= limit("outcome.silent"):
-                reason = f"disappeared without a FIN, {after}: no traffic for {duration(silent)}"
+                reason = f"vanished without a FIN, {after}: no traffic for {duration(silent)}"
                 return Outcome("gone", reason, where)
             return Outcome("open", _open(member), where)
         last = max(lines, key=_closed)
@@ -182,7 +182,7 @@ class _Judge:
         more = f", with {plural(lost, 'request')} without response" if lost else ""
         failed = _failure(usage)
         if not side:
-            return Outcome("gone", f"disappeared without a FIN, {after}", where)
+            return Outcome("gone", f"vanished without a FIN, {after}", where)
         if side == "broker":
             verb = "reset" if how == "rst" else "closed"
             refused = sum(line["phase"] in FAILED for line in self.lines.get(("", who[1]), ()))

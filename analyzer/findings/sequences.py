@@ -82,7 +82,7 @@ class Sequences(Detector):
             "producer-unknown",
             "warning",
             "producer id or transactional.id that a broker has forgotten",
-            "Create a transactional producer anew (initTransactions); other producers recover by "
+            "Recreate a transactional producer (initTransactions); other producers recover by "
             "themselves since 2.5. The records or the id expired (producer.id.expiration.ms, "
             "retention; for transactions transactional.id.expiration.ms, 7 days), or the topic "
             "was recreated.",

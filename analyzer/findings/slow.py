@@ -184,12 +184,13 @@ class Slowness(Detector):
             # Long polls may take longer, and are none of these.
             least = min(event.about["excess"] for event in found)
             few = count < limit("slow.count")
+            waits = any(event.about["excess"] < event.about["latency"] for event in found)
+            beyond = f", at least {duration(least)} more than the requested wait" if waits else ""
             median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
             yield view.finding(
                 self.rule("slow-answers"),
                 f"{count:,} of {plural(times.latency.count, f'{api} request')} from {who} to "
-                f"{broker} took {span}, long polls excluded"
-                f"{median if count < times.latency.count else ''}",
+                f"{broker} took {span}{beyond}{median if count < times.latency.count else ''}",
                 all_of(
                     view.of_client(client_id, host),
                     api_is(api),

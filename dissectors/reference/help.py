@@ -597,7 +597,7 @@ HELP: Final[dict[int, Help]] = {
         ("wrong directories, listeners or migration state; the controller's log names it",),
     ),
     120: Help(
-        "The transaction can only be aborted; the producer itself may go on.",
+        "The transaction can only be aborted; the producer itself may continue.",
         ("a write whose transaction the coordinator could not verify",),
     ),
     121: Help(

@@ -24,7 +24,7 @@ STEPS: Final = (
     ),
     Step(
         "Which broker address was wrong?",
-        'down to "node 3 is advertised as", then Enter',
+        'down to "Broker 3 advertises", then Enter',
         "Its evidence: Metadata answers that send reports-ui to 172.17.0.4:29092, an address inside"
         " of a container. Nobody answers there.",
         1,

@@ -342,7 +342,7 @@ class Cluster(Accumulator):
                         "first": line["first"],
                         "last": line["last"],
                         "number": line["number"],
-                        "remarks": ["registered in ZooKeeper, told to nobody"],
+                        "remarks": ["registered in ZooKeeper, never advertised"],
                         "registered": [],
                     }
                 )
@@ -400,7 +400,7 @@ class Cluster(Accumulator):
                 "first": contact.first_ns,
                 "last": contact.last_ns,
                 "number": None,
-                "remarks": ["never told: a bootstrap address, or a listener of others"],
+                "remarks": ["never advertised: a bootstrap address, or a listener for others"],
                 "registered": [],
             }
 

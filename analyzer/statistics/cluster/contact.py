@@ -33,15 +33,15 @@ def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Con
         remarks.append("refused" if judged.attempts(key).refused else "no answer to SYN")
     elif word == "no":
         others = exchanges and judged.hosts_of(key) is not None
-        remarks.append("only others contacted it" if others else "never contacted")
+        remarks.append("contacted only by other clients" if others else "never contacted")
     if not is_address(host) and host != "localhost":
         hosts = judged.hosts_of(key)
         if hosts is not None:
             remarks.append(f"is {', '.join(sorted(hosts)[:MOST_HOSTS])}")
         elif word == "likely":
-            remarks.append("a name: compared by port")
+            remarks.append("a host name, matched by port")
         else:
-            remarks.append("a name that nothing in the capture resolves")
+            remarks.append("a host name that the capture does not resolve")
     if word in ("no", "unknown"):
         return Contacted(word, None, None, remarks)
     return Contacted(word, attempts or None, exchanges, remarks)
@@ -52,10 +52,10 @@ def _remarks(key: NodeKey, node: Node, judged: JudgedReach) -> list[str]:
     host = key[2]
     strangers = sorted({place for _, place in node.clients if not is_loopback(place)})
     if is_loopback(host) and strangers:
-        return [f"loopback, told to {strangers[0]}"]
+        return [f"loopback, advertised to {strangers[0]}"]
     if is_address(host) and ip_address(host).is_unspecified:
-        return ["no address that can be reached"]
+        return ["unspecified address"]
     if is_private(host):
         outside = sorted({each[1] for each in judged.told(key) if judged.is_outside(key, each)})
-        return [f"private, told to {outside[0]}"] if outside else []
+        return [f"private, advertised to {outside[0]}"] if outside else []
     return []

@@ -96,9 +96,9 @@ def test_endless_nonsense_is_counted_in_bounded_memory() -> None:
     [
         (TLS, "TLS"),
         (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
-        (b"\xff\xff\xff\xff" + bytes(20), "not a Kafka request: it announces a size of -1"),
-        (bytes(4), "not a Kafka request: an empty frame"),
-        (b"\0\0\0\x0f\0\x12", "bytes that are no Kafka request"),
+        (b"\xff\xff\xff\xff" + bytes(20), "not a Kafka request: frame size -1"),
+        (bytes(4), "not a Kafka request: empty frame"),
+        (b"\0\0\0\x0f\0\x12", "not a Kafka request: unknown protocol"),
     ],
 )
 def test_where_kafka_was_expected_one_row_says_what_it_was(first: bytes, reason: str) -> None:

@@ -59,7 +59,7 @@ def stops(rule: str, length_ns: int, *, gone: bool = True) -> bool:
     group.beat("a", 3 + seconds(MS + length_ns), 1)
     if gone:
         group.wires["a"].close("client")
-    return "did not read on" in found(group.wires.values(), rule)[rule].text
+    return "did not continue" in found(group.wires.values(), rule)[rule].text
 
 
 # --- outcomes -----------------------------------------------------------------------------------

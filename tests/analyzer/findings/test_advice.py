@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import Finding
+from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_captures import SAMPLES, capture_of, judged
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import CLIENT, Wire, request, response
@@ -19,10 +20,9 @@ def of(rule: str, name: str) -> list[Finding]:
 def test_denials_are_errors_and_say_what_to_grant() -> None:
     producer, consumer = of("denied", "acl-denied-java")
     assert {producer.severity, consumer.severity} == {"error"}
-    assert producer.text == (
-        "acl-producer (user alice) is denied access: 2 Metadata requests on orders got "
-        "TOPIC_AUTHORIZATION_FAILED; 19 InitProducerId requests got CLUSTER_AUTHORIZATION_FAILED"
-    )
+    topic = ("2 Metadata requests", "orders", "TOPIC_AUTHORIZATION_FAILED")
+    cluster = ("19 InitProducerId requests", "CLUSTER_AUTHORIZATION_FAILED")
+    assert states(producer.text, "acl-producer", "user alice", "denied", *topic, *cluster)
     assert "WRITE on the topics" in producer.advice
     assert "IDEMPOTENT_WRITE on the cluster" in producer.advice
     assert "READ on the group" in consumer.advice
@@ -33,10 +33,8 @@ def test_denials_are_errors_and_say_what_to_grant() -> None:
 def test_all_fenced_members_are_counted_and_those_who_took_over_are_named() -> None:
     (finding,) = of("static-conflict", "static-conflict-java")
     assert finding.count == 2
-    assert finding.text == (
-        "2 members of group stat were fenced by others with the same instance id: stat-1 (instance "
-        "pod-1) by stat-2, stat-2 (instance pod-1) by stat-3"
-    )
+    first, second = "stat-1 (instance pod-1) by stat-2", "stat-2 (instance pod-1) by stat-3"
+    assert states(finding.text, "2 members", "group stat", "fenced", first, second)
     assert ("instance", "pod-1") in finding.entities
 
 

@@ -8,6 +8,7 @@ import pytest
 from kafkascope.analyzer.findings import Finding
 from kafkascope.captures.model import Chunk
 from tests.analyzer.batches import batch
+from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import MS, Wire, produce, response
 
@@ -38,7 +39,7 @@ def tiny(*wires: Wire) -> Finding | None:
 def test_a_producer_that_waits_for_each_response() -> None:
     finding = tiny(producing(300, pause_ns=0))
     assert finding is not None
-    assert "99 % wait for the one before" in finding.text
+    assert states(finding.text, "median of 1 record", "99 %")
 
 
 @pytest.mark.parametrize(

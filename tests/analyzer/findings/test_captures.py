@@ -16,6 +16,7 @@ from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.model import Exchange
+from tests.analyzer.findings.stating import states
 
 HERE = Path(__file__).parents[1] / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -273,8 +274,8 @@ def test_numbers_in_sentences() -> None:
     assert "skipped 30 records" in texts["commit-ahead"]
     unfetched = judged(capture_of("commit-ahead-nothing-fetched-java", HERE / "causes"))[0]
     text = next(f.text for f in unfetched if f.name == "commit-ahead")
-    assert "skipped 172 records: skip-1: 172 was committed, and nothing" in text
-    assert "went on at 0 (earliest): 500 offsets back" in texts["offset-out-of-range"]
+    assert states(text, "skipped 172 records", "skip-1", "offset 172", "nothing from 0 on")
+    assert states(texts["offset-out-of-range"], "at 0 (earliest)", "500 offsets back")
     assert "killed: no heartbeat for 6" in texts["rebalance-expired"]
     assert "an even share of 4 partitions is 25 %" in texts["hot-partition"]
 
@@ -284,13 +285,13 @@ def test_numbers_in_sentences() -> None:
     [
         (
             "failed12-expired",
-            "good from 2026-11-14 to 2026-11-21: it expired on 2026-11-21",
+            "valid from 2026-11-14 to 2026-11-21: it expired on 2026-11-21",
             "dates",
         ),
         (
             "failed12-issuer",
-            "issued by CN=tests, good from 2026-11-14 to 2026-11-26",
-            "who signed it",
+            "issued by CN=tests, valid from 2026-11-14 to 2026-11-26",
+            "does not know the issuer",
         ),
         ("failed13-expired", "it expired on 2026-11-21", "dates"),
         ("failed13-name", "it is not for 127.0.0.1", "names"),
@@ -311,5 +312,5 @@ def test_one_finding_sums_up_what_cannot_be_read() -> None:
     assert "--keylog" in found.advice
     (found,) = [e for e in judged(capture_of("tls13-missing-key"))[0] if e.name == "tls-opaque"]
     assert (found.severity, found.count) == ("note", 1)
-    assert found.text.endswith("can be read: the key log has no line for it")
+    assert states(found.text, "1 TLS connection", "key log", "no secret for it")
     assert "keys check" in found.advice

@@ -17,6 +17,7 @@ from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import RULES, Cause, Findings
 from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.cli import main
+from tests.analyzer.findings.stating import states
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -35,7 +36,7 @@ def test_a_finding_is_a_block_of_text() -> None:
     done = run("check", LARGE)
     assert done.exit_code == 1
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("error: 1 batch of generous for topic small was refused")
+    assert states(lines[0], "error", "1 batch", "generous", "topic small")
     assert lines[1].startswith("    message-too-large, 1 x, ")
     assert lines[2].startswith('    see: -Y \'client == "generous" and api == Produce')
     assert lines[3].startswith("    do: Raise max.message.bytes")
@@ -92,7 +93,7 @@ def test_clients_that_a_release_breaks(
     assert {each["severity"] for each in found} == ({severity} if severity else set())
     for each in found:
         assert f"release={release}" in each["entities"]
-        assert f" will not work with Kafka {release}: Fetch v3: " in each["text"]
+        assert states(each["text"], f"will not work with Kafka {release}", "Fetch v3")
         assert "version in {3}" in each["filter"]
     assert len(found) == (3 if severity else 0)
     assert done.exit_code == code

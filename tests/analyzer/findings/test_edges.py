@@ -10,6 +10,7 @@ import pytest
 from kafkascope.analyzer.findings import Finding
 from kafkascope.captures import open_inputs
 from tests.analyzer.batches import batch
+from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_captures import capture_of, judged
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.findings.test_pieces import written
@@ -62,8 +63,7 @@ def test_a_node_that_is_not_listed_any_more_was_up(tmp_path: Path) -> None:
     """Nothing of it is in the piece but refused connects."""
     down = [each for each in piece("broker-killed-java", 300, 1253, tmp_path) if each.count > 9]
     text = next(each.text for each in down if each.name == "broker-down")
-    assert text.startswith("broker 127.0.0.1:9292 (node 3) was down for 24 s")
-    assert "its cluster counted it as gone" in text
+    assert states(text, "127.0.0.1:9292 (node 3)", "down for 24 s", "out of its cluster")
 
 
 def test_a_reader_that_was_not_seen_to_stop_may_read_on(tmp_path: Path) -> None:

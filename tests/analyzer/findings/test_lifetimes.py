@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import Finding
+from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import SECOND, found
 from tests.analyzer.wire import MS, Wire, request, response
 
@@ -33,7 +34,7 @@ def session(rest_ns: int, *, lifetime_ms: int = 4000, again: bool = False) -> Fi
 def test_a_session_that_expired() -> None:
     finding = session(5 * SECOND)
     assert finding is not None
-    assert "it lasts 4.0 s, and the client did not authenticate again" in finding.text
+    assert states(finding.text, "SASL session expired", "4.0 s")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_topic_that_is_no_longer_there() -> None:
     finding = topic(3)
     assert finding is not None
     assert finding.severity == "error"
-    assert "topic t is no longer there" in finding.text
+    assert states(finding.text, "Topic t", "no longer exists")
     assert ("topic", "t") in finding.entities
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafkascope.analyzer.findings import Finding
+from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import SECOND, found
 from tests.analyzer.wire import MS, Wire, request, response
 
@@ -30,7 +31,7 @@ def paused(*spans: tuple[int, int]) -> Finding | None:
 def test_several_wait_for_the_same_moment() -> None:
     finding = paused((1000, 4000), (1500, 4010), (2000, 4020))
     assert finding is not None
-    assert "answered nobody for 3.0 s, and then all at once: 3 requests" in finding.text
+    assert states(finding.text, "stalled for 3.0 s", "3 pending requests")
     assert {name for kind, name in finding.entities if kind == "client"} == {
         "app-1",
         "app-2",

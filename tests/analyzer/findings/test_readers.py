@@ -10,6 +10,7 @@ import pytest
 
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.batches import batch
+from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, capture_of, judged
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.statistics.groups.test_groups import Members, Seconds
@@ -92,7 +93,7 @@ def test_who_comes_back_to_one_offset_is_stuck(times: int, stuck: bool, commits:
     assert ("reader-stuck" in told) == stuck
     if stuck:
         assert told["reader-stuck"].severity == "error"
-        assert f"was read {times} times" in told["reader-stuck"].text
+        assert states(told["reader-stuck"].text, "stuck", f"fetched {times} times")
         assert told.get("redelivered") is None or told["redelivered"].because
 
 
@@ -110,7 +111,7 @@ def test_who_commits_nothing_and_stays_is_not_stuck() -> None:
     told = failing(4, commits=False, stays=5).told()
     assert "reader-stuck" not in told
     assert "commits-lost" in told
-    assert "read 30 records of orders-0 a second time" in told["commits-lost"].text
+    assert states(told["commits-lost"].text, "read 30 records", "orders-0", "twice")
 
 
 def test_who_got_beyond_it_was_stuck() -> None:
@@ -119,7 +120,7 @@ def test_who_got_beyond_it_was_stuck() -> None:
     group.commit("b", 52, 15)
     told = group.told()
     assert told["reader-stuck"].severity == "warning"
-    assert "then group g got beyond it" in told["reader-stuck"].text
+    assert states(told["reader-stuck"].text, "Group g was stuck", "continued")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_groups_that_begin_at_the_end(start: int, end: int, first: int, skips: b
     told = group.told()
     assert ("latest-skips" in told) == skips
     if skips:
-        assert "skips 100 records" in told["latest-skips"].text
+        assert states(told["latest-skips"].text, "skipping 100 records")
         assert told["latest-skips"].severity == "note"
 
 
@@ -212,7 +213,7 @@ def test_offsets_that_are_gone() -> None:
     told = refused(5, start=5, before=None)
     assert "retention-overtook" not in told
     text = told["offset-out-of-range"].text
-    assert "offset 5 of orders-0, which holds 60 to 100; it went on at 60 (earliest)" in text
+    assert states(text, "offset 5 of orders-0", "60 to 100", "at 60 (earliest)")
 
 
 def test_records_that_were_deleted_before_they_were_read() -> None:
@@ -305,20 +306,24 @@ def test_share_groups_that_get_records_again(
 
 def test_what_comes_back_by_itself_is_told() -> None:
     text = sharing([1] * 10 + [2] * 3, [2])["share-redelivery"].text
-    assert "2 came back without a release (lock expired, or a member gone)" in text
+    assert states(text, "3 of 13 records", "2 were delivered again without a release")
 
 
 @pytest.mark.parametrize(
-    ("capture", "text"),
+    ("capture", "parts"),
     [
-        ("growing-lag-librdkafka", "94.9 records/s were written and 11.7 read"),
-        ("poison-librdkafka", "offset 5 of xml-in-0 was read 5 times within 3.3 s by xml-load"),
-        ("codec-zstd-java11", "zold-java was sent batches of zonly in zstd and got no further"),
-        ("codec-zstd-kafkajs", "it left 97 ms later"),
-        ("share-released-java", "28 of 88 records of tasks were delivered again"),
-        ("latest-skips-librdkafka", "leads-0, leads-1 (latest): it skips 300 records"),
-        ("retention-ahead-of-reader-java", "420 records of cdrs were deleted before cdr-bill"),
+        ("growing-lag-librdkafka", ("94.9 records/s written", "11.7 records/s read")),
+        (
+            "poison-librdkafka",
+            ("stuck at offset 5 of xml-in-0", "5 times within 3.3 s", "xml-load"),
+        ),
+        ("codec-zstd-java11", ("zold-java", "zonly", "zstd", "never read past")),
+        ("codec-zstd-kafkajs", ("97 ms later",)),
+        ("share-released-java", ("28 of 88 records of tasks",)),
+        ("latest-skips-librdkafka", ("leads-0, leads-1 (latest)", "300 records")),
+        ("retention-ahead-of-reader-java", ("420 records of cdrs", "deleted before cdr-bill")),
     ],
 )
-def test_numbers_of_real_traffic(capture: str, text: str) -> None:
-    assert any(text in each.text for each in judged(capture_of(capture, HERE / "causes"))[0])
+def test_numbers_of_real_traffic(capture: str, parts: tuple[str, ...]) -> None:
+    findings, _ = judged(capture_of(capture, HERE / "causes"))
+    assert any(states(each.text, *parts) for each in findings)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.analyzer.batches import batch
+from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import SECOND, found
 from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.statistics.groups.test_groups import Members, Seconds
@@ -42,7 +43,7 @@ def test_batches_behind_a_refused_one_are_out_of_order_for_a_moment() -> None:
     names = found([producing((0, 0), (2, BUSY), (4, REFUSED), (2, 0), (4, 0))])
     refused, again = names["sequence-refused"], names["sequence-repeated"]
     assert refused.severity == "note"
-    assert refused.text.endswith("and all batches were taken when they were sent again")
+    assert states(refused.text, "all batches were accepted on retry")
     assert (again.severity, again.count) == ("chat", 2)
     assert again.text.endswith("sent 2 batches for t-0 again, all after an error")
 
@@ -93,7 +94,7 @@ def test_a_topic_that_is_made_while_a_client_waits_for_it() -> None:
     """Kafka Streams makes its internal topics itself."""
     finding = found([asking(*[unknown()] * 6, metadata(NODE))])["unknown-topic"]
     assert finding.severity == "chat"
-    assert finding.text.endswith("until the topic was made")
+    assert finding.text.endswith("until the topic was created")
 
 
 @pytest.mark.parametrize("answers", [[unknown()] * 6, [metadata(NODE), *[unknown()] * 6]])
@@ -125,7 +126,7 @@ def fetching(refresh: float) -> Wire:
 def test_a_client_may_back_off_before_it_asks_for_metadata() -> None:
     names = found([fetching(1)])
     assert "stale-leader" not in names
-    assert names["leader-moved"].text.startswith("5 requests of app met leaders that had moved")
+    assert states(names["leader-moved"].text, "5 requests", "app", "former leaders")
 
 
 def test_a_client_that_does_not_refresh_its_metadata() -> None:
@@ -162,7 +163,7 @@ def test_one_transaction_after_the_other_holds_nobody_back() -> None:
 
 def test_a_transaction_that_stays_open_holds_readers_back() -> None:
     finding = found(at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50)))["transaction-blocks"]
-    assert "stable offset 20 of t-0 for 20 s, with 30 records behind it" in finding.text
+    assert states(finding.text, "waited 20 s", "offset 20 of t-0", "30 records behind it")
 
 
 def adding(pause: float) -> Wire:
@@ -253,7 +254,7 @@ def test_fetches_that_a_broker_does_not_let_wait(max_wait_ms: int, count: int, w
     assert (finding is not None) == bool(words)
     if finding is not None:
         assert words in finding.advice
-        assert finding.text.endswith(", asking to wait up to 500 ms") == bool(max_wait_ms)
+        assert states(finding.text, "fetch.max.wait.ms is 500 ms") == bool(max_wait_ms)
 
 
 def closing(times: int, served: bool = False) -> list[Wire]:
@@ -270,7 +271,8 @@ def closing(times: int, served: bool = False) -> list[Wire]:
 
 def test_a_broker_that_serves_nobody_who_does_not_authenticate() -> None:
     finding = found(closing(3))["sasl-missing"]
-    assert finding.text.startswith("10.0.1.2:9092 answered ApiVersions to app, closed 3 connec")
+    parts = ("10.0.1.2:9092", "ApiVersions", "app", "closed 3 connections", "authentication")
+    assert states(finding.text, *parts)
 
 
 @pytest.mark.parametrize("wires", [closing(2), closing(3, served=True)])
@@ -303,10 +305,10 @@ def test_a_reader_that_may_not_reset_its_position_stops(
     if gone:
         wire.close()
     text = found([wire])["offset-out-of-range"].text
-    assert text.endswith("did not read on, as with auto.offset.reset=none") == said
+    assert states(text, "did not continue", "auto.offset.reset=none") == said
 
 
-@pytest.mark.parametrize(("other", "named"), [("new", ", which new has, too)"), ("old", "(t")])
+@pytest.mark.parametrize(("other", "named"), [("new", ", also used by new)"), ("old", "(t")])
 def test_a_fenced_producer_is_told_who_has_its_transactional_id(other: str, named: str) -> None:
     wire = Wire()
     who = {"transactional_id": "x", "transaction_timeout_ms": 60_000}

@@ -28,6 +28,7 @@ from tests.analyzer.findings.sides_schemas import (
     produced,
     schema,
 )
+from tests.analyzer.findings.stating import states
 from tests.analyzer.schema_samples import SAMPLES, capture, folder
 from tests.analyzer.wire import Wire, request, response, told
 
@@ -61,9 +62,7 @@ def test_good_values_nulls_and_texts_without_schemas_are_silent() -> None:
 def test_a_value_that_does_not_fit() -> None:
     finding = judged(produced(GOOD, LONG, client="orders-svc"))["schema-misfit"]
     assert finding.severity == "error"
-    assert finding.text.startswith(
-        "1 value of topic t by orders-svc does not fit its schema, id 1 of subject t-value: "
-    )
+    assert states(finding.text, "1 value", "topic t", "orders-svc", "id 1 of subject t-value")
     assert "partition 3, offset 41" in finding.text
     assert finding.entities == (("client", "orders-svc"), ("topic", "t"))
     assert finding.number is not None
@@ -71,7 +70,7 @@ def test_a_value_that_does_not_fit() -> None:
 
 def test_who_wrote_a_fetched_value_is_not_known() -> None:
     finding = judged(fetched(LONG))["schema-misfit"]
-    assert "who wrote it is not in the capture" in finding.text
+    assert states(finding.text, "producer is not in the capture")
     assert finding.entities == (("topic", "t"),)
 
 
@@ -94,7 +93,7 @@ def test_an_unknown_id_is_told_only_where_others_are_known() -> None:
 def test_a_record_without_a_schema_among_others() -> None:
     wires = [produced(*[GOOD] * 9), produced(b"poison", client="script", number=1)]
     finding = judged(*wires)["schema-mixed"]
-    assert "1 value of topic t by script has no schema, unlike others of 10" in finding.text
+    assert states(finding.text, "1 value", "topic t", "script", "no schema", 10)
     assert finding.entities[0] == ("client", "script")
 
 
@@ -106,12 +105,12 @@ def test_a_topic_of_texts_gets_a_value_with_its_schema() -> None:
 def test_two_formats_in_a_topic() -> None:
     by = payloads(schema(1), schema(2, {"type": "object"}, form="json"))
     wires = [produced(*[GOOD] * 3), produced(b"\0\0\0\0\2{}", client="js", number=1)]
-    assert "by js is json, where others are avro" in judged(*wires, by=by)["schema-mixed"].text
+    assert states(judged(*wires, by=by)["schema-mixed"].text, "js", "json", "avro")
 
 
 def test_values_with_the_schema_of_keys() -> None:
     by = payloads(schema(1, subject="t-key"))
-    assert "written with the schema of keys" in judged(produced(GOOD), by=by)["schema-of-key"].text
+    assert states(judged(produced(GOOD), by=by)["schema-of-key"].text, "app", "schema of keys")
     assert not judged(produced((GOOD, None)), by=by)  # type: ignore[arg-type]
     assert not judged(produced(GOOD), by=payloads(schema(1, subject="other-key")))
 
@@ -179,7 +178,7 @@ def test_much_is_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(looked, "MOST_BARE", 10)
     wires = [produced(*[GOOD] * 9, LONG)]
     wires += [produced(*[GOOD] * 10, number=number) for number in range(1, 30)]
-    assert "only some records were looked at" in judged(*wires)["schema-misfit"].text
+    assert "only some records were inspected" in judged(*wires)["schema-misfit"].text
     assert "some records" not in judged(wires[0])["schema-misfit"].text
 
 

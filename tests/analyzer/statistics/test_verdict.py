@@ -95,8 +95,8 @@ def test_reasons_name_versions_and_releases() -> None:
     text = why(usage(Produce=[2]), "4.0.0")
     assert "Produce v2" in text
     assert "v3-12" in text
-    assert "gone since 4.0.0" in text
-    assert "4.0.1 has it again" in why(silent(JoinGroup=[0]), "4.0.0")
+    assert "removed in 4.0.0" in text
+    assert "missing in 4.0.0, back in 4.0.1" in why(silent(JoinGroup=[0]), "4.0.0")
 
 
 @pytest.mark.parametrize(

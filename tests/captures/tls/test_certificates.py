@@ -25,18 +25,18 @@ def at(day: str) -> int:
 def test_dates_and_owners_are_told() -> None:
     found = certificate_of(certificate("broker", "ours"))
     assert found is not None
-    text = "CN=broker, issued by CN=ours, good from 2026-01-01 to 2026-01-31"
+    text = "CN=broker, issued by CN=ours, valid from 2026-01-01 to 2026-01-31"
     assert described(found) == text
     assert trouble_with(found, at("2026-01-15"), "anything") == ""
     assert trouble_with(found, at("2026-02-01"), "") == "it expired on 2026-01-31"
-    assert trouble_with(found, at("2025-12-31"), "") == "it is not good before 2026-01-01"
+    assert trouble_with(found, at("2025-12-31"), "") == "it is not valid before 2026-01-01"
     assert trouble_with(found, None, "") == ""
     named = found._replace(names=("*.example",), begin_ns=0, end_ns=1 << 62)
     assert trouble_with(named, at("2026-01-15"), "a.example") == ""
     assert trouble_with(named, at("2026-01-15"), "a.b.example") == "it is not for a.b.example"
     own = certificate_of(certificate("own"))
     assert own is not None
-    assert "signed by itself" in described(own)
+    assert "self-signed" in described(own)
     assert "?" in described(own._replace(end_ns=1 << 100))
 
 

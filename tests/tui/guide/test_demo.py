@@ -153,10 +153,10 @@ def told_as_csv(*words: str) -> list[dict[str, str]]:
 
 def test_what_the_tour_says_is_there(saved: Path) -> None:
     says = " ".join(f"{step.press} {step.see}" for step in STEPS)
-    assert "node 3 is advertised as" in says
+    assert "Broker 3 advertises" in says
     assert "reports-ui to 172.17.0.4:29092" in says
     found = run("check", str(saved), "-q")
-    assert "node 3 is advertised as 172.17.0.4:29092 to reports-ui" in found
+    assert "Broker 3 advertises 172.17.0.4:29092 to reports-ui" in found
     assert "legacy-export knows Fetch only up to version 3 and Produce up to 2" in says
     apis = told_as_csv("clients", str(saved), "--apis")
     versions = {

@@ -71,7 +71,7 @@ TLS = Path(__file__).parents[2] / "analyzer" / "captures" / "tls"
             "failed13-expired",
             [
                 "the broker's certificate: CN=expired for 127.0.0.1, issued by CN=tests, "
-                "good from 2026-11-14 to 2026-11-21",
+                "valid from 2026-11-14 to 2026-11-21",
                 "alert of the client: certificate_unknown",
             ],
         ),

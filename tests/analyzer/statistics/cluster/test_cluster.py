@@ -66,7 +66,7 @@ def test_addresses_that_nobody_reached_are_told() -> None:
 def test_loopback_is_no_address_for_a_client_elsewhere() -> None:
     found = nodes(cluster(metadata((1, "localhost", 9092))))
     assert found["localhost:9092"]["contacted"] == "no"
-    assert found["localhost:9092"]["remarks"][0] == "loopback, told to 10.0.0.4"
+    assert found["localhost:9092"]["remarks"][0] == "loopback, advertised to 10.0.0.4"
     # What the client did use is told, too.
     assert found["10.0.1.2:9092"]["node"] is None
 
@@ -130,4 +130,4 @@ def test_what_brokers_registered_stands_beside_what_clients_were_told() -> None:
     assert lines.keys() == {1, 2}  # and no server of ZooKeeper
     assert (lines[1]["address"], lines[1]["told"], lines[1]["remarks"]) == ("127.0.0.1:9092", 5, [])
     assert lines[2]["address"] == "127.0.0.1:9192"
-    assert lines[2]["remarks"] == ["registered in ZooKeeper, told to nobody"]
+    assert lines[2]["remarks"] == ["registered in ZooKeeper, never advertised"]

@@ -124,7 +124,7 @@ def test_who_was_told_has_to_go_there() -> None:
     other = works(later(1, "10.0.1.9", client="10.0.0.99"))
     found = counted([told_one, other])
     line = next(each for each in found.rows() if each["address"] == "10.0.1.9:9092")
-    assert (line["contacted"], line["remarks"]) == ("no", ["only others contacted it"])
+    assert (line["contacted"], line["remarks"]) == ("no", ["contacted only by other clients"])
     assert [stuck.client[1] for stuck in found.judged().stuck()] == [CLIENT.host]
 
 

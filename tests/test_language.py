@@ -1,0 +1,121 @@
+"""Texts for users: the words of docs/glossary.md, findings as symptom and fix."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from kafkascope.analyzer.findings import RULES
+from kafkascope.analyzer.findings.explanations import EXPLANATIONS
+from kafkascope.analyzer.findings.limits import LIMITS
+from tests.test_links import ROOT
+
+FINDINGS: Final = (
+    "analyzer/findings",
+    "analyzer/statistics/limits.py",
+    "analyzer/statistics/verdict.py",
+    "analyzer/statistics/delivery/audit.py",
+    "analyzer/statistics/delivery/follow.py",
+    "analyzer/statistics/delivery/pauses.py",
+    "analyzer/statistics/groups/causes.py",
+    "analyzer/statistics/groups/members.py",
+    "analyzer/conversation/detect.py",
+    "captures/tls/certificates.py",
+    "dissectors/reference/help.py",
+)
+"""Modules whose sentences become findings."""
+FIXES: Final = re.compile(
+    "Add|Capture|Check|Choose|Close|Commit|Compare|Configure|Create|Find|Give|Grant|Identify|If|"
+    "Let|Look|Lower|Make|Move|Pass|Point|Poll|Raise|Recreate|Resolve|Restart|Run|Set|Skip|Speed|"
+    "Start|Synchronize|Test|Upgrade|Use|No action is needed"
+)
+"""First words of advice."""
+NAMES: Final = frozenset(
+    {"API", "APIs", "CONCURRENT_TRANSACTIONS", "HTTP", "SASL", "TCP", "TLS", "ZooKeeper"}
+)
+"""Words that begin with a capital inside sentences, too."""
+
+
+class Text(NamedTuple):
+    """A text of the product, and where it is."""
+
+    place: str
+    text: str
+
+
+def replaced() -> list[str]:
+    """Return the phrases that the glossary replaces: those in backticks of its column "not"."""
+    rows = (line.split("|") for line in (ROOT / "docs/glossary.md").read_text("utf-8").split("\n"))
+    return [phrase for row in rows if len(row) == 5 for phrase in re.findall(r"`([^`]+)`", row[3])]
+
+
+PHRASES: Final = replaced()
+FOREIGN: Final = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, PHRASES))})(?![\w-])", re.I)
+
+
+def texts_in(path: Path) -> Iterator[Text]:
+    """Yield the strings of a module that are words for people: no docstrings, names, filters."""
+    tree = ast.parse(path.read_text("utf-8"))
+    skipped = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped.update(id(part) for part in node.values)
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = (each.value if isinstance(each, ast.Constant) else "{}" for each in node.values)
+            text = "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        if " " in text.strip() and "==" not in text:
+            yield Text(f"{path.relative_to(ROOT)}:{node.lineno}", text)
+
+
+def modules(places: tuple[str, ...]) -> list[Path]:
+    paths = [ROOT / place for place in places]
+    return [each for path in paths for each in (sorted(path.rglob("*.py")) or [path])]
+
+
+def foreign(texts: Iterator[Text]) -> list[str]:
+    """Return places, phrases and texts that do not speak the field's language."""
+    return [
+        f"{each.place}: {found[0]!r} in {each.text!r}"
+        for each in texts
+        if (found := FOREIGN.search(each.text))
+    ]
+
+
+def test_the_glossary_has_phrases_to_replace() -> None:
+    assert len(PHRASES) > 50
+    assert FOREIGN.search("it told a client")
+    assert not FOREIGN.search("a toldo, retold")
+
+
+def test_findings_use_the_words_of_the_field() -> None:
+    assert not foreign(text for path in modules(FINDINGS) for text in texts_in(path))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_has_a_symptom_and_a_fix(name: str) -> None:
+    rule = RULES[name]
+    first = rule.title.split()[0]
+    assert first[0].islower() or first in NAMES
+    assert first not in ("a", "an", "the")
+    assert not rule.title.endswith(".")
+    assert rule.advice.endswith(".")
+    assert re.match(rf"(?:{FIXES.pattern})\b", rule.advice)
+
+
+def test_reasons_are_one_short_phrase() -> None:
+    reasons = [each.why for each in EXPLANATIONS] + [each.why for each in LIMITS.values()]
+    capital = [why for why in reasons if why[0].isupper()]
+    assert [why for why in capital if why.split()[0].strip(":") not in NAMES] == []
+    assert [why for why in reasons if why.endswith(".") or len(why) > 160] == []
