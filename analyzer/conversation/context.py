@@ -144,7 +144,7 @@ class Context:
         if self.names.full:
             found.add("too many topics have an id: ids stand in place of the names that came last")
         if self.nodes.full:
-            found.add(f"more than {MAX_NODES:,} brokers were told of: others have no address")
+            found.add(f"more than {MAX_NODES:,} brokers were advertised: the others are ignored")
         if max(len(self.brokers), len(self.zookeepers)) >= MOST_ENDPOINTS:
             found.add(
                 f"more than {MOST_ENDPOINTS:,} endpoints answered: connections to others are "

@@ -35,7 +35,7 @@ class Plausibility(Enum):
     """What the bytes at a position are."""
 
     NO = "no frame"
-    MORE = "too few bytes to tell"
+    MORE = "too few bytes to decide"
     MAYBE = "a frame, if what follows it is one too"
     YES = "a frame"
 

@@ -164,7 +164,7 @@ class _Classic(Causes):
         about, who = first.about, self.label(first.about["member"])
         if about["new"] and about["instance"]:
             # Else the broker would have answered it without a rebalance.
-            return "rejoined", f"static member {who} came back with another subscription"
+            return "rejoined", f"static member {who} rejoined with another subscription"
         changed = [
             event
             for event in here
@@ -180,7 +180,7 @@ class _Classic(Causes):
         soon = pause_ns < limit("rebalances.handover")
         given_up = "cooperative" in (about["assignor"] or "") and soon
         if "revoke" in reason or (given_up and not reason):
-            return "handover", f"{who} rejoined, having given up partitions for others"
+            return "handover", f"{who} rejoined, after releasing partitions for others"
         if reason:
             text = f"{who} rejoined: {reason}"
             known = any(word in reason for word in ("metadata", "topic", "partition"))
@@ -242,7 +242,10 @@ class _Epochs(Causes):
                     self.cause(came, gone, since, begin, begin)
                     or self._subscribed(changes, since, here)
                     or self._waited(found, since, begin)
-                    or ("unknown", "nobody came or went in the capture; topics may have changed")
+                    or (
+                        "unknown",
+                        "no member joined or left in the capture; topics may have changed",
+                    )
                 )
             departed = self.departures(since, begin)
             if departed:
@@ -283,7 +286,7 @@ class _Epochs(Causes):
         ):
             return (
                 "formed",
-                "the first assignment: until then the broker had given nothing to anybody",
+                "the first assignment: until then no member had partitions",
             )
         waiting: set[str] = set()
         for event in self.known.beats.between(since_ns, begin_ns):
@@ -319,7 +322,9 @@ class _Epochs(Causes):
     ) -> tuple[RebalanceCause, str] | None:
         """Say that a subscription changed: nobody came or went."""
         changed = changes.between(since_ns + 1, _end(here[-1]))
-        return ("metadata", f"{self.label(changed[0])} subscribed anew") if changed else None
+        return (
+            ("metadata", f"{self.label(changed[0])} changed its subscription") if changed else None
+        )
 
 
 def _end(event: Event) -> int:

@@ -155,7 +155,7 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
         if event.kind == "init":
             timeout_ms = about.get("timeout_ms") if about["error"] == 0 else timeout_ms
             if current is not None and about["error"] == 0:
-                _end(current, "superseded", event, "a producer with its id started anew")
+                _end(current, "superseded", event, "a new producer with its id started")
                 current = None
             continue
         if event.kind == "end":
@@ -169,13 +169,13 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
                 # A producer that was fenced before tries in vain: no transaction of its own.
                 continue
             if current is not None:
-                _end(current, "superseded", event, "another epoch goes on")
+                _end(current, "superseded", event, "another epoch continues")
             current = _begin(name, event)
             current.timeout_ms = timeout_ms
             out.append(current)
         _goes_on(current, event)
         if about["error"] in FENCING:
-            _end(current, "fenced", event, f"told {error_name(about['error'])}")
+            _end(current, "fenced", event, f"got {error_name(about['error'])}")
             current = None
     return out
 
@@ -210,14 +210,16 @@ def _ended(
         out.append(current)
     error = about["error"]
     if error is None:
-        current.text = f"{'commit' if about['committed'] else 'abort'} was asked, no answer seen"
+        current.text = (
+            f"{'commit' if about['committed'] else 'abort'} was requested, no response seen"
+        )
         return current
     if error in FENCING:
-        _end(current, "fenced", event, f"told {error_name(error)}")
+        _end(current, "fenced", event, f"got {error_name(error)}")
         return None
     if error:
         # Asked again later, as after CONCURRENT_TRANSACTIONS.
-        current.text = f"told {error_name(error)}"
+        current.text = f"got {error_name(error)}"
         return current
     text = current.text if current.text == BEGAN else ""
     _end(current, "committed" if about["committed"] else "aborted", event, text)

@@ -194,7 +194,8 @@ class Misplaced(NamedTuple):
     def text(self) -> str:
         """Return it in words."""
         topic, partition = self.part
-        return f"{topic}-{partition} is owned by {self.owner or 'nobody'} instead of {self.thread}"
+        owner = self.owner or "no consumer"
+        return f"{topic}-{partition} is owned by {owner} instead of {self.thread}"
 
 
 class OwnerAudit(NamedTuple):

@@ -46,7 +46,7 @@ TRUTH = {
     "plain-to-tls-java": {"plain-kcat": ("kept out", "TLS")},
     "poison-librdkafka": {"xml-load": ("stuck", "offset 5 of xml-in-0")},
     "sasl-missing-java": {"no-sasl-java": ("kept out", "")},
-    "sasl-password-java": {"bad-pw-java": ("kept out", "authentication")},
+    "sasl-password-java": {"bad-pw-java": ("kept out", "Authentication")},
     "static-conflict-java": {"stat-2": ("gone", "FENCED_INSTANCE_ID")},
     "tls-expired-java": {None: ("kept out", "certificate expired")},
     "tls-untrusted-13-librdkafka": {None: ("kept out", "unknown ca")},

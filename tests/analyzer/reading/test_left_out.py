@@ -18,7 +18,7 @@ DEMO = Path(__file__).parents[3] / "captures" / "samples" / "demo.pcap.zst"
 ZOOKEEPER = Path(__file__).parents[1] / "captures" / "zookeeper-groups.pcapng.gz"
 LIMITS = {
     "too many topics have an id": (topics, "MAX_NAMES", 2),
-    "brokers were told of": (nodes, "MAX_NODES", 1),
+    "brokers were advertised": (nodes, "MAX_NODES", 1),
     "endpoints answered": (context, "MOST_ENDPOINTS", 1),
     "too many partitions are fetched": (fetch_sessions, "MAX_PARTITIONS", 0),
 }

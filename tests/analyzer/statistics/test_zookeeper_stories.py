@@ -277,7 +277,7 @@ def test_patterns_that_are_names_are_held_as_names(pattern: str) -> None:
     whole = {number: threads[number // 2] for number in range(4)}
     assert owned(whole, told) == "owned as the range assignor has it"
     del whole[3]
-    assert owned(whole, told) == "t-3 is owned by nobody instead of g_b-0"
+    assert owned(whole, told) == "t-3 is owned by no consumer instead of g_b-0"
 
 
 def test_what_a_blacklist_leaves_is_held_against_nothing() -> None:
@@ -289,7 +289,7 @@ def test_owners_that_are_hidden_are_held_against_nothing() -> None:
     one = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
     assert owned(dict.fromkeys(range(4), b"*****"), one) == "who owns what is hidden"
     some = owned(dict.fromkeys(range(3), b"*****"), one)
-    assert some == "t-3 is owned by nobody instead of g_b-0"
+    assert some == "t-3 is owned by no consumer instead of g_b-0"
 
 
 # --- ensembles
@@ -367,7 +367,7 @@ def test_groups_of_one_name_in_two_ensembles_are_two() -> None:
     assert [line["members"] for line in groups.lines()] == [2, 1]
     (first, second) = groups.names()
     assert groups.rebalances(second)[0]["text"].endswith("owned as the range assignor has it")
-    assert "orders-2 is owned by nobody" in groups.rebalances(first)[1]["text"]
+    assert "orders-2 is owned by no consumer" in groups.rebalances(first)[1]["text"]
 
 
 def test_a_partition_with_another_owner_is_named() -> None:
@@ -379,7 +379,7 @@ def test_a_partition_with_another_owner_is_named() -> None:
     (line,) = KeptGroups(counted(wire).stories()).rebalances("g")
     assert line["text"] == (
         "g_a joined; t-0 is owned by g_b-0 instead of g_a-0, "
-        "t-1 is owned by nobody instead of g_a-0"
+        "t-1 is owned by no consumer instead of g_a-0"
     )
 
 

@@ -197,7 +197,7 @@ def test_a_static_member_that_comes_back_is_no_cause_of_its_own() -> None:
         ("metadata", 2),
         ("rejoined", 2),
     ]
-    assert found[2]["text"] == "static member b3 came back with another subscription"
+    assert found[2]["text"] == "static member b3 rejoined with another subscription"
 
 
 def test_other_topics_are_a_cause(group: Members) -> None:
@@ -222,7 +222,7 @@ def test_partitions_that_were_given_up_are_a_cause_of_their_own(group: Members) 
     _, second = group.groups().rebalances("g")
     assert (second["cause"], second["text"]) == (
         "handover",
-        "b rejoined, having given up partitions for others",
+        "b rejoined, after releasing partitions for others",
     )
 
 
