@@ -117,9 +117,7 @@ def test_counts_of_one_kind_add_up_in_the_line() -> None:
             finding("late-answer", ORDERS, count=1),
         ),
     )
-    assert cause.therefore() == (
-        "33 lookups, 1,004 requests without response, 1 response that came too late"
-    )
+    assert cause.therefore() == "33 lookups, 1,004 requests without response, 1 late response"
 
 
 def test_worst_and_earliest_first() -> None:
