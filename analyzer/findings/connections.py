@@ -187,8 +187,8 @@ class Lives(Detector):
             return
         yield self._of(
             "network-loss",
-            f"Connections of {spelled(client_of(line))} had {plural(lost, 'retransmission')}, about "
-            f"{100 * lost / segments:.1f} % of their segments",
+            f"Connections of {spelled(client_of(line))} had {plural(lost, 'retransmission')}, "
+            f"about {100 * lost / segments:.1f} % of their segments",
             [each for each in own if each["retransmissions"]],
             view,
             count=lost,
