@@ -58,4 +58,7 @@ THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
     "ZooKeeper": (ZooKeeperSessions, ZooKeeperGroups, ZooKeeperRequests),
 }
 """Detectors by the sections of docs/findings.md."""
-DETECTORS: Final = (*(kind for kinds in THEMES.values() for kind in kinds), Tampered)
+DETECTORS: Final[tuple[type[Detector], ...]] = (
+    *(kind for kinds in THEMES.values() for kind in kinds),
+    Tampered,
+)
