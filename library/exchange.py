@@ -71,6 +71,9 @@ class Exchange:
     state: _Column[State] = _Column("answered, open, lost, no-reply, orphan, opaque or event.")
     reason: _Column[str] = _Column("Why there is no answer, or what opaque bytes look like.")
     errors: _Column[tuple[rows.RowError, ...]] = _Column("Errors of the response, without NONE.")
+    expected: _Column[bool] = _Column(
+        "Whether the protocol has all of its errors in healthy clusters, too (docs/filter.md)."
+    )
     topics: _Column[tuple[str, ...]] = _Column(
         "Names; an id without a known name as 8 characters and ?."
     )

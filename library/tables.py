@@ -142,6 +142,15 @@ def _clients(counted: CountedTraffic, how: How) -> Told:
     return (*chosen.COLUMNS, *verdict, *COLUMNS), judged(chosen, how.release, ends)
 
 
+def _errors(counted: CountedTraffic, how: How) -> Told:
+    from kafkascope.analyzer.findings.expected import settled
+
+    found = (counted.whole or counted.found).told(counted.names)
+    settled(counted.found.base.errors, found)
+    errors = counted._replace(found=counted.found.base.errors)
+    return _simple("errors").lines(errors, how)
+
+
 def _audited(columns: str, rows: str) -> Callable[[CountedTraffic, How], Told]:
     """Return what makes a table of the audit of deliveries."""
 
@@ -160,7 +169,7 @@ def _audited(columns: str, rows: str) -> Callable[[CountedTraffic, How], Told]:
 TABLES: Final[dict[str, Counted]] = {
     "apis": _simple("apis"),
     "latency": _simple("latency"),
-    "errors": _simple("errors"),
+    "errors": Counted("findings", _findings, _errors, _findings),
     "topics": _simple("topics"),
     "partitions": _part(
         "topics", "PARTITION_COLUMNS", lambda found, names: found.partitions(names)

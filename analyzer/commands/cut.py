@@ -14,9 +14,10 @@ from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.filter.bind import fields_of
 from kafkascope.analyzer.filter.fields import MARKS
 from kafkascope.analyzer.filter.language import bind
+from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, evidence_of
+from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, findings_of
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_choice import Choice
@@ -107,7 +108,7 @@ def cut(
     if commented:
         from kafkascope.analyzer.checks.comments import Comments
 
-        telling = Comments(evidence_of(options), comments)
+        telling = Comments(Evidence(findings_of(options)), comments)
         comments = telling.texts
     with Reading(options, spool=True, known=known) as reading:
         capture = reading.capture

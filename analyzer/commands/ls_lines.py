@@ -84,7 +84,7 @@ def table(
             started = True
             times.saw(reading.first_ns)
         text = joined([cell(row, exchange) for cell in makers])
-        return output.lined(text, _style(row.state, bool(row.errors)))
+        return output.lined(text, _style(row))
 
     # On a terminal a number is padded, or cut.
     apart = width is None and not times.relative
@@ -102,10 +102,10 @@ def _priority(options: ReadOptions) -> Sequence[str]:
     return (*PRIORITY[:3], *filter(words.__contains__, PRIORITY), *PRIORITY)
 
 
-def _style(state: str, failed: bool) -> str:
-    if failed:
-        return "!"
-    return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
+def _style(row: Row) -> str:
+    if row.errors:
+        return "~" if row.expected else "!"  # ~ is dim
+    return {"answered": "", "no-reply": "", "opaque": "~"}.get(row.state, "?")
 
 
 def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:

@@ -17,6 +17,8 @@ from kafkascope.analyzer.commands.zookeeper import zookeeper
 from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY, asks_connections, selected
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.filter.values import duration
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.expected import errors_in_words, settled
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -140,15 +142,17 @@ def shown(
     begin: Callable[[Reading], None] = lambda reading: None,
     for_people: Callable[[list[Line]], tuple[Column, ...]] | None = None,
     priority: Priority | None = None,
+    whole: Any = None,
 ) -> int:
     """Count, print the lines, say what there is to remark on them, and end as reading ended.
     `begin`: called before anything is read. `for_people`: the columns of the table, where they
-    depend on what was found."""
+    depend on what was found. `whole`: a statistic of all exchanges, see `count`."""
     with Reading(options) as reading:
         begin(reading)
         if watcher is not None and watcher.on and reading.stored is None:
             reading.capture.watch = watcher.saw
-        count(reading, statistic, watch=hasattr(statistic, "saw") and not options.filter_text)
+        watch = hasattr(statistic, "saw") and not options.filter_text
+        count(reading, statistic, watch=watch, whole=whole)
         times = reading.times()
         with Output(options) as output:
             found = lines(reading.capture.context.names)
@@ -191,13 +195,24 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
 @by_option(Errors)
 @input_options
 def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
-    """Count error codes by API, client, and topic.
+    """Count unexpected errors by API, client, and topic.
+
+    Errors that every healthy cluster has by protocol are left out, unless a finding is about
+    them. `--by expected,code` lists both (docs/filter.md).
 
     \b
       kafkascope errors prod.pcapng
       kafkascope errors prod.pcapng --json | jq 'select(.retriable|not)'
     """
-    return _broken_down(options, Errors(), by)
+    found, findings = Errors(), Findings()
+
+    def lines(names: TopicNames | None) -> list[Line]:
+        return settled(found, findings.told(names)).rows(names, by)
+
+    def remarks() -> list[str]:
+        return [errors_in_words(found)]
+
+    return shown(options, found, Errors.NAME, Errors.columns(by), lines, remarks, whole=findings)
 
 
 @stats.command()

@@ -29,6 +29,7 @@ from kafkascope.analyzer.exchanges.column import (
     RowColumn,
     columns_of,
 )
+from kafkascope.analyzer.exchanges.expected import is_expected
 from kafkascope.analyzer.model import STATES, Note, State, Undecoded, ZooKeeperFacts
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import nameless, short_id
@@ -335,6 +336,19 @@ class Row:
             "body",
         ),
     ]
+    expected: Annotated[
+        bool,
+        RowColumn(
+            FLAG,
+            "whether the protocol has all of its errors in healthy clusters, too (docs/filter.md)",
+            Asked(
+                "expected",
+                "failed and not expected",
+                doc="its errors are part of the protocol, and no finding is about them",
+            ),
+            "body",
+        ),
+    ]
     topics: Annotated[
         tuple[str, ...],
         RowColumn(
@@ -600,6 +614,7 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
         exchange.state,
         exchange.reason,
         errors,
+        bool(errors) and is_expected(key, [error.code for error in errors]),
         topics,
         () if session is None else _implied(session, topics, names),
         ids,
@@ -671,6 +686,11 @@ def _error(found: tuple[Any, ...], names: "TopicNames", asked: str | None) -> Ro
     if not topic and topic_id is not None:
         topic = names.get(topic_id) or short_id(topic_id)
     return RowError(code, error_name(code), top, topic, topic_id, partition, group, message)
+
+
+def codes_of(row: Row) -> frozenset[int]:
+    """Return the error codes of a response."""
+    return frozenset([error.code for error in row.errors])
 
 
 def _zookeeper_error(found: tuple[Any, ...]) -> RowError:

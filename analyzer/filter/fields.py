@@ -830,6 +830,8 @@ FOUND: Final = told_by("findings")
 """Fields that are known only at the end of a capture."""
 DECODED: Final = told_by("schemas") | {"record.key.", "record.value."}
 """Fields that only schemas tell; the last two stand for any path."""
+EXPECTED: Final = "expected"
+"""A column that findings correct, where they are known."""
 NOTED: Final = MARKS | FOUND
 """Fields that only a `Known` has values for; without one, nothing is marked."""
 

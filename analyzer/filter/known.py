@@ -22,6 +22,8 @@ class Known:
     """The rules of the findings that mention the exchange."""
     severities: dict[int, Sequence[str]] = field(default_factory=dict)
     """The severities of these findings."""
+    expected: Mapping[int, bool] = field(default_factory=dict)
+    """Whether the errors of an exchange are expected, where findings have decided that."""
     ignored: Collection[int] = frozenset()
     """Removed from the list; preferably a set."""
     decoding: Decoding | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from kafkascope.analyzer.exchanges.expected import CODES
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
@@ -20,7 +21,7 @@ ELSEWHERE: Final = frozenset(
     | {53, 56, 58, 59, 65, 66, 74, 75, 76, 89, 90}
 )
 """Codes that detectors of their own tell about."""
-EXPECTED: Final = frozenset(
+HANDLED: Final = frozenset(
     {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 100, 103, 110, 117, 122, 123}
 )
 """Codes that healthy clients meet now and then and deal with: only storms of them count."""
@@ -49,6 +50,7 @@ class ErrorCodes(Detector):
             "cannot succeed.",
             brief="{n} error response|{n} error responses",
             limits=("errors.storm", "errors.storm-rate", "errors.storm-busy"),
+            errors=CODES,
         ),
         Rule(
             "error-broken",
@@ -57,6 +59,7 @@ class ErrorCodes(Detector):
             "Check the broker's log at these times. `kafkascope error CODE` lists the usual "
             "causes.",
             brief="{n} error response|{n} error responses",
+            errors=CODES,
         ),
         Rule(
             "error-seen",
@@ -64,6 +67,7 @@ class ErrorCodes(Detector):
             "other errors",
             "Run `kafkascope error CODE` for the usual causes.",
             brief="{n} error response|{n} error responses",
+            errors=CODES,
         ),
     )
     ODD = True
@@ -86,7 +90,7 @@ class ErrorCodes(Detector):
             rate = per_second(seen.count, first, seen.last_ns) or 0
             least = limit("errors.storm-busy" if code in BUSY else "errors.storm-rate")
             storm = seen.count >= limit("errors.storm") and rate >= least
-            if code in EXPECTED and not storm:
+            if code in HANDLED and not storm:
                 continue
             name = "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen"
             # Controllers move and epochs go stale while a cluster lives; brokers try again.

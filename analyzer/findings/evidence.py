@@ -97,8 +97,9 @@ class Evidence:
         self._asked: list[Query] = []
         self._for: tuple[Session, int] | None = None
 
-    def of(self, row: Row, exchange: Exchange) -> tuple[Finding, ...]:
-        """Return the findings that an exchange is evidence of, the worst first."""
+    def of(self, row: Row, exchange: Exchange | None = None) -> tuple[Finding, ...]:
+        """Return the findings that an exchange is evidence of, the worst first. Without `exchange`,
+        only those whose filters need no message."""
         asked: set[int] = set()
         for name, wanted in self._wanted.items():
             for value in _values(name, row):

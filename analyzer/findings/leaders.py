@@ -52,6 +52,7 @@ class Leaders(Detector):
             brief="{n} request to a broker that is not the leader|{n} requests to brokers that "
             "are not the leader",
             limits=("leader.retries", "leader.refresh"),
+            errors=LEADER,
         ),
         Rule(
             "leader-moved",
@@ -62,6 +63,7 @@ class Leaders(Detector):
             "NOT_LEADER_OR_FOLLOWER",
             brief="{n} request to a former leader|{n} requests to former leaders",
             subject=("topic",),
+            errors=LEADER,
         ),
     )
     KEYS = frozenset({METADATA})

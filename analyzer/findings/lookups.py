@@ -18,6 +18,9 @@ from kafkascope.dissectors.reference.codes import error_name
 METADATA: Final = 3
 NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
+NO_LEADER: Final = frozenset({5})
+NO_COORDINATOR: Final = frozenset({14, 15, 16})
+"""What lookups go on asking for."""
 MS: Final = 1_000_000
 
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
@@ -46,6 +49,7 @@ class Lookups(Detector):
             "UNKNOWN_TOPIC_OR_PARTITION",
             brief="{n} lookup of missing topic {topic}|{n} lookups of missing topic {topic}",
             limits=("unknown-topic.count", "unknown-topic.spreading"),
+            errors=NO_TOPIC,
         ),
         Rule(
             "lookup-storm",
@@ -55,6 +59,7 @@ class Lookups(Detector):
             "triggers another lookup. If nothing fails, raise metadata.max.age.ms.",
             brief="{n} lookup|{n} lookups",
             limits=("metadata.rate", "metadata.count", "metadata.starting"),
+            errors=NO_LEADER | NO_COORDINATOR,
         ),
         Rule(
             "commit-storm",

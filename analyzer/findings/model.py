@@ -35,6 +35,8 @@ class Rule(NamedTuple):
     where it is empty."""
     limits: tuple[str, ...] = ()
     """Names of the thresholds that decide whether and how it is told, see `limits`."""
+    errors: frozenset[int] = frozenset()
+    """Codes that it is about: exchanges of its filter with one of them are not `expected`."""
 
 
 @dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.

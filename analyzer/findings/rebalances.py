@@ -30,6 +30,8 @@ CAUSES: Final = {
 MS: Final = 1_000_000
 _Client: TypeAlias = tuple[str | None, str]
 """A client id, and the host that it is used on."""
+REJOIN: Final = frozenset({27, 79})
+"""REBALANCE_IN_PROGRESS and MEMBER_ID_REQUIRED: each rebalance has some."""
 INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 ONE_EACH: Final = (
     "Give each consumer its own group.instance.id (such as the name of its pod), or none. Check "
@@ -101,6 +103,7 @@ class Rebalances(Detector):
                 "rebalances.each",
                 "rebalances.handover",
             ),
+            errors=REJOIN,
         ),
         Rule(
             "rebalance-slow",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.delivery.audit import Audit
     from kafkascope.analyzer.statistics.delivery.delivery import Delivery
     from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
+    from kafkascope.analyzer.statistics.errors import Errors
     from kafkascope.analyzer.statistics.groups.groups import Groups
     from kafkascope.analyzer.statistics.groups.model import Story
     from kafkascope.analyzer.statistics.latency import Latency
@@ -77,6 +78,7 @@ class Base(NamedTuple):
     producers: Producers
     delivery: Delivery
     zookeeper: ZooKeeper
+    errors: Errors
 
 
 def unreadable(line: Line) -> bool:

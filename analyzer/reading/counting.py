@@ -39,6 +39,10 @@ def count(
     `hosts`: addresses of names that the user gave; neither these nor the names of the capture are
     counted where `through` gives other names. `whole` is a statistic of all exchanges, and of all
     beginnings and ends."""
+    if reading.stored is not None and whole is not None:
+        merge = reading.stored.merge_whole if reading.stored.filter else reading.stored.merge_into
+        merge(whole)
+        whole = None
     others = () if whole is None else (whole,)
     feed, every = Feed(statistics), Feed(others)
     if whole is not None:
@@ -53,8 +57,6 @@ def count(
         if not reading.options.selects:
             for each in statistics:
                 reading.stored.merge_into(each)
-            if whole is not None:
-                reading.stored.merge_whole(whole)
             reading.exchanges_read = reading.stored.exchanges_read
             for host in hosts:
                 named(host)

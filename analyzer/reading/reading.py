@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice, starmap
 from pathlib import Path
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.filter.decoded.reading import Decoding
     from kafkascope.analyzer.filter.language import Bound, Filter
     from kafkascope.analyzer.findings.evidence import Evidence
+    from kafkascope.analyzer.findings.expected import ExpectedErrors
+    from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
     from kafkascope.analyzer.pool.messages import Shape, ShapedBlock, Work
@@ -90,8 +93,17 @@ class Reading:
         self.every: Callable[[Row, Exchange], None] | None = None
         """Called with all exchanges, whether they match or not."""
         self._evidence: Evidence | None = None
-        if asked.findings:
-            self._evidence = evidence_of(options)
+        self._expected: ExpectedErrors | None = None
+        """Decides about expected errors, where the filter asks and the input can be read twice."""
+        twice = self.stored is None and not any(map(is_once, options.inputs))
+        if asked.findings or ("expected" in asked.fields and twice):
+            from kafkascope.analyzer.findings.evidence import Evidence
+            from kafkascope.analyzer.findings.expected import ExpectedErrors
+
+            findings = findings_of(options)
+            self._expected = ExpectedErrors(findings)
+            if asked.findings:
+                self._evidence = Evidence(findings)
         self.capture: Capture
         if self.stored is not None:
             self.capture = cast("Capture", self.stored)
@@ -242,7 +254,7 @@ class Reading:
     def jobs(self) -> int:
         """How many processes may read the input together; 0 for one alone."""
         options, source = self.options, self.capture.source
-        if options.jobs == 1 or self.stored is not None or self.live or self._evidence is not None:
+        if options.jobs == 1 or self.stored is not None or self.live or self._expected is not None:
             return 0
         if options.count or options.begin or options.end:
             return 0
@@ -275,11 +287,11 @@ class Reading:
         context = self.capture.context
         context.whole = not self.rows_suffice
         facts = None
-        if self.heads_suffice and not (self._filter or self._evidence or self.every):
+        if self.heads_suffice and not (self._filter or self.every):
             context.only_waits()
             facts = NO_FACTS
         row_of, heard, sides = rows.row_of, self._heard, self._heard.sides
-        evidence, every = self._evidence, self.every
+        evidence, expected, every = self._evidence, self._expected, self.every
         for exchange in self.capture.exchanges():
             if not self.exchanges_read:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
@@ -289,6 +301,8 @@ class Reading:
             if not self.exchanges_read % TICK:
                 self._progress.tick()
             row = row_of(exchange, names, facts)
+            if expected is not None and row.errors:
+                row = replace(row, expected=expected(row, exchange))
             if evidence is not None:
                 evidence.note(self._known, row, exchange)
             if every is not None:
@@ -522,11 +536,9 @@ def _stored(options: ReadOptions) -> Stored | None:
     return Stored(options.inputs[0])
 
 
-def evidence_of(options: ReadOptions) -> Evidence:
-    """Return the evidence of the inputs' findings, from a separate pass: findings are known only at
-    the end."""
+def findings_of(options: ReadOptions) -> list[Finding]:
+    """Return the inputs' findings, from a separate pass: they are known only at the end."""
     from kafkascope.analyzer.findings import Findings
-    from kafkascope.analyzer.findings.evidence import Evidence
 
     if any(map(is_once, options.inputs)):
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
@@ -542,7 +554,7 @@ def evidence_of(options: ReadOptions) -> Evidence:
         names = capture.context.names
         for exchange in capture.exchanges():
             findings.add(rows.row_of(exchange, names), exchange)
-        return Evidence(findings.told(names))
+        return findings.told(names)
 
 
 def problems_said(problems: list[Problem], options: ReadOptions) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.findings import Cause, Finding, Findings
 from kafkascope.analyzer.findings.causes import unfolded
+from kafkascope.analyzer.findings.expected import settled
 from kafkascope.analyzer.findings.findings import Span
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.remarks import nothing_found, remarks
@@ -78,12 +79,11 @@ def collect(
     # Reasons why a value does not fit its schema may quote it.
     tables, hidden = reading.stored is not None, disguise is not None
     payloads = None if tables or hidden else reading.payloads
-    findings, errors, rates = Findings(payloads=payloads), Errors(), Rates(SECOND, SLICES)
+    findings, rates = Findings(payloads=payloads), Rates(SECOND, SLICES)
     options = reading.options
     watch = not options.filter_text
     whole = Findings(payloads=payloads) if reading.is_piece else None
-    counted = (findings, errors, rates)
-    count(reading, *counted, watch=watch, through=disguise, hosts=hosts, whole=whole)
+    count(reading, findings, rates, watch=watch, through=disguise, hosts=hosts, whole=whole)
     source = reading.capture.source.statistics
     names = reading.capture.context.names
     inputs = tuple(
@@ -101,14 +101,16 @@ def collect(
         damage = [_nameless(text) for text in damage]
         filter_text = HIDDEN if filter_text else ""
     said += damage
+    causes = findings.causes(names, whole)
+    found = unfolded(causes) if whole is None else whole.told(names)
     return ReportFacts(
         inputs,
         filter_text,
         findings,
-        errors,
+        settled(findings.base.errors, found),
         rates,
         names,
-        findings.causes(names, whole),
+        causes,
         source.packets,
         source.connections,
         source.captured_bytes,

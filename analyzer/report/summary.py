@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafkascope.analyzer.findings.causes import Cause, apart, counted
+from kafkascope.analyzer.findings.expected import errors_in_words
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.report.collect import ReportFacts
@@ -39,15 +40,13 @@ def _seen(facts: ReportFacts) -> Iterator[str]:
         f" {plural(_brokers(facts), 'broker')}, on {plural(facts.connections, 'connection')}."
     )
     lines = facts.rates.rows()
-    failed = sum(line["failed"] or 0 for line in lines)
     unanswered = sum(line["unanswered"] or 0 for line in lines)
-    refused = plural(failed, "response") if failed else "No response"
     lost = (
         f"{plural(unanswered, 'request')} got no response"
         if unanswered
         else "every request that wants a response got one"
     )
-    yield f"{refused} told an error, and {lost}."
+    yield f"{errors_in_words(facts.errors).capitalize()}, and {lost}."
 
 
 def _brokers(facts: ReportFacts) -> int:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
+from kafkascope.analyzer.exchanges.expected import is_expected
+from kafkascope.analyzer.exchanges.rows import RowError, blank, codes_of
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.merging.compounds import table
 from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
 from kafkascope.analyzer.statistics.merging.tables import OTHERS, Keyed
-from kafkascope.analyzer.statistics.model import Column, Exchange, Line, Row, topic_key
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Exchange,
+    Line,
+    Row,
+    TopicNames,
+    topic_id_in,
+    topic_key,
+)
 from kafkascope.analyzer.statistics.simple import Breakdown
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
+from kafkascope.dissectors.registry import api_named
 from kafkascope.dissectors.zookeeper.types import PREFIX
 from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_name
 
@@ -29,13 +40,15 @@ class Count(Measures):
 
 
 class Errors(Breakdown[Count]):
-    """Error codes by API, client, broker, topic and group."""
+    """Error codes by API, client, broker, topic and group. Lines leave out those that are expected
+    by the protocol (`exchanges.expected`), unless lines are made by that."""
 
     NAME = "errors"
+    VERSION = 2
     KEYS = frozenset()
     ODD = True
     USUAL = ("code", "api", "client", "topic")
-    KEY = ("code", "api", "client_id", "host", "broker", "topic", "group")
+    KEY = ("code", "api", "client_id", "host", "broker", "topic", "group", "expected")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "count"),
         Column("retriable", "flag"),
@@ -45,12 +58,18 @@ class Errors(Breakdown[Count]):
     )
 
     values: Keyed[Count] = table(Count)
+    is_about: Callable[[Row], bool] | None = None
+    """Returns whether a finding is about the errors of a row, once findings are known. Without it
+    the exchange alone decides. No part of the state."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count the errors of an answer."""
         if not row.errors:
             return
         host = host_of(row.client_address)
+        expected = "yes" if row.expected else "no"
+        if not row.expected and is_expected(row.api_key, codes_of(row), findings=True):
+            expected = "open"
         for error in row.errors:
             key = (
                 error.code,
@@ -60,8 +79,34 @@ class Errors(Breakdown[Count]):
                 row.broker_address,
                 topic_key(error.topic, error.topic_id),
                 error.group,
+                expected,
             )
             self.values[key].merge(Count(1, row.time_ns, row.time_ns, (row.time_ns, row.number)))
+
+    def rows(self, names: TopicNames | None = None, by: Sequence[str] = ()) -> list[Line]:
+        """Return one line for each value of some parts of the key, without expected errors unless
+        `expected` is one of the parts."""
+        by = by or self.USUAL
+        if "expected" in by:
+            return super().rows(names, by)
+        found = self.keyed((*by, "expected"), names)
+        found = [(key, count) for key, count in found if key.pop("expected") is not True]
+        found.sort(key=lambda item: -self.weight(item[1]))
+        return [self.line(key, count) for key, count in found]
+
+    def totals(self) -> tuple[int, int]:
+        """Return how many errors there are, and how many more are expected."""
+        counts = {key["expected"]: count.count for key, count in self.grouped(("expected",))}
+        expected = counts.pop(True, 0)
+        return sum(counts.values()), expected
+
+    def resolve(self, parts: dict[str, Any]) -> None:
+        """Decide whether errors of a key are expected."""
+        state = parts["expected"]
+        if self.is_about is None or state == "no":
+            parts["expected"] = state == "yes"
+        else:
+            parts["expected"] = not self.is_about(_row(parts))
 
     @classmethod
     def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
@@ -98,3 +143,22 @@ def _is_zookeeper(code: int, api: str | None) -> bool:
     """Return whether an error is one of ZooKeeper, where the API may be left out: but for -1 no
     code is below 0 with Kafka, and above with ZooKeeper."""
     return code < -1 or (api is not None and api.startswith(PREFIX))
+
+
+def _row(parts: dict[str, Any]) -> Row:
+    """Return a row with the parts of a key: filters about errors need no more of an exchange."""
+    topic_id = topic_id_in(parts["topic"])
+    topic = parts["topic"] if topic_id is None else None
+    return blank(
+        number=0,
+        api=parts["api"],
+        api_key=api_named(parts["api"]).key,
+        client_id=parts["client_id"],
+        client_address=f"{parts['host']}:0",
+        broker_address=parts["broker"],
+        topics=(topic,) if topic else (),
+        topic_ids=(topic_id,) if topic_id else (),
+        groups=(parts["group"],) if parts["group"] else (),
+        errors=(RowError(parts["code"], "", False, topic, topic_id, None, parts["group"]),),
+        state="answered",
+    )

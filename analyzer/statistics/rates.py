@@ -29,6 +29,7 @@ class Slice(Measures):
     response_bytes: int = total()
     records: int = total()
     failed: int = total()
+    """With errors that are not expected."""
     unanswered: int = total()
     latency_beyond_wait_ns: int = total()
 
@@ -70,7 +71,7 @@ class Rates:
                 row.request_bytes or 0,
                 row.response_bytes or 0,
                 row.records or 0,
-                int(bool(row.errors)),
+                int(bool(row.errors) and not row.expected),
                 int(not answered),
                 row.latency_beyond_wait_ns or 0,
             ),

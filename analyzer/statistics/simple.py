@@ -33,6 +33,7 @@ PARTS: Final = {
     "broker": (Column("broker_address"),),
     "topic": (Column("topic"),),
     "group": (Column("group"),),
+    "expected": (Column("expected", "flag"),),
 }
 """The columns of what lines may be for, by its name in filters."""
 _PART_OF: Final = {column.name: part for part, columns in PARTS.items() for column in columns}
@@ -69,12 +70,16 @@ class ByKey(Accumulator, Generic[M]):
         sums: dict[tuple[Any, ...], M] = {}
         for key, value in items:
             parts = dict(zip(self.KEY, key, strict=True))
+            self.resolve(parts)
             if "topic" in parts:
                 parts["topic"] = topic_label(parts["topic"], names)
             self._into(sums, tuple(parts[part] for part in by), value)
         if self.values.others is not None:
             self._into(sums, (OTHERS,) * len(by), self.values.others)
         return [(dict(zip(by, key, strict=True)), value) for key, value in sums.items()]
+
+    def resolve(self, parts: dict[str, Any]) -> None:
+        """Replace parts of a key by what they are at the end."""
 
     def _into(self, sums: dict[tuple[Any, ...], M], key: Key, value: M) -> None:
         found = sums.get(key)

@@ -38,7 +38,7 @@ class FindingsController(Controller):
         """Whether something on the screen depends on findings."""
         workspace = self.workspace
         few = workspace.store.progress.done and 0 < len(workspace.store) <= self.few
-        asked = workspace.asks_about("finding") or workspace.colours.asks("finding")
+        asked = workspace.asks_about("finding", "expected") or workspace.colours.asks("finding")
         return asked or few or self.shell.shows_context()
 
     @property
@@ -84,7 +84,7 @@ class FindingsController(Controller):
         if looked:
             workspace.colours.forget()
             self.list.changed()
-            if workspace.asks_about("finding"):
+            if workspace.asks_about("finding", "expected"):
                 workspace.notes_changed()
         pending = self.pending()
         final, self._final = not pending and not self._final, not pending

@@ -222,13 +222,12 @@ class JumpsController(Controller):
     )
 
     def error(self, by: int) -> None:
-        """Go to the next exchange that failed, unless that is normal, or that is evidence of a
-        finding of severity error."""
-        from kafkascope.tui.data.masks import bad, numbered, probes
+        """Go to the next exchange with an unexpected error or a missing response, or that is
+        evidence of a finding of severity error."""
+        from kafkascope.tui.data.masks import bad, numbered
 
         store, mentions = self.workspace.store, self.workspace.mentions
-        normal = probes(store.session) | numbered(store, mentions.worst("chat"))
-        wanted = bad(store) & ~normal
+        wanted = bad(store) & ~numbered(store, mentions.worst("chat"))
         self.shell.step(by, wanted | numbered(store, mentions.worst("error")), "error")
 
     def connection(self, by: int) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.language import compile_query
 from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.data.store import BAD_STATES, Store
@@ -24,30 +25,14 @@ def column(session: Session, name: str) -> NDArray[np.int64]:
 
 
 def bad(store: Store) -> Bools:
-    """Select exchanges with an error or without the response that was due."""
-    session = store.session
-    return failed(session) | np.isin(column(session, "state"), list(BAD_STATES))
+    """Select exchanges with an unexpected error or without the response that was due."""
+    return failed(store) | np.isin(column(store.session, "state"), list(BAD_STATES))
 
 
-def probes(session: Session) -> Bools:
-    """Select ApiVersions that were too new for the broker, which says what it knows: clients begin
-    so (KIP-511), and nothing is wrong."""
-    found = _with_errors(session, lambda codes: codes == (35,))
-    found &= column(session, "api_key") == 18
-    return found
-
-
-def failed(session: Session) -> Bools:
-    """Select responses with an error, as far as bodies were read."""
-    return _with_errors(session, bool)
-
-
-def _with_errors(session: Session, wanted: Callable[[tuple[int, ...]], bool]) -> Bools:
-    """Select rows by their error codes, as far as bodies were read."""
-    lists = np.array([wanted(codes) for codes in session.tables["errors"].values] or [False])
-    errors = column(session, "errors")
-    found: Bools = np.zeros(len(session), dtype=np.bool_)
-    found[: len(errors)] = lists[errors]
+def failed(store: Store) -> Bools:
+    """Select responses with an unexpected error."""
+    known = Known(expected=store.decided)
+    found, _ = compile_query("failed and not expected", known).settle(store.session)
     return found
 
 

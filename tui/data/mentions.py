@@ -16,6 +16,7 @@ from kafkascope.tui.data.store import Store
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Finding
     from kafkascope.analyzer.findings.evidence import Evidence
+    from kafkascope.analyzer.findings.expected import ExpectedErrors
 
 SIGNS: Final = {"error": "◆", "warning": "◇"}
 """Severity -> sign in the list; lower ones have none."""
@@ -36,6 +37,9 @@ class Mentions:
         self._found: dict[int, tuple[Finding, ...]] = {}
         self._evidence: Evidence | None = None
         self._new: dict[int, tuple[Finding, ...]] = {}
+        self._expected: ExpectedErrors | None = None
+        self._decided: dict[int, bool] = {}
+        """By number: whether the errors of exchanges are expected."""
         self._next = 0
         """The next row, counted from the first one that ever came."""
         self._piece = LEAST
@@ -51,14 +55,16 @@ class Mentions:
         if found == self.told:
             return
         from kafkascope.analyzer.findings.evidence import Evidence
+        from kafkascope.analyzer.findings.expected import ExpectedErrors
 
         self.told = found
-        self._evidence = Evidence(found)
+        self._evidence, self._expected = Evidence(found), ExpectedErrors(found)
+        self._decided = {}
         self._new, self._next = {}, self.store.session.dropped
 
     def advance(self, seconds: float) -> bool:
         """Look at more rows, for `seconds` at most; return whether that was the last of them."""
-        if self._evidence is None:
+        if self._evidence is None or self._expected is None:
             return False
         session = self.store.session
         until = time.monotonic() + seconds
@@ -70,6 +76,7 @@ class Mentions:
                 return True
             for index, found in self._evidence.among(session, begin, end).items():
                 self._new[session.columns["number"][index]] = found
+            self._decided |= self._expected.among(session, begin, end)
             self._next = session.dropped + end
             spent = time.monotonic() - now
             self._piece = max(LEAST, self._piece // 2) if spent > USUAL else self._piece
@@ -80,6 +87,8 @@ class Mentions:
         from kafkascope.analyzer.findings.evidence import note
 
         self._found, self._new, self._evidence = self._new, {}, None
+        self.store.decided.clear()
+        self.store.decided.update(self._decided)
         self.known.findings.clear()
         self.known.severities.clear()
         for number, found in self._found.items():

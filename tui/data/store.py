@@ -167,6 +167,8 @@ class Store:
         self.session = Session(context or Context(), read or _nothing, places, plaintext)
         self.texts = Texts()
         """The last column of rows."""
+        self.decided: dict[int, bool] = {}
+        """Whether the errors of exchanges are expected, by number, where findings have decided."""
         self.budget = Budget()
         self.waiting = False
         """Whether a row was asked for that takes too long now: ask again soon."""
@@ -241,12 +243,18 @@ class Store:
         """Return the nanoseconds that the client asked to wait."""
         return self.session.columns["wait_ns"][index]
 
+    def is_expected(self, index: int) -> bool:
+        """Return whether the errors of an exchange are expected, by what is known so far."""
+        decided = self.decided.get(self.session.columns["number"][index])
+        return bool(self.session.value("expected", index) if decided is None else decided)
+
     def is_bad(self, index: int) -> bool:
-        """Return whether an exchange has an error, or lacks the response that was due."""
+        """Return whether an exchange has an unexpected error, or lacks the response that was
+        due."""
         session = self.session
         if session.columns["state"][index] in BAD_STATES:
             return True
-        return bool(session.tables["errors"].values[session.columns["errors"][index]])
+        return bool(session.value("errors", index)) and not self.is_expected(index)
 
 
 def _nothing(file: int, at: int, size: int) -> bytes:

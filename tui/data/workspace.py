@@ -36,6 +36,7 @@ class Workspace:
             names = self.session.context.names
             self.decoding = Decoding(feed.payloads, lambda: names, guard=ONE)
         self.notes.known.decoding = self.decoding
+        self.notes.known.expected = self.store.decided
         self.view = self.filtered(filter_text)
         self.mentions = Mentions(self.store, self.notes.known)
         self.colours = Colours(self.store, self.notes.known)

@@ -117,7 +117,8 @@ class ExchangeList(Lines):
         if rule.bgcolor is not None and line == self.cursor:
             rule = rule.without_color  # its colours are not made for the cursor's ground
         ground = rule.bgcolor is not None
-        style = rule if ground else STYLES.get(text[:1], NORMAL) + rule
+        failed = "dim" if text[:1] == "!" and store.is_expected(index) else text[:1]
+        style = rule if ground else STYLES.get(failed, NORMAL) + rule
         notes = self.workspace.notes
         marked = number in notes.marked
         mark = STYLES["mark"] if marked and not ground else style if ground else NORMAL
@@ -215,7 +216,7 @@ class ExchangeList(Lines):
 
         session = self.view.store.session
         rows = self.view.array()
-        bad = failed(session)[rows]
+        bad = failed(self.view.store)[rows]
         lost = np.isin(column(session, "state")[rows], list(BAD_STATES))
         edges = np.linspace(0, len(rows), height + 1).astype(np.int64)[:-1]
         some_bad = np.add.reduceat(bad, edges) > 0

@@ -29,7 +29,7 @@ from kafkascope.analyzer.filter.backends.sources import (
 )
 from kafkascope.analyzer.filter.backends.vectors import holds
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
-from kafkascope.analyzer.filter.fields import COST_WORDS, NOTED
+from kafkascope.analyzer.filter.fields import COST_WORDS, EXPECTED, NOTED
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.places import decodes
 from kafkascope.analyzer.session.rows import ColumnRow
@@ -147,6 +147,8 @@ class Query:
             yes = yes if there is None else yes & there
         else:
             yes = self._listed(test, rows)
+            if name == EXPECTED and self.known.expected:
+                yes = self._decided(test, rows, yes)
         return Verdict(yes, ~yes)
 
     def _listed(self, test: Test, rows: Rows) -> Bools:
@@ -155,6 +157,14 @@ class Query:
         if lookups is None:
             lookups = self._lookups[id(test)] = [Lookup(scoped(test))]
         return lookups[0](LISTS[test.field.name](rows))
+
+    def _decided(self, test: Test, rows: Rows, yes: Bools) -> Bools:
+        """Correct what the column says by what findings have decided."""
+        judge, numbers = scoped(test), rows.numbers("number")
+        for value in (False, True):
+            decided = [at for at, expected in self.known.expected.items() if expected is value]
+            yes = np.where(np.isin(numbers, np.array(decided, np.int64)), judge((value,)), yes)
+        return yes
 
     def _noted(self, test: Test, rows: Rows) -> Bools:
         """Evaluate the few exchanges with marks and findings one by one, all others together."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
 from kafkascope.analyzer.filter.checks import check_of
+from kafkascope.analyzer.filter.fields import EXPECTED
 from kafkascope.analyzer.filter.getters import Values, body_values
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.places import decodes
@@ -82,6 +83,9 @@ class Filter:
         if test.field.told_by in ("notes", "findings"):
             known = self._known
             return lambda row, exchange: holds(known.values(name, row.number))
+        if name == EXPECTED:
+            known = self._known
+            return lambda row, _: holds((known.expected.get(row.number, row.expected),))
         get = test.field.get or self._delta
         return lambda row, exchange: holds(get(row))
 

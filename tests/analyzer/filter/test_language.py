@@ -53,6 +53,7 @@ PLAIN = Row(
     state="answered",
     reason="",
     errors=(RowError(6, "NOT_LEADER_OR_FOLLOWER", topic="orders", partition=3),),
+    expected=False,
     topics=("orders", "orders.dlq"),
     implied_topics=(),
     topic_ids=(Uuid(range(16)),),

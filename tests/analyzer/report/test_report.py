@@ -139,7 +139,7 @@ def test_it_begins_with_sentences_and_a_chart(page: str) -> None:
         "Within 78 s: 1,778 exchanges, between 21 clients and 3 brokers, on 194 connections."
     )
     assert re.fullmatch(
-        r"[\d,]+ responses told an error, and \d+ requests got no response\.", said[1]
+        r"[\d,]+ errors; \d+ expected by the protocol, and \d+ requests got no response\.", said[1]
     )
     assert re.match(r"Findings: \d+ errors, \d+ warnings and \d+ notes, from which \d", said[2])
     checked = CliRunner().invoke(main, ["check", str(SHOP), "--json", "--fail-on", "never"]).stdout

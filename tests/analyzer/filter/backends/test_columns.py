@@ -261,6 +261,7 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
             errors=tuple(
                 RowError(code, error_name(code), top=at == 0) for at, code in enumerate(codes)
             ),
+            expected=bool(codes) and draw(st.booleans()),
             topics=draw(names),
             topic_ids=draw(st.sampled_from([(), (Uuid(range(16)),), (Uuid(bytes(16)),)])),
             partitions=draw(numbers),
