@@ -23,10 +23,10 @@ from kafkascope.captures.model import Resolved
 
 PRIORITIES: Final = {
     "nodes": Priority(("address", "contacted", "clients"), ("remarks",)),
-    "coordinators": Priority(("key", "node", "address", "changes", "errors")),
-    "leaders": Priority(("partition", "leader", "in_sync", "offline", "errors", "changes")),
+    "coordinators": Priority(("key", "node", "address", "changes", "failed")),
+    "leaders": Priority(("partition", "leader", "in_sync", "offline", "failed", "changes")),
     "elections": Priority(("controller", "ended", "end")),
-    "topics": Priority(("created", "deleted", "client")),
+    "topics": Priority(("created", "deleted", "client_address")),
 }
 """Of the tables, by name."""
 

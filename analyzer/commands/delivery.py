@@ -28,10 +28,11 @@ from kafkascope.analyzer.text import safe
 
 PRIORITIES: Final = {
     "partitions": Priority(
-        ("topic", "partition", "committed", "end", "lag", "beyond", "again"), ("remarks",)
+        ("topic", "partition", "committed_offset", "end_offset", "lag", "beyond", "again"),
+        ("remarks",),
     ),
     "events": Priority(("time", "kind", "count", "duration"), ("text",)),
-    "plans": Priority(("time", "generation", "members", "spread", "moved", "spare")),
+    "plans": Priority(("time", "generation", "members", "spread", "moved", "needless")),
     "lag": Priority(("time", "topic", "partition", "lag")),
 }
 """Of the tables, by name."""

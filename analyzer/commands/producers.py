@@ -14,7 +14,7 @@ from kafkascope.analyzer.statistics.producers.producers import Producers
 PRIORITIES: Final = {
     "producer": Priority(("clients", "transactional_id", "repeats", "missing", "failed")),
     "producer-partition": Priority(("topic", "partition", "repeats", "missing", "failed")),
-    "transaction": Priority(("begin", "duration", "outcome"), ("text",)),
+    "transaction": Priority(("time", "duration", "outcome"), ("text",)),
 }
 """Of the tables, by name."""
 

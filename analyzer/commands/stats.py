@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.opening import AtRest
 
 _STORED: Final = ("partition", "records", "bytes", "lost_batches", "first", "last")
-_MOVED: Final = ("produced_records", "fetched_records", "errors")
+_MOVED: Final = ("produced_records", "fetched_records", "failed")
 PRIORITIES: Final = {
     "apis": ("requests", "failed", "per_second", "lost", "throttled"),
     "latency": ("requests", "p95", "max", "excess_p95", "excess_max", "slowest"),

@@ -21,11 +21,11 @@ from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.text import plural, safe
 
 PRIORITIES: Final = {
-    "sessions": Priority(("client", "who", "state", "ended", "lost")),
+    "sessions": Priority(("client_address", "who", "state", "ended", "lost_nodes")),
     "elections": Priority(("controller", "ended", "end")),
     "nodes": Priority(("what", "state", "changes", "changed")),
-    "history": Priority(("path", "change", "client", "data")),
-    "slow": Priority(("latency", "api", "path", "client")),
+    "history": Priority(("path", "change", "client_address", "data")),
+    "slow": Priority(("latency", "api", "path", "client_address")),
 }
 """Of the tables, by name."""
 MOST_SLOW: Final = 10

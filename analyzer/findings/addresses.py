@@ -145,7 +145,7 @@ class Addresses(Detector):
             self.rule(name),
             text,
             all_of(f"number == {line['number']}" if line["number"] else TELLING),
-            count=line["told"],
+            count=line["advertised"],
             first_ns=line["first"],
             last_ns=line["last"],
             number=line["number"],

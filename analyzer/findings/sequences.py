@@ -103,7 +103,7 @@ class Sequences(Detector):
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client; by producer id; by transactional id."""
         lanes = view.base.producers.lanes(view.names)
-        lost = {line["producer"] for line in lanes if line["refused"]}
+        lost = {line["producer_id"] for line in lanes if line["refused"]}
         ids = view.base.producers.of_clients()
         users: dict[str, set[str]] = {}
         if any(RULE_OF[code] == "producer-fenced" for (code, *_), _ in self.errors.items()):
@@ -154,13 +154,13 @@ class Sequences(Detector):
             if lane["missing"] and whole:
                 yield view.finding(
                     self.rule("sequence-gap"),
-                    f"{plural(lane['missing'], 'sequence number')} of producer {lane['producer']} "
-                    f"(epoch {lane['epoch']}) for {place} "
+                    f"{plural(lane['missing'], 'sequence number')} of producer "
+                    f"{lane['producer_id']} (epoch {lane['producer_epoch']}) for {place} "
                     f"{'is' if lane['missing'] == 1 else 'are'} missing between "
                     f"{lane['first_sequence']} and {lane['last_sequence']}"
                     + (UNSEEN if lane["unseen"] else ""),
                     all_of(
-                        _sent_by(lane["producer"]),
+                        _sent_by(lane["producer_id"]),
                         view.of_topic(lane["topic_key"]),
                         f"partition == {lane['partition']}",
                         f"number >= {lane['gap']}",
@@ -172,12 +172,12 @@ class Sequences(Detector):
                     severity="note" if lane["unseen"] else None,
                     advice=ELSEWHERE if lane["unseen"] else "",
                     about=[
-                        *_sender(lane["producer"], senders),
+                        *_sender(lane["producer_id"], senders),
                         ("partition", place),
                     ],
                 )
             if lane["repeats"]:
-                again.setdefault(lane["producer"], []).append(lane)
+                again.setdefault(lane["producer_id"], []).append(lane)
         for producer, here in again.items():
             yield self._again(producer, here, senders, view)
 
@@ -188,7 +188,7 @@ class Sequences(Detector):
         hundreds of them."""
         count = sum(lane["repeats"] for lane in here)
         retried = sum(lane["retried"] for lane in here)
-        epochs = sorted({lane["epoch"] for lane in here})
+        epochs = sorted({lane["producer_epoch"] for lane in here})
         span = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {epochs[0]} to {epochs[-1]}"
         places = sorted({_place(lane) for lane in here})
         after = f", {'all' if retried == count else retried} after an error" if retried else ""

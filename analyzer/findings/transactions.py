@@ -59,18 +59,18 @@ class Transactions(Detector):
         """Yield findings by transaction; by group; by transactional id."""
         found = view.base.producers.transactions(view.names)
         clients = {
-            line["producer"]: [spelled(each) for each in line["clients"]]
+            line["producer_id"]: [spelled(each) for each in line["clients"]]
             for line in view.base.producers.rows(view.names)
         }
         for each in found:
-            yield from self._hangs(each, clients.get(each["producer"], []), view)
+            yield from self._hangs(each, clients.get(each["producer_id"], []), view)
         yield from self._blocks(found, clients, view)
         yield from self._aborted(found, view)
 
     def _hangs(self, each: Line, clients: list[str], view: View) -> Iterator[Finding]:
         named = spelled(each["transactional_id"])
         open_ = each["outcome"] == "open"
-        age = (view.last_ns or each["begin"]) - each["begin"] if open_ else each["duration"]
+        age = (view.last_ns or each["time"]) - each["time"] if open_ else each["duration"]
         timeout = each["timeout_ms"]
         allowed = limit("transaction.open") if timeout is None else timeout * MS
         if age is None or age < allowed:
@@ -83,12 +83,13 @@ class Transactions(Detector):
         during = f"number >= {first}" if last is None else f"number in {{{first}..{last}}}"
         yield view.finding(
             self.rule("transaction-hangs"),
-            f"Transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
+            f"Transaction of {named} (producer {each['producer_id']}, "
+            f"epoch {each['producer_epoch']}) "
             f"{'is' if open_ else 'was'} open for {duration(age)} on "
             f"{listed(each['partitions'], 2)}{until}{limits}",
             f"txn == {quoted(str(each['transactional_id']))} and {during}",
-            first_ns=each["begin"],
-            last_ns=each["begin"] + age,
+            first_ns=each["time"],
+            last_ns=each["time"] + age,
             severity=None if sure else "note",
             number=each["number"],
             about=[("txn", named), *(("client", who) for who in clients)],
@@ -112,10 +113,11 @@ class Transactions(Detector):
                 line
                 for line in found
                 if places & set(line["partitions"])
-                and (line["duration"] is None or line["begin"] + line["duration"] >= last)
+                and (line["duration"] is None or line["time"] + line["duration"] >= last)
             ]
             names = sorted({spelled(line["transactional_id"]) for line in holding})
-            who = sorted({each for line in holding for each in clients.get(line["producer"], [])})
+            producers = {line["producer_id"] for line in holding}
+            who = sorted({each for number in producers for each in clients.get(number, [])})
             by = f", blocked by an open transaction of {listed(names)}" if names else ""
             by += f" ({listed(who)})" if who else ""
             first, _, stuck = max(here, key=lambda one: one[2])
@@ -152,8 +154,8 @@ class Transactions(Detector):
                 f"{plural(sum(each['records'] for each in here), 'record')}",
                 f"txn == {quoted(name)} and api == EndTxn and request.committed == false",
                 count=len(here),
-                first_ns=here[0]["begin"],
-                last_ns=here[-1]["begin"],
+                first_ns=here[0]["time"],
+                last_ns=here[-1]["time"],
                 number=here[0]["number"],
                 about=[("txn", spelled(name))],
             )

@@ -121,14 +121,16 @@ class ZooKeeperSessions(Detector):
         for line in story.session_lines():
             if line["state"] != "expired":
                 continue
-            lost, ended = line["lost"], line["ended"]
+            lost, ended = line["lost_nodes"], line["ended"]
             silence = ended - line["last"] if line["last"] is not None else None
             who = ", ".join(line["who"]) or "no broker"
-            name = f"{line['session']} of {spelled(line['client'])}"
+            name = f"{line['zk_session']} of {spelled(line['client_address'])}"
             if line["who"]:
                 name += f" ({spelled(who)})"
             after = f" after {duration(silence)} of silence" if silence else ""
-            given = f" (timeout {duration(line['timeout'])})" if line["timeout"] else ""
+            given = (
+                f" (timeout {duration(line['session_timeout'])})" if line["session_timeout"] else ""
+            )
             went = (
                 f"; {plural(len(lost), 'node')} deleted with it: {listed(lost)}"
                 if lost
@@ -137,17 +139,17 @@ class ZooKeeperSessions(Detector):
             yield view.finding(
                 self.rule("zookeeper-expired"),
                 f"Session {name} expired{after}{given}{went}",
-                f'zk.session == "{line["session"]}"',
+                f'zk.session == "{line["zk_session"]}"',
                 count=max(1, len(lost)),
                 first_ns=line["last"] or ended,
                 last_ns=ended,
                 number=line["number"],
                 severity=None if lost else "note",
                 about=[
-                    ("client", spelled(line["client"])),
+                    ("client", spelled(line["client_address"])),
                     *(("node", node) for node in _brokers(line["who"])),
                     *(("broker", spelled(server)) for server in line["servers"]),
-                    ("session", str(line["session"])),
+                    ("session", str(line["zk_session"])),
                 ],
             )
 

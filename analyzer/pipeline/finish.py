@@ -86,7 +86,7 @@ def _rebalances(facts: Facts, rank: Callable[[int], int]) -> Iterator[tuple[Any,
             begin_ns = line["time"]
             yield (
                 *(line["group"], begin_ns // 1000, begin_ns, line["generation"], line["cause"]),
-                *(line["duration"], line["members"], line["slowest"]),
+                *(line["duration"], line["members"], line["last_member"]),
                 *(rank(line["number"]), line["text"]),
             )
 

@@ -353,8 +353,8 @@ def _producers(facts: ReportFacts, times: Times, where: str) -> Section:
                 lines,
                 times,
                 lambda line: (
-                    f"producer.id == {line['producer']}"
-                    if isinstance(line["producer"], int) and line["producer"] >= 0
+                    f"producer.id == {line['producer_id']}"
+                    if isinstance(line["producer_id"], int) and line["producer_id"] >= 0
                     else ""
                 ),
             )

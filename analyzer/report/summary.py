@@ -53,7 +53,7 @@ def _brokers(facts: ReportFacts) -> int:
     """How many brokers were talked to. A node has an address for each listener; where nobody was
     told who they are, or there are two clusters, addresses are all that is known."""
     cluster = facts.findings.base.cluster
-    lines = [line for line in cluster.rows(facts.names) if line["exchanges"]]
+    lines = [line for line in cluster.rows(facts.names) if line["requests"]]
     nodes = {line["node"] for line in lines if line["node"] is not None}
     several = len(cluster.whole.ids) > 1
     return len({line["address"] for line in lines} if several or not nodes else nodes)

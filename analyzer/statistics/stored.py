@@ -91,8 +91,8 @@ class StoredTopics:
         Column("partition", "count"),
         Column("share", "share"),
         *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
-        Column("least_offset", "count"),
-        Column("most_offset", "count"),
+        Column("first_offset", "count"),
+        Column("last_offset", "count"),
     )
 
     def __init__(self) -> None:
@@ -120,8 +120,8 @@ class StoredTopics:
                 "partition": None if number < 0 else number,
                 "share": share(each.bytes, whole[topic][1].bytes),
                 **_line(each),
-                "least_offset": each.least_offset,
-                "most_offset": each.most_offset,
+                "first_offset": each.least_offset,
+                "last_offset": each.most_offset,
             }
             for topic, number in order
             for each in [self._values[topic, number]]

@@ -83,7 +83,7 @@ class Topics(ByKey[Flow]):
         Column("fetched_records", "count"),
         Column("fetched_bytes", "size"),
         Column("replicated_bytes", "size", wide=True),
-        Column("errors", "count"),
+        Column("failed", "count"),
         Column("codecs", "list"),
         Column("writers", "list"),
         Column("readers", "list"),
@@ -96,8 +96,8 @@ class Topics(ByKey[Flow]):
         Column("partition", "count"),
         Column("share", "share"),
         *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
-        Column("least_offset", "count"),
-        Column("most_offset", "count"),
+        Column("first_offset", "count"),
+        Column("last_offset", "count"),
     )
 
     VERSION = 2
@@ -237,8 +237,8 @@ class Topics(ByKey[Flow]):
                 **key,
                 "share": share(_bytes(flow), _bytes(whole[key["topic"]])),
                 **self._line(flow, titles),
-                "least_offset": flow.least_offset,
-                "most_offset": flow.most_offset,
+                "first_offset": flow.least_offset,
+                "last_offset": flow.most_offset,
             }
             for key, flow in found
         ]
@@ -312,7 +312,7 @@ def _line(flow: Flow, titles: dict[Any, str]) -> Line:
         "fetched_records": flow.fetched_records,
         "fetched_bytes": flow.fetched_bytes,
         "replicated_bytes": flow.replicated_bytes,
-        "errors": flow.errors,
+        "failed": flow.errors,
         "codecs": list(flow.codecs),
         "writers": _called(flow.writers, titles),
         "readers": _called(flow.readers, titles),

@@ -46,7 +46,15 @@ def _partitions(audit: Audit, group: str, times: Times) -> Sheet:
         columns,
         alarms={"beyond": "!", "back": "!", "again": "?", "lag": "?"},
         tones={LAG.name: lambda value: "bar"},
-        keep=("partition", "committed", "end", "lag", "fetched", LAG.name, "remarks"),
+        keep=(
+            "partition",
+            "committed_offset",
+            "end_offset",
+            "lag",
+            "fetched_offset",
+            LAG.name,
+            "remarks",
+        ),
     )
     lags = {(each.topic, each.number): each.lags() for each in audit.of_group(group)}
     lines = audit.partitions(group)
@@ -84,8 +92,8 @@ def _events(audit: Audit, group: str, times: Times) -> Sheet:
 def _plans(audit: Audit, group: str, times: Times) -> Sheet:
     sheet = Sheet(
         [each for each in PLAN_COLUMNS if each.name != "group"],
-        alarms={"spare": "?"},
+        alarms={"needless": "?"},
         tones={"unassigned": lambda value: "!", "twice": lambda value: "!"},
-        keep=("generation", "assignor", "members", "like", "moved"),
+        keep=("generation", "assignor", "members", "same_as", "moved"),
     )
     return sheet.fill(audit.plans(group), times)

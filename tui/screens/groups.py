@@ -66,7 +66,7 @@ class GroupsBoard(ChartedBoard):
         """Return the columns of `groups`."""
         return Sheet(
             [column for column in Groups.COLUMNS if not column.wide],
-            alarms={"errors": "!", "rebalances": "?"},
+            alarms={"failed": "!", "rebalances": "?"},
             keep=("rebalances", "members", "active", "causes", "protocol"),
         )
 
@@ -128,7 +128,7 @@ class GroupsBoard(ChartedBoard):
             members = Sheet(
                 [column for column in Groups.MEMBER_COLUMNS if not column.wide],
                 tones={"state": lambda value: {"expired": "!", "fenced": "!"}.get(value, "")},
-                keep=("client", "host", "state", "text"),
+                keep=("client_id", "client_address", "state", "text"),
             )
             told = found.members(group, self.names) if old is None else old.members(group)
             return members.fill(told, self.host.times())

@@ -88,7 +88,7 @@ class LiveBoard(Board):
 
     def make_sheet(self) -> Sheet:
         """Return the columns of held frames."""
-        return Sheet(HELD, keep=("kind", "api", "waits", "client_id"))
+        return Sheet(HELD, keep=("kind", "api", "held", "client_id"))
 
     def lines(self) -> Sequence[Line] | None:
         """Return the held frames."""
@@ -159,7 +159,11 @@ class LiveBoard(Board):
             return text_lines([[("nobody is connected", "dim")]])
         sheets = {
             "Rules": (RULES, ("rule", "fired"), self.rules),
-            "Connections": (CONNECTIONS, ("client", "broker", "in_flight"), self.connections),
+            "Connections": (
+                CONNECTIONS,
+                ("client_address", "broker_address", "in_flight"),
+                self.connections,
+            ),
             "Counters": (COUNTERS, ("value",), counters_of(self.metrics)),
         }
         columns, keep, lines = sheets[tab]
@@ -204,7 +208,9 @@ class LiveBoard(Board):
         body = (await control.ask("show", number=number))["body"]
         if body is None:
             raise ControlError("its body cannot be decoded: u releases it, d drops it")
-        title = f"{line['kind']} {line['api']} of {line['client_id'] or line['client']}, held"
+        title = (
+            f"{line['kind']} {line['api']} of {line['client_id'] or line['client_address']}, held"
+        )
         changed = await self.app.push_screen_wait(Editor(title, body, self.host.glyphs))
         if changed is None:
             return ""

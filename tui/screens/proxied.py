@@ -18,18 +18,18 @@ HELD: Final = (
     Column("kind"),
     Column("api"),
     Column("client_id"),
-    Column("client"),
-    Column("broker"),
+    Column("client_address"),
+    Column("broker_address"),
     Column("bytes", "size"),
-    Column("waits", "duration"),
+    Column("held", "duration"),
     Column("rule"),
     Column("summary"),
 )
 CONNECTIONS: Final = (
     Column("number", "count"),
     Column("client_id"),
-    Column("client"),
-    Column("broker"),
+    Column("client_address"),
+    Column("broker_address"),
     Column("node", "count"),
     Column("age", "duration"),
     Column("in_flight", "count"),
@@ -50,13 +50,18 @@ COUNTERS: Final = (
 )
 
 
+def _addressed(told: dict[str, Any]) -> Line:
+    """Return what the control channel says, with the names of columns for both addresses."""
+    return {**told, "client_address": told.get("client"), "broker_address": told.get("broker")}
+
+
 def held_line(told: dict[str, Any], now_ns: int) -> Line:
     """Return a held frame with how long it waits."""
     since, version = told.get("since_ns"), told.get("version")
     return {
-        **told,
+        **_addressed(told),
         "api": told["api"] if version is None else f"{told['api']} v{version}",
-        "waits": None if since is None else max(0, now_ns - since),
+        "held": None if since is None else max(0, now_ns - since),
     }
 
 
@@ -64,7 +69,7 @@ def connection_line(told: dict[str, Any], now_ns: int) -> Line:
     """Return a connection of the proxy with its age and what it has not sent."""
     stopped = zip(("requests", "responses"), told.get("stopped") or (), strict=False)
     return {
-        **told,
+        **_addressed(told),
         "age": max(0, now_ns - told["opened_ns"]),
         "unsent": sum(told.get("unsent") or ()),
         "stopped": [f"{side}: {why}" for side, why in stopped if why],

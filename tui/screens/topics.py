@@ -18,7 +18,7 @@ from kafkascope.tui.screens.charts import bar
 from kafkascope.tui.screens.record_keys import RecordKeys
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
-ALARMS = {"errors": "!", "refused_records": "!"}
+ALARMS = {"failed": "!", "refused_records": "!"}
 
 
 NO_KEYS: Final = "keys are counted of one topic, and this line is of many, or of one without a name"
@@ -49,7 +49,7 @@ class TopicsBoard(ChartedBoard):
         return Sheet(
             [column for column in Topics.COLUMNS if not column.wide],
             alarms=ALARMS,
-            keep=("produced_records", "fetched_records", "errors", "writers"),
+            keep=("produced_records", "fetched_records", "failed", "writers"),
         )
 
     def evidence(self, line: Line) -> str:
@@ -127,9 +127,9 @@ SHEETS: Final[dict[str, Callable[[], Sheet]]] = {
     "Batches": lambda: Sheet(SizesOf.columns(("api", "client")), keep=("count", "p50", "max")),
     "Leaders": lambda: Sheet(
         [c for c in Cluster.LEADER_COLUMNS if not c.wide and c.name != "topic"],
-        alarms={"errors": "!", "changes": "?"},
+        alarms={"failed": "!", "changes": "?"},
         tones={"offline": lambda value: "!" if value else ""},
-        keep=("leader", "epoch"),
+        keep=("leader", "leader_epoch"),
     ),
 }
 """Tab -> its table without lines."""

@@ -31,7 +31,7 @@ NODE_COLUMNS: Final = (
     Column("reads", "count"),
     Column("events", "count"),
     Column("version", "count"),
-    Column("size", "size"),
+    Column("bytes", "size"),
     Column("data"),
 )
 STATES: Final = {"expired": "!", "refused": "!", "silent": "?"}
@@ -104,7 +104,7 @@ class ZooKeeperBoard(Board):
     def low_evidence(self, tab: str, line: Line) -> str:
         """Return the filter for a session, or for the exchange of a change."""
         if tab == "Sessions":
-            return f"zk.session == {line['session']}" if line["session"] else ""
+            return f"zk.session == {line['zk_session']}" if line["zk_session"] else ""
         return f"number == {line['number']}" if line.get("number") else ""
 
     def command(self) -> str:
@@ -133,7 +133,7 @@ class ZooKeeperBoard(Board):
             elections = story.elections()
             if not elections:
                 return self._nothing("no controller was elected in the capture")
-            return Sheet(_shown(ZooKeeper.ELECTION_COLUMNS), keep=("epoch", "end")).fill(
+            return Sheet(_shown(ZooKeeper.ELECTION_COLUMNS), keep=("controller_epoch", "end")).fill(
                 elections, times
             )
         if tab == "Below":
@@ -156,16 +156,26 @@ def sessions() -> Sheet:
     """Return the table of sessions, without lines."""
     return Sheet(
         _shown(ZooKeeper.SESSION_COLUMNS),
-        alarms={"errors": "?", "refused": "!"},
-        tones={"state": lambda value: STATES.get(value, ""), "lost": lambda value: "!"},
-        keep=("state", "who", "client", "lost", "last"),
+        alarms={"failed": "?", "refused": "!"},
+        tones={"state": lambda value: STATES.get(value, ""), "lost_nodes": lambda value: "!"},
+        keep=("state", "who", "client_address", "lost_nodes", "last"),
     )
 
 
 def history(*, with_path: bool) -> Sheet:
     """Return the table of changes, without lines."""
     columns = {column.name: column for column in ZooKeeper.HISTORY_COLUMNS}
-    names = ["time", "change", "how", "who", "client", "session", "version", "size", "number"]
+    names = [
+        "time",
+        "change",
+        "how",
+        "who",
+        "client_address",
+        "zk_session",
+        "version",
+        "bytes",
+        "number",
+    ]
     if with_path:
         names.insert(1, "path")
     return Sheet(
@@ -223,7 +233,7 @@ def data_lines(line: Mapping[str, Any], width: int) -> list[Spans]:
     """Return what is in a node: JSON opened, other texts as they are."""
     text = line.get("data")
     if not text:
-        size = line.get("size")
+        size = line.get("bytes")
         told = f"{size} bytes that are no text, or secret" if size else "no data that is known"
         return [[(told, "dim")]]
     try:

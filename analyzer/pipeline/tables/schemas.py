@@ -362,7 +362,7 @@ REBALANCES: Final = Table(
         Col("cause", _S, "one word"),
         Col("duration_ns", _I64, "null where its end was not seen"),
         Col("members", _I64, ""),
-        Col("slowest", _S, "who was last to be ready"),
+        Col("last_member", _S, "who was last to be ready"),
         Col("number", _I64, "of its first exchange"),
         Col("text", _S, "who did what"),
     ),

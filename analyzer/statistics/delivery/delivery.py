@@ -210,9 +210,9 @@ class Delivery(Accumulator):
         Column("partition", "count"),
         Column("commits", "count"),
         Column("failed", "count"),
-        Column("committed", "count"),
-        Column("fetched", "count"),
-        Column("end", "count"),
+        Column("committed_offset", "count"),
+        Column("fetched_offset", "count"),
+        Column("end_offset", "count"),
         Column("lag", "count"),
     )
 

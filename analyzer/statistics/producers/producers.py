@@ -88,8 +88,8 @@ class Producers(Accumulator):
     NAME = "producers"
     KEYS = TRANSACTIONS | {PRODUCE}
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("producer", "count"),
-        Column("epochs", "list"),
+        Column("producer_id", "count"),
+        Column("producer_epochs", "list"),
         Column("transactional_id"),
         Column("clients", "list"),
         Column("partitions", "count"),
@@ -107,8 +107,8 @@ class Producers(Accumulator):
         Column("last", "time", wide=True),
     )
     LANE_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("producer", "count"),
-        Column("epoch", "count"),
+        Column("producer_id", "count"),
+        Column("producer_epoch", "count"),
         Column("topic"),
         Column("partition", "count"),
         Column("first_sequence", "count"),
@@ -127,9 +127,9 @@ class Producers(Accumulator):
     )
     TRANSACTION_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("transactional_id"),
-        Column("producer", "count"),
-        Column("epoch", "count"),
-        Column("begin", "time"),
+        Column("producer_id", "count"),
+        Column("producer_epoch", "count"),
+        Column("time", "time"),
         Column("duration", "duration"),
         Column("outcome"),
         Column("partitions", "list"),
@@ -263,15 +263,15 @@ class Producers(Accumulator):
         ]
         rest = self._producers.others
         if rest is not None:
-            lines.append({**_line(-1, rest, {}, {}), "producer": OTHERS})
+            lines.append({**_line(-1, rest, {}, {}), "producer_id": OTHERS})
         return lines
 
     def lanes(self, names: TopicNames | None = None) -> list[Line]:
         """Return one line per producer id, epoch and partition."""
         return [
             {
-                "producer": lane.producer,
-                "epoch": lane.epoch,
+                "producer_id": lane.producer,
+                "producer_epoch": lane.epoch,
                 "topic": topic_label(lane.topic, names),
                 "topic_key": lane.topic,
                 "partition": lane.partition,
@@ -310,9 +310,9 @@ class Producers(Accumulator):
         return [
             {
                 "transactional_id": each.transactional_id,
-                "producer": each.producer,
-                "epoch": each.epoch,
-                "begin": each.begin_ns,
+                "producer_id": each.producer,
+                "producer_epoch": each.epoch,
+                "time": each.begin_ns,
                 "duration": None if each.end_ns is None else each.end_ns - each.begin_ns,
                 "outcome": each.outcome,
                 "partitions": sorted(
@@ -434,8 +434,8 @@ def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _line(number: int, producer: Producer, titles: dict[Any, str], ends: dict[str, int]) -> Line:
     lanes: list[SequenceLane] = lanes_of(list(producer.events))
     return {
-        "producer": number,
-        "epochs": list(producer.epochs),
+        "producer_id": number,
+        "producer_epochs": list(producer.epochs),
         "transactional_id": producer.transactional_id,
         "clients": sorted({titles[client] for client in producer.clients if client in titles}),
         "partitions": len({(lane.topic, lane.partition) for lane in lanes}),

@@ -337,7 +337,7 @@ class KeptGroups:
                     "cause": {"join": "joined", "leave": "left"}.get(came.kind, came.kind),
                     "duration": None if last is None else last - came.time_ns,
                     "members": audit.members,
-                    "slowest": "",
+                    "last_member": "",
                     "number": came.number,
                     "text": f"{came.member} {did}; {audit.text()}",
                 }
@@ -370,15 +370,15 @@ class KeptGroups:
                     {
                         "group": name,
                         "member": member,
-                        "client": member,
-                        "host": by[1] if by is not None else "",
-                        "instance": None,
+                        "client_id": member,
+                        "client_address": by[1] if by is not None else "",
+                        "group_instance_id": None,
                         "state": state,
                         "generations": "",
                         "assigned": [f"{topic}-{number}" for topic, number in dict.fromkeys(owned)],
-                        "beats": None,
+                        "heartbeats": None,
                         "commits": None,
-                        "session": None,
+                        "session_timeout": None,
                         "first": life.begin_ns,
                         "last": life.end_ns or kept.story.end_ns,
                         "text": self._ended(life),
@@ -426,7 +426,7 @@ class KeptGroups:
                     "commits": sum(
                         1 + len(life.changes) for each in kept.offsets.values() for life in each
                     ),
-                    "errors": 0,
+                    "failed": 0,
                     "first": min(known, default=None),
                     "last": max(known, default=None),
                 }

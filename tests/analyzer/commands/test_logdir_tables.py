@@ -209,7 +209,7 @@ def test_stats_tell_topics_and_partitions(data: Path) -> None:
     assert topics[0]["codecs"] == ["gzip", "lz4", "none", "snappy", "zstd"]
     assert topics[1]["producers"] == 1
     parts = objects(run("stats", "partitions", data, "--json", "-q").stdout)
-    assert [(p["topic"], p["partition"], p["least_offset"], p["most_offset"]) for p in parts] == [
+    assert [(p["topic"], p["partition"], p["first_offset"], p["last_offset"]) for p in parts] == [
         ("orders", 0, 0, 29),
         ("orders", 1, 7, 36),
         ("a.b", 2, 0, 31),

@@ -214,8 +214,8 @@ def test_producers(name: str) -> None:
                         records[producer] += struct.unpack_from(">i", data, 57)[0]
                     data = data[12 + size :]
     lines = [line for line in statistics["producers"].rows() if line["batches"]]
-    assert {line["producer"]: line["batches"] for line in lines} == dict(batches)
-    assert {line["producer"]: line["records"] for line in lines} == dict(records)
+    assert {line["producer_id"]: line["batches"] for line in lines} == dict(batches)
+    assert {line["producer_id"]: line["records"] for line in lines} == dict(records)
 
 
 @pytest.mark.parametrize("name", NAMES)

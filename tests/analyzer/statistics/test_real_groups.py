@@ -60,8 +60,8 @@ def test_what_members_of_the_consumer_protocol_read_again() -> None:
         second = told["second"].get(place, [])
         expected = again(first[:turn], second, first[turn:], told["third"][place])
         assert line["again"] == expected
-        assert line["committed"] == told["committed"][place] == line["end"]
-        assert line["fetched"] == max(told["third"][place]) + 1
+        assert line["committed_offset"] == told["committed"][place] == line["end_offset"]
+        assert line["fetched_offset"] == max(told["third"][place]) + 1
         assert (line["lag"], line["beyond"], line["back"]) == (0, 0, 0)
         commits = ("first commit", "second commit", "third commit")
         assert line["commits"] == sum(place in told[name] for name in commits)
@@ -104,7 +104,7 @@ def test_assignments_are_those_of_their_assignor(name: str) -> None:
     whole = [plan for plan in plans if not plan["unassigned"]]
     like = "sticky" if "sticky" in name else name
     # The first and the last one of a single member are alike for all of them.
-    assert like in whole[1]["like"]
+    assert like in whole[1]["same_as"]
     assert whole[1]["members"] == 2
     assert whole[1]["spread"] == (2 if name == "range" else 0)
     assert whole[1]["moved"] == (2 if name == "range" else 3)
@@ -119,7 +119,7 @@ def test_a_restart_without_goodbye() -> None:
     told, (audit, findings, found) = truth("restarted-member"), audited("restarted-member")
     (line,) = audit.partitions()
     assert line["again"] == again(told["first"]["again-0"], told["second"]["again-0"]) == 12
-    assert line["committed"] == told["committed"]["again-0"] == 30
+    assert line["committed_offset"] == told["committed"]["again-0"] == 30
     story = findings.base.groups.story("again-group")
     assert story is not None
     assert [each.cause for each in story.rebalances] == ["formed", "replaced", "formed"]

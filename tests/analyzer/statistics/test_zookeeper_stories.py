@@ -46,7 +46,7 @@ def read(name: str) -> ZooKeeper:
 
 
 def states(zookeeper: ZooKeeper) -> dict[str, Any]:
-    return {line["session"]: line["state"] for line in zookeeper.session_lines()}
+    return {line["zk_session"]: line["state"] for line in zookeeper.session_lines()}
 
 
 def later(wire: ZooKeeperWire, after_ns: int) -> ZooKeeperWire:
@@ -60,7 +60,7 @@ def test_a_session_that_dies_takes_its_nodes_as_others_are_told() -> None:
     later(other, 5 * SECOND).event(DELETED, "/brokers/ids/1")
     zookeeper = counted(dead, other)
     line = zookeeper.session_lines()[0]
-    assert (line["state"], line["lost"], line["who"]) == (
+    assert (line["state"], line["lost_nodes"], line["who"]) == (
         "expired",
         ["/brokers/ids/1"],
         ["broker 1"],
@@ -85,7 +85,7 @@ def test_a_session_that_is_closed_did_not_expire() -> None:
     later(other, 5 * SECOND).event(DELETED, "/controller")
     zookeeper = counted(wire, other)
     assert states(zookeeper)["0x7"] == "closed"
-    assert zookeeper.session_lines()[0]["lost"] == []
+    assert zookeeper.session_lines()[0]["lost_nodes"] == []
 
 
 def test_a_node_of_its_own_that_a_session_deletes_is_no_loss() -> None:
@@ -134,7 +134,7 @@ def test_secrets_are_not_kept() -> None:
 
 def test_elections_of_real_controllers() -> None:
     elections = read("zookeeper-brokers").elections()
-    assert [(each["controller"], each["epoch"], each["end"]) for each in elections] == [
+    assert [(each["controller"], each["controller_epoch"], each["end"]) for each in elections] == [
         (1, 1, "session closed"),
         (2, 2, "session expired"),
         (1, 3, "session closed"),
@@ -144,7 +144,9 @@ def test_elections_of_real_controllers() -> None:
 def test_topics_come_and_go() -> None:
     topics = {each["topic"]: each for each in read("zookeeper-brokers").topics()}
     assert topics.keys() == {"gone", "orders", "pairs"}
-    assert topics["gone"]["created"] < topics["gone"]["asked"] < topics["gone"]["deleted"]
+    assert (
+        topics["gone"]["created"] < topics["gone"]["deletion_requested"] < topics["gone"]["deleted"]
+    )
     assert (topics["orders"]["partitions"], topics["orders"]["deleted"]) == (3, None)
 
 
@@ -349,7 +351,7 @@ def test_ensembles_with_equal_paths_do_not_mix() -> None:
         ("10.0.0.1:2181", 0),
         ("10.0.0.2:2181", 1),
     ]
-    ended = {line["session"]: line["state"] for line in zookeeper.session_lines()}
+    ended = {line["zk_session"]: line["state"] for line in zookeeper.session_lines()}
     assert ended == {"0x7": "closed", "0x8": "open"}
     assert [story.doubtful for story in zookeeper.stories()] == [False, False]
 

@@ -103,7 +103,7 @@ def test_leaders_move() -> None:
     node = (1, BROKER.host, 9092)
     first, second = metadata(node), metadata(node, leader=2, epoch=2)
     (line,) = cluster(first, second).leaders()
-    assert (line["leader"], line["epoch"], line["changes"]) == (2, 2, 1)
+    assert (line["leader"], line["leader_epoch"], line["changes"]) == (2, 2, 1)
     assert (line["replicas"], line["in_sync"], line["offline"]) == ([1, 2], [1], [2])
     # The later word counts, in whatever order it is heard.
     assert cluster(first, second).whole.controller is not None
@@ -128,6 +128,10 @@ def test_what_brokers_registered_stands_beside_what_clients_were_told() -> None:
             cluster.add(row_of(exchange, opened.context.names), exchange)
     lines = {line["node"]: line for line in cluster.rows()}
     assert lines.keys() == {1, 2}  # and no server of ZooKeeper
-    assert (lines[1]["address"], lines[1]["told"], lines[1]["remarks"]) == ("127.0.0.1:9092", 5, [])
+    assert (lines[1]["address"], lines[1]["advertised"], lines[1]["remarks"]) == (
+        "127.0.0.1:9092",
+        5,
+        [],
+    )
     assert lines[2]["address"] == "127.0.0.1:9192"
     assert lines[2]["remarks"] == ["registered in ZooKeeper, never advertised"]

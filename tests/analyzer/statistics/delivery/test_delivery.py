@@ -58,8 +58,10 @@ def test_offsets_of_a_healthy_group() -> None:
     audit = audit_of(HERE / "healthy.pcap")
     lines = audit.partitions("well-group")
     assert [line["lag"] for line in lines] == [0, 0]
-    assert sum(line["committed"] for line in lines) == 40
-    assert all(line["fetched"] == line["end"] == line["committed"] for line in lines)
+    assert sum(line["committed_offset"] for line in lines) == 40
+    assert all(
+        line["fetched_offset"] == line["end_offset"] == line["committed_offset"] for line in lines
+    )
     assert audit.events("well-group") == []
 
 
@@ -71,14 +73,19 @@ def test_a_group_without_committed_offsets_is_remarked_even_if_it_read_nothing()
 def test_commits_that_skip_and_go_back() -> None:
     audit = audit_of(HERE / "odd-commits.pcap")
     line = line_of(audit, "commits")
-    assert (line["fetched"], line["committed"], line["beyond"], line["back"]) == (20, 50, 30, 5)
+    assert (line["fetched_offset"], line["committed_offset"], line["beyond"], line["back"]) == (
+        20,
+        50,
+        30,
+        5,
+    )
     assert [event["kind"] for event in audit.events()] == ["back", "beyond"]
 
 
 def test_a_group_without_commits_reads_again_after_a_rebalance() -> None:
     audit = audit_of(SAMPLES / "rebalance.pcap")
     java = line_of(audit, "java-4.4.0.group", 1)
-    assert (java["again"], java["committed"]) == (0, 12)
+    assert (java["again"], java["committed_offset"]) == (0, 12)
     other = line_of(audit, "librdkafka.group", 1)
     assert (other["again"], other["commits"]) == (24, 0)
     assert "no commit" in other["remarks"]
@@ -141,7 +148,7 @@ def test_the_plans_of_leaders_are_those_of_their_assignor() -> None:
     audit = audit_of(SAMPLES / "rebalance.pcap")
     plans = audit.plans()
     assert {plan["assignor"] for plan in plans} == {"range"}
-    assert all("range" in plan["like"] for plan in plans)
+    assert all("range" in plan["same_as"] for plan in plans)
     assert all(not plan["unassigned"] and not plan["twice"] for plan in plans)
 
 
@@ -412,4 +419,9 @@ def test_members_of_streams_groups_are_known_by_their_heartbeats() -> None:
     for exchange in told(wire.events, context):
         delivery.add(row_of(exchange, context.names), exchange)
     (line,) = delivery.rows()
-    assert (line["group"], line["topic"], line["fetched"], line["end"]) == ("g", "t", 7, 7)
+    assert (line["group"], line["topic"], line["fetched_offset"], line["end_offset"]) == (
+        "g",
+        "t",
+        7,
+        7,
+    )

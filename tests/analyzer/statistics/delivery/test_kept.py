@@ -18,7 +18,11 @@ def test_commits_in_zookeeper_are_held_against_the_fetches_of_the_same_group() -
     run = CliRunner().invoke(groups, [path, "--partitions", "--json"], standalone_mode=False)
     lines = [json.loads(line) for line in run.output.splitlines() if line.startswith("{")]
     found = {
-        (each["topic"], each["partition"]): (each["committed"], each["fetched"], each["lag"])
+        (each["topic"], each["partition"]): (
+            each["committed_offset"],
+            each["fetched_offset"],
+            each["lag"],
+        )
         for each in lines
         if each["group"] == "zk-group"
     }

@@ -132,7 +132,7 @@ def group() -> Members:
 
 def test_the_first_generation_forms_the_group(group: Members) -> None:
     (first,) = group.groups().rebalances("g")
-    assert (first["cause"], first["members"], first["slowest"]) == ("formed", 2, "b")
+    assert (first["cause"], first["members"], first["last_member"]) == ("formed", 2, "b")
     assert first["duration"] == 150 * MS
 
 
@@ -178,7 +178,7 @@ def test_a_new_member_joins(group: Members) -> None:
     group.join("b", 10.6, 2)
     _, second = group.groups().rebalances("g")
     assert (second["cause"], second["text"]) == ("joined", "c joined")
-    assert second["slowest"] == "b"
+    assert second["last_member"] == "b"
 
 
 def test_a_static_member_that_comes_back_is_no_cause_of_its_own() -> None:
