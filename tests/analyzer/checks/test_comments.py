@@ -26,7 +26,7 @@ CAPTURES = Path(__file__).parents[1] / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LARGE = CAPTURES / "too-large.pcap"
 DEMO = SAMPLES / "demo.pcap.zst"
-SENTENCE = "1 batch of generous for topic small was refused"
+SENTENCE = "1 batch from generous for topic small was refused"
 
 
 def run(*args: str | Path) -> Result:

@@ -102,7 +102,7 @@ def test_github(place: Path, known: str, failed: list[str]) -> None:
     )
     (scan,) = orjson.loads((place / uploaded).read_bytes())["runs"]
     assert [each["ruleId"] for each in scan["results"]] == ["message-too-large"]
-    assert "1 batch of generous for topic small" in (place / "summary.md").read_text()
+    assert "1 batch from generous for topic small" in (place / "summary.md").read_text()
 
 
 @pytest.mark.parametrize(

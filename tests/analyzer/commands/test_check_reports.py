@@ -101,7 +101,7 @@ def test_a_baseline_is_what_is_known(tmp_path: Path) -> None:
     known = tmp_path / "known.jsonl"
     written = run("check", LARGE, "--write-baseline", str(known))
     assert written.exit_code == 0
-    assert written.stdout.startswith("error: 1 batch of generous")
+    assert written.stdout.startswith("error: 1 batch from generous")
     assert known.read_text() == f'{{"schema":"baseline/1","key":"{LARGE_KEY}"}}\n'
     again = run("check", LARGE, "--baseline", str(known))
     assert (again.exit_code, again.stdout) == (0, "")

@@ -191,18 +191,18 @@ def test_what_followed_is_folded_into_its_cause(redact: str, tmp_path: Path) -> 
     fold = re.search(
         r'<article class="warning">.{,400}was down for 26 s((?!</article>).)*'
         r"<details><summary>therefore: 1 request without response</summary>"
-        r'<article class="warning">((?!</article>).)*got no answer((?!</article>).)*'
+        r'<article class="warning">((?!</article>).)*got no response((?!</article>).)*'
         r"</article></details></article>",
         page,
         re.DOTALL,
     )
     assert fold is not None
-    assert page.count("got no answer: ") == 1
+    assert page.count("got no response: ") == 1
     assert "therefore 1 request without response." in paragraphs(page, "summary")[-1]
     lines = made(tmp_path, DOWN, "--redact", redact, name="r.md").splitlines()
     (at,) = (n for n, line in enumerate(lines) if line == "  therefore: 1 request without response")
     assert "was down for 26 s" in "".join(lines[at - 3 : at])
-    assert lines[at + 1].startswith("  - **warning**: 1 JoinGroup request of ")
+    assert lines[at + 1].startswith("  - **warning**: 1 JoinGroup request from ")
     for text in (page, *lines):
         assert redact == "values" or "restart-" not in text
 
