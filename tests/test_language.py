@@ -1,4 +1,5 @@
-"""Texts for users: the words of docs/glossary.md, findings as symptom and fix."""
+"""Texts for users: the words of docs/glossary.md, findings as symptom and fix, help of one line,
+headings of tables."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import click
 import pytest
 
-from kafkascope.analyzer.findings import RULES
+from kafkascope.analyzer.findings import RULES, Findings
 from kafkascope.analyzer.findings.explanations import EXPLANATIONS
 from kafkascope.analyzer.findings.limits import LIMITS
+from kafkascope.analyzer.statistics import STATISTICS
+from kafkascope.tui.cli import main
 from tests.test_links import ROOT
 
 FINDINGS: Final = (
@@ -29,6 +33,24 @@ FINDINGS: Final = (
     "dissectors/reference/help.py",
 )
 """Modules whose sentences become findings."""
+UI: Final = ("tui",)
+UI_LATER: Final = frozenset(
+    {
+        *("controllers/marks.py", "data/exports.py", "guide/about.py", "guide/tour.py"),
+        *("screens/clients.py", "screens/connections.py", "screens/findings.py"),
+        *("screens/latency.py", "screens/live.py", "screens/matrix.py", "screens/proxied.py"),
+        *("screens/topics.py", "screens/zookeeper.py", "views/help.py"),
+    }
+)
+"""Modules whose texts are not rewritten yet."""
+LINE: Final = 60
+"""Characters of the first line of a command's help."""
+VERBS: Final = re.compile(
+    "Analyze|Answer|Browse|Capture|Check|Compare|Convert|Count|Create|Decode|Encode|Explain|"
+    "Explore|Export|Extract|Find|Install|List|Make|Measure|Print|Record|Remove|Resend|Run|Serve|"
+    "Set|Show|Use|Verify|Watch|Write"
+)
+"""First words of a command's help."""
 FIXES: Final = re.compile(
     "Add|Capture|Check|Choose|Close|Commit|Compare|Configure|Create|Find|Give|Grant|Identify|If|"
     "Let|Look|Lower|Make|Move|Pass|Point|Poll|Raise|Recreate|Resolve|Restart|Run|Set|Skip|Speed|"
@@ -93,6 +115,30 @@ def foreign(texts: Iterator[Text]) -> list[str]:
     ]
 
 
+def commands(
+    command: click.Command = main, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    """Yield all commands, each with its name behind those of its groups."""
+    yield " ".join(path) or "kafkascope", command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, (*path, name))
+
+
+COMMANDS: Final = dict(commands())
+
+
+def help_of(command: click.Command) -> Iterator[Text]:
+    """Yield the help of a command and of its options."""
+    yield Text("help", command.help or "")
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            yield Text(option.opts[-1], option.help or "")
+
+
 def test_the_glossary_has_phrases_to_replace() -> None:
     assert len(PHRASES) > 50
     assert FOREIGN.search("it told a client")
@@ -101,6 +147,31 @@ def test_the_glossary_has_phrases_to_replace() -> None:
 
 def test_findings_use_the_words_of_the_field() -> None:
     assert not foreign(text for path in modules(FINDINGS) for text in texts_in(path))
+
+
+def test_the_terminal_ui_uses_the_words_of_the_field() -> None:
+    later = {ROOT / "tui" / name for name in UI_LATER}
+    paths = [path for path in modules(UI) if path not in later]
+    assert not foreign(text for path in paths for text in texts_in(path))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_a_line_that_begins_with_a_verb(name: str) -> None:
+    command = COMMANDS[name]
+    first = " ".join((command.help or "").split("\n\n")[0].split())
+    assert re.match(rf"(?:{VERBS.pattern})\b", first)
+    assert len(first) <= LINE
+    assert not foreign(help_of(command))
+    assert [each.place for each in help_of(command) if "the same." in each.text.lower()] == []
+
+
+def test_headings_have_one_capitalisation() -> None:
+    kinds = (*STATISTICS.values(), Findings)
+    titles = {column.title for kind in kinds for column in kind.COLUMNS}
+    assert [
+        each for each in titles if each[:1].islower() and not re.fullmatch(r"p\d\d", each)
+    ] == []
+    assert not {"N", "n", "#", ""} & titles
 
 
 @pytest.mark.parametrize("name", RULES)

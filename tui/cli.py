@@ -321,7 +321,7 @@ def to_look_at(args: list[str]) -> bool:
 )
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Analyze Kafka traffic from packet captures, network interfaces, or a proxy.
+    """Analyze Kafka traffic of captures, interfaces, or a proxy.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
 
