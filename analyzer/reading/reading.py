@@ -83,7 +83,7 @@ class Reading:
         self._asked = asked
         word = min(asked.notes, default="")
         if known is None and word:
-            raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
+            raise click.UsageError(f"{word} is available in the terminal UI only (kafkascope open)")
         self.stored = _stored(options)
         """Tables in place of captures: see `counting.count`."""
         self.rows_suffice = False
@@ -532,7 +532,7 @@ def _stored(options: ReadOptions) -> Stored | None:
         from kafkascope.analyzer.filter.places import IN_TABLES, demand
 
         hint = "filter the captures, or make tables of a selection: kafkascope spark -Y ..."
-        demand(bind(text), text, IN_TABLES, "{} is not in tables", hint)
+        demand(bind(text), text, IN_TABLES, "tables have no {}", hint)
     return Stored(options.inputs[0])
 
 
@@ -541,7 +541,8 @@ def findings_of(options: ReadOptions) -> list[Finding]:
     from kafkascope.analyzer.findings import Findings
 
     if any(map(is_once, options.inputs)):
-        raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
+        text = "the filter field finding needs seekable input: save it to a file first"
+        raise click.UsageError(text)
     from kafkascope.analyzer.reading.schemas import payloads_of
 
     findings = Findings(payloads=payloads_of(options))

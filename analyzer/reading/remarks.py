@@ -27,17 +27,17 @@ def nothing_found(capture: Capture) -> str:
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
     if tls and capture.context.keys.log is not None:
         return (
-            f"no exchanges, only {_connections(tls)}: `kafkascope connections` tells why the "
-            "key log opens none of them, `kafkascope tls-keys check` what is in it"
+            f"no exchanges, only {_connections(tls)} that the key log does not decrypt: see "
+            "`kafkascope connections` for the reasons, `kafkascope tls-keys check` for its contents"
         )
     if tls:
         return (
-            f"no exchanges, only {_connections(tls)}: give the key log (--keylog; `kafkascope "
-            "keys` tells how to get one), or use kafkascope proxy (if it is plain: "
-            "-d tcp.port==PORT,kafka)"
+            f"no exchanges, only {_connections(tls)}: pass a key log with --keylog (`kafkascope "
+            "tls-keys` shows how to get one), or use `kafkascope proxy`; for plain text on this "
+            "port use -d tcp.port==PORT,kafka"
         )
     if not statistics.segments:
-        return f"no exchanges: none of {statistics.packets} packets carries TCP{_why(capture)}"
+        return f"no exchanges: none of {statistics.packets} packets is TCP{_why(capture)}"
     if statistics.cut_packets:
         return (
             f"no exchanges: the snaplen cut {statistics.cut_packets} of {statistics.segments} "
@@ -47,13 +47,13 @@ def nothing_found(capture: Capture) -> str:
     where = "in the connection" if count == 1 else f"in {count} connections"
     if opaque and set(opaque) == {EMPTY}:
         return (
-            f"no exchanges: no byte was sent {where}: refused, without an answer, or opened and "
-            "closed as a health check does it; `kafkascope connections` tells which"
+            f"no exchanges: no data was sent {where}: refused, unanswered, or closed at once as by "
+            "a health check; see `kafkascope connections`"
         )
     reason = f" ({opaque.most_common(1)[0][0]})" if opaque else ""
     return (
-        f"no exchanges: nothing like Kafka {where}{reason}; if the capture holds both directions, "
-        "name the broker's port with -d tcp.port==PORT,kafka"
+        f"no exchanges: no Kafka {where}{reason}; if the capture has both directions, set the "
+        "broker's port with -d tcp.port==PORT,kafka"
     )
 
 
@@ -65,7 +65,7 @@ def _why(capture: Capture) -> str:
     statistics = capture.source.statistics
     if statistics.unknown_links:
         links = ", ".join(map(str, sorted(statistics.unknown_links)))
-        return f" that we can read: unknown link type {links}"
+        return f" (unknown link type {links})"
     skipped = sorted(statistics.skipped.items(), key=lambda item: -item[1])
     return "" if not skipped else " (" + ", ".join(f"{n} {reason}" for reason, n in skipped) + ")"
 
@@ -73,15 +73,15 @@ def _why(capture: Capture) -> str:
 def snaplen(capture: Capture) -> str:
     """Return the remark that packets were cut when they were captured."""
     cut = capture.source.statistics.cut_packets
-    return f"the snaplen cut {cut} packets: bodies are not whole (capture with tcpdump -s 0)"
+    return f"the snaplen cut {cut} packets: bodies are truncated (capture with tcpdump -s 0)"
 
 
 def one_way(side: str) -> str:
     """Return the remark that only one side was captured: `client` or `broker`."""
     seen, other = ("requests", "responses") if side == "client" else ("responses", "requests")
     return (
-        f"only one direction was captured: there are {seen}, and no byte of {other}; capture where "
-        "both pass, with a filter that takes both (port 9092, not dst port 9092)"
+        f"only one direction was captured: {seen} without {other}; capture where both pass, with "
+        "a filter for both (port 9092, not dst port 9092)"
     )
 
 
@@ -111,17 +111,17 @@ MOST_COPIES: Final = 6
 def copies(order: Order, names: Sequence[str]) -> Iterator[str]:
     """Yield sentences about files that hold the same packets."""
     for each in order.shared[:MOST_COPIES]:
-        own = f"{each.own} only there" if each.own else "none only there"
-        clock = "by the same clock"
+        own = f"{each.own} only in the first" if each.own else "none only in the first"
+        clock = "same clock"
         if each.ahead_ns:
             side = "ahead of" if each.ahead_ns > 0 else "behind"
-            clock = f"its clock {duration(abs(each.ahead_ns))} {side} that of {names[each.of]}"
+            clock = f"clock {duration(abs(each.ahead_ns))} {side} that of {names[each.of]}"
         yield (
-            f"{names[each.file]} was read together with {names[each.of]}: {each.both} packets are "
-            f"in both, {own}, {clock}"
+            f"{names[each.file]} and {names[each.of]} overlap: {each.both} packets in both, {own}, "
+            f"{clock}"
         )
     if len(order.shared) > MOST_COPIES:
-        yield f"{len(order.shared) - MOST_COPIES} more files hold packets of others"
+        yield f"{len(order.shared) - MOST_COPIES} more files overlap with others"
 
 
 def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[str]:
@@ -136,19 +136,19 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
         yield snaplen(capture)
     fragments = statistics.skipped.get("fragment", 0)
     if fragments:
-        yield f"{fragments} IP fragments were left out"
+        yield f"{fragments} IP fragments could not be reassembled"
     if context.skipped_bytes:
-        yield f"{context.skipped_bytes} bytes were skipped in search of a message"
+        yield f"{context.skipped_bytes} bytes were skipped while resynchronizing"
     if tls and context.numbers and (count := unread(context)):
-        hint = "give the key log (--keylog), or use kafkascope proxy"
+        hint = "use --keylog FILE or `kafkascope proxy`"
         if context.keys.log is not None:
-            hint = "`kafkascope connections` tells why"
-        yield f"{_connections(count)} of brokers cannot be read: {hint}"
+            hint = "see `kafkascope connections` for the reasons"
+        yield f"{_connections(count)} to brokers cannot be decrypted: {hint}"
     if given_up := context.opaque[GIVEN_UP]:
         yield (
-            f"{given_up} connection{'s were' if given_up > 1 else ' was'} given up before any "
-            "message was found: too many at once told nothing of what they speak; name the "
-            "broker's port with -d tcp.port==PORT,kafka"
+            f"{given_up} connection{'s were' if given_up > 1 else ' was'} evicted before protocol "
+            "detection: too many unidentified connections at once; set the broker's port with "
+            "-d tcp.port==PORT,kafka"
         )
     yield from sorted(context.left_out())
     if not verbose:

@@ -61,7 +61,7 @@ SAID: Final = {
     "sync": "gets its assignment",
     "stable": "stable",
     "left": "leaves",
-    "gone": "gone silent",
+    "gone": "evicted",
 }
 MARKS: Final = {"join": "J", "left": "l", "gone": "x"}
 

@@ -300,7 +300,7 @@ def _groups(facts: ReportFacts, times: Times, where: str) -> Section:
         "groups",
         "Consumer groups",
         "Who joined, left or fell silent, and what each rebalance was for. In the lanes: J joins,"
-        " dotted waits, full is stable, l left, x gone silent.",
+        " dotted waits, full is stable, l left, x evicted.",
         f"kafkascope groups {where}",
         charts,
         _tables(*tables),

@@ -150,7 +150,7 @@ class Latency(Breakdown[LatencyTimes]):
                 continue
             if 100 * times.wait >= MOSTLY_WAIT * times.latency.total:
                 found.append(
-                    f"{key['api']} takes {duration(p95)} at the 95th percentile, of which clients "
-                    f"asked to wait nearly all: {duration(excess)} is excess"
+                    f"{key['api']} takes {duration(p95)} at the 95th percentile, nearly all of "
+                    f"it long-poll wait: the excess is {duration(excess)}"
                 )
         return found

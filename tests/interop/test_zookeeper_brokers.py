@@ -144,5 +144,5 @@ def test_what_was_done_is_told(seen: Seen) -> None:
         (line,) = groups.lines()
         assert (line["group"], line["causes"]) == ("shop", ["1 joined", "1 left"])
         owned = [each["text"].partition("; ")[2] for each in groups.rebalances("shop")]
-        assert owned == ["owned as the range assignor has it", "nobody is left"]
+        assert owned == ["owned as assigned by the range assignor", "no members left"]
         assert sum(each["committed"] for each in groups.offsets("shop")) == VALUES

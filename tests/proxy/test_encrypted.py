@@ -81,4 +81,4 @@ def test_what_cannot_be_read_is_told() -> None:
         text=True,
         timeout=300,
     )
-    assert "1 TLS connection of brokers cannot be read" in done.stderr
+    assert "1 TLS connection to brokers cannot be decrypted" in done.stderr

@@ -281,7 +281,7 @@ def test_bytes_of_traffic_never_reach_the_terminal_raw(store: Store) -> None:
 def test_a_remark_about_the_capture_covers_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "12 TLS connections of brokers cannot be read"
+    said = "12 TLS connections to brokers cannot be decrypted"
     monkeypatch.setattr(store.progress, "remarks", [said])
 
     async def steps(app, pilot):

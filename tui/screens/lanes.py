@@ -23,7 +23,7 @@ WORDS: Final = (
     ("S", "sync"),
     ("=", "stable"),
     ("l", "left"),
-    ("x", "gone silent"),
+    ("x", "evicted"),
 )
 
 
@@ -61,7 +61,7 @@ def lanes(
         out.append(line)
     hidden = len(story.members) - len(labels)
     if hidden:
-        out.append([(f" {hidden} earlier members are left out", "dim")])
+        out.append([(f" {hidden} earlier members omitted", "dim")])
     legend: Spans = [(" ", "")]
     for sign, text in WORDS:
         legend += [(sign.translate(SIGNS), ROLES[sign]), (f" {text}   ", "dim")]

@@ -37,7 +37,7 @@ def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Con
     if not is_address(host) and host != "localhost":
         hosts = judged.hosts_of(key)
         if hosts is not None:
-            remarks.append(f"is {', '.join(sorted(hosts)[:MOST_HOSTS])}")
+            remarks.append(f"resolves to {', '.join(sorted(hosts)[:MOST_HOSTS])}")
         elif word == "likely":
             remarks.append("a host name, matched by port")
         else:

@@ -400,9 +400,9 @@ def _remarks(place: AuditedPartition) -> Iterator[str]:
     if place.fetched is not None and not place.commits:
         yield "no commit"
     if place.waits_since_ns is not None:
-        yield "waits at the stable offset"
+        yield "waits at the last stable offset"
     if place.dropped:
-        yield f"{place.dropped} older events left out"
+        yield f"{place.dropped} older events omitted"
 
 
 def _lives(story: Story | None) -> dict[tuple[Any, Any], list[tuple[int, int]]]:

@@ -12,10 +12,9 @@ HappeningKind: TypeAlias = Literal[
 ]
 
 NO_OFFSETS: Final = (
-    "{} is a share group: its members fetch from the same partitions, and brokers keep the state "
-    "of each record, so there are no commits, lag or owners to audit, and nothing here says that "
-    "all of it was delivered. What the capture tells: what was handed out and acknowledged "
-    "(-Y 'group == \"{}\"'), and what was handed out again (and body.delivery_count > 1)"
+    "{} is a share group: members fetch from the same partitions and brokers track each record, so "
+    "commits, lag, and owners do not exist. List what was delivered and acknowledged with "
+    "-Y 'group == \"{}\"', and redeliveries by adding 'and body.delivery_count > 1'"
 )
 """What the audit cannot tell of a share group."""
 

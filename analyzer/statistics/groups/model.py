@@ -52,7 +52,7 @@ class LaneMark(NamedTuple):
     begin_ns: int
     end_ns: int
     sign: str
-    """`=` stable, `J` joining, `S` syncing (or a new assignment), `.` waiting, `x` gone silent,
+    """`=` stable, `J` joining, `S` syncing (or a new assignment), `.` waiting, `x` evicted,
     `l` left."""
 
 

@@ -138,11 +138,11 @@ class _Classic(Causes):
             new = {event.about["member"] for event in here if self._is_new(event)}
             if new:
                 return "joined", f"{self.labels(new)} joined"
-            return "unknown", "the generation before is not in the capture"
+            return "unknown", "the previous generation was not captured"
         until = end_ns if end_ns is not None else begin_ns
         came = now - before
         if came == now and before <= set(self.departures(before_ns, begin_ns)):
-            return "formed", f"{self.labels(now)} joined after all others had left"
+            return "formed", f"{self.labels(now)} joined after all other members had left"
         # Without the leader's list only those who say goodbye are known to be gone.
         gone = before - now if whole else set(self.departures(before_ns, until)) & before
         found = self.cause(came, gone, before_ns, begin_ns, until)
@@ -186,9 +186,9 @@ class _Classic(Causes):
             known = any(word in reason for word in ("metadata", "topic", "partition"))
             return ("metadata" if known else "rejoined"), text
         if about["leads"] and about["type"] == "connect":
-            return "metadata", f"the leader {who} rejoined, as it does when connectors change"
+            return "metadata", f"the leader {who} rejoined, as on a connector change"
         if about["leads"]:
-            return "metadata", f"the leader {who} rejoined, as it does when its topics change"
+            return "metadata", f"the leader {who} rejoined, as on a topic change"
         return "rejoined", f"{who} rejoined"
 
 
@@ -299,7 +299,7 @@ class _Epochs(Causes):
                 waiting.add(about["member"])
         if not waiting:
             return None
-        return "joined", f"{self.labels(waiting)} had joined, and waited for partitions"
+        return "joined", f"{self.labels(waiting)} had joined and waited for partitions"
 
     def _changes(self) -> Timed[str]:
         """Return members that asked for other topics than before."""

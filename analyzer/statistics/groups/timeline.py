@@ -22,7 +22,7 @@ TICK: Final = 13
 RANK: Final = {" ": 0, "=": 1, ".": 2, "S": 3, "J": 4, "l": 5, "x": 6}
 """Which sign wins where two fall on one column."""
 
-LEGEND: Final = "J join   . waits   S sync   = stable   l left   x gone silent"
+LEGEND: Final = "J join   . waits   S sync   = stable   l left   x evicted"
 
 
 class Lane(NamedTuple):
@@ -49,7 +49,7 @@ def timeline(
         if terminal is not None and below:
             lines += wrapped(lane.text, terminal, indent=INDENT)
     if len(story.members) > len(shown):
-        lines.append(f" {len(story.members) - len(shown)} earlier members are left out")
+        lines.append(f" {len(story.members) - len(shown)} earlier members omitted")
     lines.append(f" {LEGEND}")
     return lines
 

@@ -16,7 +16,7 @@ DUPLICATE: Final = 46
 FENCING: Final = frozenset({47, 49, 90})
 """INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
 
-BEGAN: Final = "began before the capture, or held nothing"
+BEGAN: Final = "began before the capture, or was empty"
 
 TransactionOutcome: TypeAlias = Literal[
     "committed", "aborted", "open", "fenced", "superseded", "failed"

@@ -39,7 +39,7 @@ MOST_DIFFERENCES: Final = 3
 MOST_LOOKS: Final = 5_000_000
 """At members, owners and partitions, for what all groups owned when a member came or went: some
 seconds. Of groups for which that is not enough the first changes are looked at."""
-TOO_MANY: Final = "too many members and changes for all of them to be looked at"
+TOO_MANY: Final = "too many members and changes to analyze all of them"
 
 STATIC: Final = "static"
 """In place of a pattern: topics by their names."""
@@ -215,11 +215,11 @@ class OwnerAudit(NamedTuple):
     def text(self) -> str:
         """Return a sentence about who owned what."""
         if not self.members:
-            return "nobody is left"
+            return "no members left"
         if self.unknown:
             return self.unknown
         if self.assignor:
-            return f"owned as the {self.assignor} assignor has it"
+            return f"owned as assigned by the {self.assignor} assignor"
         more = len(self.misplaced) - MOST_DIFFERENCES
         shown = ", ".join(each.text() for each in self.misplaced[:MOST_DIFFERENCES])
         return f"{shown}, and {more} more" if more > 0 else shown
@@ -234,9 +234,9 @@ def _audited(kept: KeptGroup, wishes: Iterable[Wish], came: Came, until_ns: int)
     wanted = ranges(members, known)
     owned = kept.owned(until_ns - 1)
     if len(members) < len(there):
-        unknown = "its members subscribe by patterns, which are not held against anything"
+        unknown = "members subscribe by pattern: ownership is not checked"
     else:
-        unknown = "" if wanted else "partitions of its topics are not known"
+        unknown = "" if wanted else "partitions of its topics are unknown"
     misplaced = tuple(
         Misplaced(part, owned.get(part), thread)
         for part, thread in sorted(wanted.items())
@@ -245,7 +245,7 @@ def _audited(kept: KeptGroup, wishes: Iterable[Wish], came: Came, until_ns: int)
     if any(owner and not owner.strip("*") for owner in owned.values()):
         # An anonymous capture: only who owns nothing is known.
         misplaced = tuple(each for each in misplaced if each.owner is None)
-        unknown = unknown or ("" if misplaced else "who owns what is hidden")
+        unknown = unknown or ("" if misplaced else "owners are anonymized")
     assignor = "" if unknown or misplaced else "range"
     if misplaced and not unknown:
         dealt = round_robin(members, known)
@@ -328,7 +328,7 @@ class KeptGroups:
             came = audit.came
             before = bisect_left(claims, audit.until_ns)
             last = claims[before - 1] if before and claims[before - 1] >= came.time_ns else None
-            did = {"join": "joined", "leave": "left"}.get(came.kind, "went as its session expired")
+            did = {"join": "joined", "leave": "left"}.get(came.kind, "left: its session expired")
             lines.append(
                 {
                     "group": name,
@@ -391,8 +391,8 @@ class KeptGroups:
         words = {
             "closed": "closed its session",
             "expired": "its session expired",
-            "deleted": "its node was deleted",
-            "told": "its node went",
+            "deleted": "its znode was deleted",
+            "told": "its znode is gone",
         }
         return words.get(life.ending, "")
 

@@ -296,7 +296,7 @@ def test_the_doctor_names_what_is_there() -> None:
 
 def test_waits_that_look_slow_are_a_remark() -> None:
     polls = str(next((Path(__file__).parents[1] / "captures").glob("commit-storm.pcap*")))
-    assert "asked to wait nearly all" in run("stats", "latency", polls).stderr
+    assert "long-poll wait" in run("stats", "latency", polls).stderr
     assert "asked to wait" not in run("stats", "latency", polls, "-q").stderr
     assert "asked to wait" not in run("stats", "latency", polls, "-Y", "api != Fetch").stderr
 

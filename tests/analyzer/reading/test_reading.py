@@ -115,7 +115,7 @@ def test_cut_packets_of_others_do_not_matter(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("side", "words"),
-    [("client", "there are requests"), ("broker", "there are responses")],
+    [("client", "requests without responses"), ("broker", "responses without requests")],
 )
 def test_one_direction_alone_is_said(tmp_path: Path, side: str, words: str) -> None:
     frames = [frame for frame in FRAMES if frame[0] == side]
@@ -150,7 +150,7 @@ def test_connections_without_a_byte_are_called_so(tmp_path: Path) -> None:
     for command in ("ls", "check"):
         done = run(command, path)
         assert done.exit_code == 0
-        assert "no byte was sent in the connection" in done.stderr
+        assert "no data was sent in the connection" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
@@ -196,7 +196,7 @@ def test_with_a_key_log_the_place_of_the_reasons_is_told() -> None:
     encrypted = Path(__file__).parents[1] / "captures" / "tls"
     log = ("--keylog", str(encrypted / "tls13-missing-key.keys"))
     (line,) = remarks_of("ls", str(encrypted / "tls13-missing-key.pcap.gz"), *log)
-    assert line.endswith("cannot be read: `kafkascope connections` tells why")
+    assert line.endswith("cannot be decrypted: see `kafkascope connections` for the reasons")
 
 
 @pytest.mark.parametrize(

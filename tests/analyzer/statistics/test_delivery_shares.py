@@ -38,7 +38,7 @@ def test_each_share_group_gets_its_sentence() -> None:
 def test_the_filters_that_it_names_find_what_they_should() -> None:
     said = run("groups", "--delivery", SHARES).stderr
     handed = re.search(r"-Y '([^']+)'", said)
-    again = re.search(r"\((and [^)]+)\)", said)
+    again = re.search(r"'(and [^']+)'", said)
     assert handed is not None
     assert again is not None
     first = run("ls", SHARES, "-Y", handed[1], "--json").stdout.splitlines()

@@ -178,10 +178,10 @@ def test_a_real_group_owned_what_it_should() -> None:
         ["2 joined", "2 left"],
     )
     assert [each["text"] for each in groups.rebalances("zk-group")] == [
-        "zk-group_one joined; owned as the range assignor has it",
-        "zk-group_two joined; owned as the range assignor has it",
-        "zk-group_two left; owned as the range assignor has it",
-        "zk-group_one left; nobody is left",
+        "zk-group_one joined; owned as assigned by the range assignor",
+        "zk-group_two joined; owned as assigned by the range assignor",
+        "zk-group_two left; owned as assigned by the range assignor",
+        "zk-group_one left; no members left",
     ]
     committed = {each["partition"]: each["committed"] for each in groups.offsets("zk-group")}
     assert committed == {0: 19, 1: 11, 2: 10}
@@ -213,7 +213,7 @@ def test_odd_data_is_survived(data: bytes) -> None:
     assert len(story.node_lines()) == 9
     assert [line["controller"] for line in story.elections()] == [None]
     assert [line["text"] for line in groups.rebalances("g")] == [
-        "g_a joined; partitions of its topics are not known"
+        "g_a joined; partitions of its topics are unknown"
     ]
     assert groups.lines()[0]["commits"] == 1
     cluster, context = Cluster(), Context()
@@ -258,17 +258,17 @@ def test_a_group_may_have_either_assignor() -> None:
     threads = [b"g_a-0", b"g_b-0"]
     dealt = deals({"t": 4}, ["g_a", "g_b"], 1)
     assert (
-        owned({n: threads[n // 2] for n in range(4)}, one) == "owned as the range assignor has it"
+        owned({n: threads[n // 2] for n in range(4)}, one) == "owned as assigned by the range assignor"
     )
     assert [dealt["t", number] for number in range(4)] != ["g_a-0", "g_a-0", "g_b-0", "g_b-0"]
     by_hash = {number: dealt["t", number].encode() for number in range(4)}
-    assert owned(by_hash, one) == "owned as the roundrobin assignor has it"
+    assert owned(by_hash, one) == "owned as assigned by the roundrobin assignor"
 
 
 def test_patterns_are_held_against_nothing() -> None:
     pattern = b'{"version":1,"subscription":{"t.*":1},"pattern":"white_list"}'
     assert owned({0: b"g_a-0"}, pattern) == (
-        "its members subscribe by patterns, which are not held against anything"
+        "members subscribe by pattern: ownership is not checked"
     )
 
 
@@ -277,19 +277,19 @@ def test_patterns_that_are_names_are_held_as_names(pattern: str) -> None:
     told = b'{"version":1,"subscription":{"%s":1},"pattern":"white_list"}' % pattern.encode()
     threads = [b"g_a-0", b"g_b-0"]
     whole = {number: threads[number // 2] for number in range(4)}
-    assert owned(whole, told) == "owned as the range assignor has it"
+    assert owned(whole, told) == "owned as assigned by the range assignor"
     del whole[3]
     assert owned(whole, told) == "t-3 is owned by no consumer instead of g_b-0"
 
 
 def test_what_a_blacklist_leaves_is_held_against_nothing() -> None:
     told = b'{"version":1,"subscription":{"t":1},"pattern":"black_list"}'
-    assert "patterns" in owned({0: b"g_a-0"}, told)
+    assert "pattern" in owned({0: b"g_a-0"}, told)
 
 
 def test_owners_that_are_hidden_are_held_against_nothing() -> None:
     one = b'{"version":1,"subscription":{"t":1},"pattern":"static"}'
-    assert owned(dict.fromkeys(range(4), b"*****"), one) == "who owns what is hidden"
+    assert owned(dict.fromkeys(range(4), b"*****"), one) == "owners are anonymized"
     some = owned(dict.fromkeys(range(3), b"*****"), one)
     assert some == "t-3 is owned by no consumer instead of g_b-0"
 

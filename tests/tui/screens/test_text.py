@@ -188,7 +188,7 @@ def test_lag_over_time_is_a_line_of_bars() -> None:
 def story() -> Story:
     first = Member("m1", client_id="a", host="10.0.0.4", text="left")
     first.marks = [LaneMark(0, SECOND, "J"), LaneMark(2 * SECOND, 60 * SECOND, "=")]
-    second = Member("m2", client_id="b", host="10.0.0.7", state="expired", text="gone silent")
+    second = Member("m2", client_id="b", host="10.0.0.7", state="expired", text="evicted")
     second.marks = [
         LaneMark(30 * SECOND, 31 * SECOND, "J"),
         LaneMark(59 * SECOND, 59 * SECOND, "x"),
@@ -212,8 +212,8 @@ def test_lanes_show_each_member_and_where_the_cursor_is() -> None:
     assert "▼" in lines[2]
     assert lines[2].index("▼") == lines[4].index("J")
     assert lines[3].lstrip().startswith("c1 a")
-    assert "gone silent" in lines[4]
-    assert ("  gone silent", "!") in drawn[4]
+    assert "evicted" in lines[4]
+    assert ("  evicted", "!") in drawn[4]
 
 
 def test_a_part_of_the_time_leaves_out_what_is_elsewhere() -> None:

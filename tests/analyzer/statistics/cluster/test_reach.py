@@ -176,7 +176,7 @@ def test_a_name_that_is_resolved(source: str) -> None:
     here = Resolved("kafka-1", (BROKER.host,), source)
     assert contacted(wires, here) == "yes"
     line = counted(wires, here).rows()[0]
-    assert line["remarks"] == [f"is {BROKER.host}"]
+    assert line["remarks"] == [f"resolves to {BROKER.host}"]
     elsewhere = Resolved("kafka-1", ("10.0.1.9",), source)
     assert contacted([asks(Wire(), NODE, times=4)], elsewhere) == "no"
 

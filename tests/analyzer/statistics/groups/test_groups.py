@@ -287,7 +287,7 @@ def test_a_subscription_that_is_said_again_is_no_other_one() -> None:
     group.epoch("b", 1, 2, 3)
     group.epoch("a", 1.1, 2, 3, subscribed_topic_names=["orders"], given=GIVEN)
     _, second = group.groups().rebalances("g")
-    assert second["text"] == "a had joined, and waited for partitions"
+    assert second["text"] == "a had joined and waited for partitions"
 
 
 def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None:
