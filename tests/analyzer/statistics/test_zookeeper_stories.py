@@ -258,7 +258,8 @@ def test_a_group_may_have_either_assignor() -> None:
     threads = [b"g_a-0", b"g_b-0"]
     dealt = deals({"t": 4}, ["g_a", "g_b"], 1)
     assert (
-        owned({n: threads[n // 2] for n in range(4)}, one) == "owned as assigned by the range assignor"
+        owned({n: threads[n // 2] for n in range(4)}, one)
+        == "owned as assigned by the range assignor"
     )
     assert [dealt["t", number] for number in range(4)] != ["g_a-0", "g_a-0", "g_b-0", "g_b-0"]
     by_hash = {number: dealt["t", number].encode() for number in range(4)}
@@ -368,7 +369,7 @@ def test_groups_of_one_name_in_two_ensembles_are_two() -> None:
     assert groups.called("shop") == groups.names()
     assert [line["members"] for line in groups.lines()] == [2, 1]
     (first, second) = groups.names()
-    assert groups.rebalances(second)[0]["text"].endswith("owned as the range assignor has it")
+    assert groups.rebalances(second)[0]["text"].endswith("owned as assigned by the range assignor")
     assert "orders-2 is owned by no consumer" in groups.rebalances(first)[1]["text"]
 
 
