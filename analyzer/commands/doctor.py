@@ -14,9 +14,9 @@ from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
-from kafkascope.analyzer.render.layout import laid_out, widths_of
+from kafkascope.analyzer.render.layout import GAP, widths_of
 from kafkascope.analyzer.terminal import out
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import filled, safe, wrapped
 from kafkascope.extras import EXTRAS, installed
 
 LEAST_PYTHON: Final = (3, 11)
@@ -59,7 +59,13 @@ def doctor(how: TableFormat) -> int:
         (width,) = widths_of([name] for name in names)
         for name, check in zip(names, checks, strict=True):
             advice = f": {check.advice}" if check.advice else ""
-            out(laid_out((name, safe(check.text) + advice), (width, 0), whole=True))
+            begin = filled(name, width) + GAP
+            text = safe(check.text) + advice
+            if how.wide:
+                out(begin + text)
+                continue
+            for part in wrapped(text, how.fit, indent=begin, hanging=" " * len(begin)):
+                out(part)
     else:
         rows = [(check.what, check.word, check.text, check.advice) for check in checks]
         print_table(("what", "state", "found", "advice"), rows, how)

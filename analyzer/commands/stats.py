@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,7 +47,7 @@ PRIORITIES: Final = {
     "apis": ("requests", "failed", "per_second", "lost", "throttled"),
     "latency": ("requests", "p95", "max", "excess_p95", "excess_max", "slowest"),
     "errors": ("count",),
-    "topics": (*_MOVED, "writers", "readers"),
+    "topics": (*_MOVED, "writers"),
     "partitions": ("partition", *_MOVED, "share"),
     "stored-topics": _STORED[1:],
     "stored-partitions": _STORED,
@@ -124,11 +124,16 @@ def _broken_down(
     def lines(names: TopicNames | None) -> list[Line]:
         return statistic.rows(names, by)
 
-    # A code says no more than the name of its error, which is the subject.
-    parts = [column.name for column in columns if column not in statistic.COLUMNS]
-    leading = (part for part in parts if part != "code")
-    priority = Priority((*leading, *PRIORITIES[statistic.NAME]))
+    priority = _by_priority(statistic, columns)
     return shown(options, statistic, statistic.NAME, columns, lines, remarks, priority=priority)
+
+
+def _by_priority(statistic: Breakdown[Any], columns: Sequence[Column]) -> Priority:
+    """Return the priority of a table that is broken down: what its lines are for comes first."""
+    # A code says no more than the name of its error, an address no more than most client ids.
+    parts = [column.name for column in columns if column not in statistic.COLUMNS]
+    leading = (part for part in parts if part not in ("code", "client_address"))
+    return Priority((*leading, *PRIORITIES[statistic.NAME]))
 
 
 def shown(
@@ -212,7 +217,10 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     def remarks() -> list[str]:
         return [errors_in_words(found)]
 
-    return shown(options, found, Errors.NAME, Errors.columns(by), lines, remarks, whole=findings)
+    columns = Errors.columns(by)
+    priority = _by_priority(found, columns)
+    name = Errors.NAME
+    return shown(options, found, name, columns, lines, remarks, priority=priority, whole=findings)
 
 
 @stats.command()

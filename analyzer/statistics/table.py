@@ -76,7 +76,7 @@ class _FilledColumn:
     @property
     def least(self) -> int:
         """The width below which it is of no use."""
-        return min(self.width, MIN_TEXT) if self.shrinks else self.width
+        return min(self.whole, MIN_TEXT) if self.shrinks else self.whole
 
     @property
     def empty(self) -> bool:
@@ -169,14 +169,15 @@ def _with_sentence(
 
 
 def _share_room(fit: Sequence[_FilledColumn], room: int) -> None:
-    """Shrink texts until all fit, the least important first, or widen those that are cut, the most
-    important first."""
-    spare = room - taken(column.width for column in fit)
-    for column in reversed(fit):
-        less = max(0, min(-spare, column.width - column.least))
-        column.width -= less
-        spare += less
-    for column in fit if spare > 0 else ():
+    """Shrink the widest texts until all fit, the subject last, or widen those that are cut, the
+    most important first."""
+    subject, *others = fit
+    while (spare := room - taken(column.width for column in fit)) < 0:
+        shrinking = [column for column in others if column.width > column.least]
+        if not shrinking and subject.width <= subject.least:
+            return
+        max(shrinking or [subject], key=lambda column: column.width).width -= 1
+    for column in fit:
         more = min(spare, column.whole - column.width)
         column.width += more
         spare -= more
