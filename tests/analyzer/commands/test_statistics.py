@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ DEMO = str(SAMPLES / "libraries.pcap")
 TABLES = (
     ("stats", "apis"),
     ("stats", "latency"),
-    ("stats", "errors"),
+    ("stats", "errors", "--by", "expected,code", "-q"),
     ("stats", "topics"),
     ("stats", "partitions"),
     ("stats", "connections"),
@@ -134,13 +135,15 @@ def test_latency_is_that_of_the_exchanges() -> None:
 
 
 def test_errors_are_those_of_the_exchanges() -> None:
-    wanted: dict[str, int] = {}
+    wanted: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
     for exchange in objects("ls", DEMO):
-        for error in exchange["errors"]:
-            wanted[error["name"]] = wanted.get(error["name"], 0) + 1
-    found = objects("stats", "errors", DEMO, "--by", "code")
-    assert {line["error"]: line["count"] for line in found} == wanted
-    assert [line["count"] for line in found] == sorted(wanted.values(), reverse=True)
+        wanted[exchange["expected"]].update(error["name"] for error in exchange["errors"])
+    found = objects("stats", "errors", DEMO, "--by", "code", "-q")
+    assert {line["error"]: line["count"] for line in found} == wanted[False]
+    assert [line["count"] for line in found] == sorted(wanted[False].values(), reverse=True)
+    found = objects("stats", "errors", DEMO, "--by", "expected,code", "-q")
+    expected = {line["error"]: line["count"] for line in found if line["expected"]}
+    assert expected == wanted[True]
 
 
 def test_topics_hold_the_records_of_the_capture() -> None:
