@@ -152,7 +152,7 @@ def test_marks_and_comments_are_kept_beside_the_capture(store: Store, tmp_path: 
     path = tmp_path / "libraries.pcap.kafkascope.json"
 
     async def mark(app, pilot):
-        await pilot.press("e", "m", "down", "semicolon", *"look here", "enter")
+        await pilot.press("home", "m", "down", "semicolon", *"look here", "enter")
         await idle(app, pilot)
         assert "; look here" in text_of(app)
         await pilot.press("M")
@@ -203,7 +203,7 @@ def test_follows_what_an_exchange_is_part_of(store: Store) -> None:
 
 def test_values_become_filters_in_six_ways(store: Store) -> None:
     async def steps(app, pilot):
-        await pilot.press("e", "enter")
+        await pilot.press("home", "enter")
         await idle(app, pilot)
         item = next(i for i in app.detail.tree_.lines if i.label == "throttle_time_ms")
         app.detail.select(item)
