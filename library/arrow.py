@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.model import Column
-    from kafkascope.library.capture import Capture
-    from kafkascope.library.tables import Table
+    from kafkascope.library.capture import ArrowName, Capture
+    from kafkascope.library.tables import Table, TableName
 
 KINDS: Final = {
     "text": pa.string(),
@@ -26,7 +26,7 @@ KINDS: Final = {
 """Kinds of columns of statistics."""
 
 
-def table_of(capture: Capture, name: str) -> pa.Table:
+def table_of(capture: Capture, name: ArrowName) -> pa.Table:
     """Return a table of a capture."""
     if name in ("exchanges", "records"):
         batches = list(batches_of(capture, name, 1 << 16))
@@ -34,15 +34,15 @@ def table_of(capture: Capture, name: str) -> pa.Table:
 
         schema = (schemas.EXCHANGES if name == "exchanges" else schemas.RECORDS).schema
         return pa.Table.from_batches(batches, schema)
-    return _statistic(capture.table(name))
+    return _statistic(capture.table(cast("TableName", name)))
 
 
-def batches_of(capture: Capture, name: str, rows: int) -> Iterator[pa.RecordBatch]:
+def batches_of(capture: Capture, name: ArrowName, rows: int) -> Iterator[pa.RecordBatch]:
     """Yield a table in pieces."""
     if name in ("exchanges", "records"):
         yield from _read(capture, name, rows)
     else:
-        yield from _statistic(capture.table(name)).to_batches(rows)
+        yield from _statistic(capture.table(cast("TableName", name))).to_batches(rows)
 
 
 def _read(capture: Capture, name: str, rows: int) -> Iterator[pa.RecordBatch]:

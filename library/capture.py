@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Self, TypeAlias
 
 from kafkascope.extras import require
 from kafkascope.library.errors import UsageError
@@ -20,15 +20,19 @@ from kafkascope.library.exchange import Exchange
 from kafkascope.library.finding import Finding, at_least
 from kafkascope.library.passes import Passes
 from kafkascope.library.record import Record
-from kafkascope.library.tables import TABLES, How, Table
+from kafkascope.library.tables import TABLES, How, Key, Table, TableName
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
+    from kafkascope.analyzer.model import Severity
+
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Input: TypeAlias = "PathLike | BinaryIO"
+ArrowName: TypeAlias = TableName | Literal["exchanges", "records"]
+"""Tables that Arrow, pandas and polars take."""
 COPY_BYTES: Final = 1 << 20
 
 
@@ -163,7 +167,7 @@ class Capture:
 
     # --- what the whole says
 
-    def findings(self, level: str = "chat", *, release: str | None = None) -> list[Finding]:
+    def findings(self, level: Severity = "chat", *, release: str | None = None) -> list[Finding]:
         """Return what is wrong, as `kafkascope check` tells it: causes, the worst and earliest
         first, each before its consequences. `level`: error, warning, note or chat, the mildest that
         is wanted. `release`: a Kafka release that all clients have to work with."""
@@ -190,7 +194,7 @@ class Capture:
         return self.table("connections")
 
     def table(
-        self, name: str, *, by: str | Sequence[str] = (), release: str | None = None
+        self, name: TableName, *, by: Key | Sequence[Key] = (), release: str | None = None
     ) -> Table:
         """Return a table of docs/library.md by name: `latency`, `errors`, `topics`, `leaders`...
         `by`: what a line is for, where `kafkascope stats` has --by: `by=("api", "client")`."""
@@ -210,7 +214,7 @@ class Capture:
 
     # --- tables of others
 
-    def to_batches(self, table: str = "exchanges", *, rows: int = 16_384) -> Iterator[Any]:
+    def to_batches(self, table: ArrowName = "exchanges", *, rows: int = 16_384) -> Iterator[Any]:
         """Yield a table as `pyarrow.RecordBatch`es of so many rows: `exchanges` and `records`
         as docs/spark.md has them while they are read, all others at once."""
         require("Capture.to_arrow")
@@ -218,18 +222,18 @@ class Capture:
 
         return batches_of(self, table, rows)
 
-    def to_arrow(self, table: str = "exchanges") -> pyarrow.Table:
+    def to_arrow(self, table: ArrowName = "exchanges") -> pyarrow.Table:
         """Return a table as `pyarrow.Table`: `exchanges`, `records`, or one of `table`."""
         require("Capture.to_arrow")
         from kafkascope.library.arrow import table_of
 
         return table_of(self, table)
 
-    def to_pandas(self, table: str = "exchanges") -> pandas.DataFrame:
+    def to_pandas(self, table: ArrowName = "exchanges") -> pandas.DataFrame:
         """Return the same as `pandas.DataFrame`, where pandas is installed."""
         return self.to_arrow(table).to_pandas()
 
-    def to_polars(self, table: str = "exchanges") -> polars.DataFrame:
+    def to_polars(self, table: ArrowName = "exchanges") -> polars.DataFrame:
         """Return the same as `polars.DataFrame`, where polars is installed."""
         try:
             import polars

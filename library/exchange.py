@@ -50,13 +50,13 @@ class Exchange:
     time_ns: _Column[int] = _Column("First byte of the request, nanoseconds since 1970 UTC.")
     connection: _Column[int] = _Column("Number of the connection, as Wireshark's tcp.stream.")
     client_address: _Column[str] = _Column("host:port.")
-    broker: _Column[str] = _Column("host:port.", "broker_address")
+    broker_address: _Column[str] = _Column("host:port.")
     client_id: _Column[str | None] = _Column("What the client calls itself.")
     software: _Column[str] = _Column("Name and version of the client library, from ApiVersions.")
     user: _Column[str] = _Column("Who authenticated on the connection.")
     api: _Column[str] = _Column("Kafka's name of the API.")
     api_key: _Column[int | None] = _Column("Key of the API.")
-    version: _Column[int | None] = _Column("Version of the API.", "api_version")
+    api_version: _Column[int | None] = _Column("Version of the API.")
     correlation_id: _Column[int | None] = _Column("Correlation id.")
     request_bytes: _Column[int | None] = _Column("Bytes on the wire, size field included.")
     response_bytes: _Column[int | None] = _Column("Bytes on the wire, size field included.")
@@ -87,9 +87,7 @@ class Exchange:
     codecs: _Column[tuple[str, ...]] = _Column("Compression of its batches.")
     record_count: _Column[int | None] = _Column("Records in all batches of both sides.", "records")
     batch_count: _Column[int | None] = _Column("Record batches in it.", "batches")
-    packets: _Column[tuple[int, ...]] = _Column(
-        "Packets with the first bytes of both sides.", "frames"
-    )
+    frames: _Column[tuple[int, ...]] = _Column("Packets with the first bytes of both sides.")
     undecoded: _Column[tuple[Undecoded, ...]] = _Column("What could not be decoded, and why.")
     notes: _Column[tuple[Note, ...]] = _Column("What is odd about it.")
 

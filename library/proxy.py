@@ -18,6 +18,7 @@ from kafkascope.library.children import Child
 from kafkascope.library.errors import NotStarted, UsageError
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Severity
     from kafkascope.library.capture import Capture, PathLike
     from kafkascope.library.exchange import Exchange
     from kafkascope.library.finding import Finding
@@ -201,7 +202,7 @@ class Proxy(_Service):
         """Return the records that have passed by now."""
         return list(self.capture(filter).records())
 
-    def findings(self, level: str = "chat") -> list[Finding]:
+    def findings(self, level: Severity = "chat") -> list[Finding]:
         """Return what is wrong with what has passed by now."""
         return self.capture().findings(level)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 from kafkascope.library.errors import UsageError
 from kafkascope.library.values import duration, moment
@@ -13,8 +13,56 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.library.passes import CountedTraffic
 
+TableName: TypeAlias = Literal[
+    "apis",
+    "latency",
+    "errors",
+    "topics",
+    "partitions",
+    "connections",
+    "client-connections",
+    "sizes",
+    "rates",
+    "clients",
+    "client-apis",
+    "groups",
+    "rebalances",
+    "group-members",
+    "delivery-partitions",
+    "delivery-events",
+    "delivery-plans",
+    "delivery-lag",
+    "nodes",
+    "coordinators",
+    "leaders",
+    "producers",
+    "producer-partitions",
+    "transactions",
+]
+"""Tables of statistics, as docs/library.md lists them."""
+Key: TypeAlias = Literal[
+    "what",
+    "code",
+    "api",
+    "version",
+    "api_version",
+    "client",
+    "client_id",
+    "client_address",
+    "broker",
+    "broker_address",
+    "topic",
+    "group",
+    "expected",
+]
+"""What a line may be for, by its name in filters or in JSON."""
+
 Told: TypeAlias = "tuple[Sequence[Column], list[Line]]"
 """Columns and lines of a table."""
+
+
+MAX_HTML_LINES: Final = 200
+"""A notebook keeps what it shows."""
 
 
 class Table(Sequence[Mapping[str, Any]]):
@@ -56,6 +104,26 @@ class Table(Sequence[Mapping[str, Any]]):
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {len(self)} lines of {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first lines as a table for notebooks, with the headings of the commands. Text
+        of the capture is escaped."""
+        from html import escape
+
+        from kafkascope.analyzer.render.times import Times
+        from kafkascope.analyzer.statistics.table import cell
+
+        times = Times("u")
+        head = "".join(f"<th>{escape(column.title)}</th>" for column in self._columns)
+        rows = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(cell(column, line, times))}</td>" for column in self._columns)
+            + "</tr>"
+            for line in self._lines[:MAX_HTML_LINES]
+        )
+        rest = len(self) - MAX_HTML_LINES
+        more = f"<p>{rest:,} more lines</p>" if rest > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
 def _value(column: Column, value: Any) -> Any:
@@ -166,7 +234,7 @@ def _audited(columns: str, rows: str) -> Callable[[CountedTraffic, How], Told]:
     return lines
 
 
-TABLES: Final[dict[str, Counted]] = {
+TABLES: Final[dict[TableName, Counted]] = {
     "apis": _simple("apis"),
     "latency": _simple("latency"),
     "errors": Counted("findings", _findings, _errors, _findings),

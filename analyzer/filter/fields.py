@@ -152,6 +152,7 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "i",
         "broker as address:port, or its address alone",
         "broker == 10.0.1.2:9092",
+        ("broker_address",),
         told_by="connection",
         get=getters.broker,
     ),
@@ -795,6 +796,17 @@ WIRESHARK: Final[dict[str, str]] = {
 _BY_NAME: Final[dict[str, Field]] = {
     name: field for field in FIELDS for name in (field.name, *field.aliases)
 }
+_SYNONYMS: Final[dict[str, Field]] = {
+    **{
+        name: _BY_NAME[asked]
+        for asked, named in COLUMNS.items()
+        for name in named.json
+        if not name.endswith("_ns")
+    },
+    **{field.name.replace(".", "_"): field for field in FIELDS if "." in field.name},
+}
+"""Names that exchange/1 has for fields: with units and plurals, and with `_` in place of a dot. Not
+those in nanoseconds: a plain number of a duration is milliseconds in a filter."""
 
 
 def names() -> list[str]:
@@ -808,10 +820,11 @@ def all_names() -> list[str]:
 
 
 def field_named(name: str) -> Field | None:
-    """Return the field of a name or alias, with or without the prefix `kafka.`; None when there is
-    none."""
+    """Return the field of a name, alias or name of exchange/1, with or without the prefix `kafka.`;
+    None when there is none."""
     name = name.lower()
-    return _BY_NAME.get(name) or _BY_NAME.get(name.removeprefix("kafka."))
+    plain = name.removeprefix("kafka.")
+    return _BY_NAME.get(name) or _BY_NAME.get(plain) or _SYNONYMS.get(plain)
 
 
 def field_of(name: str) -> Field:

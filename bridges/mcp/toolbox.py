@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafkascope.bridges.mcp.answers import ABOUT, answer, shortened
 from kafkascope.library.errors import UsageError
 from kafkascope.library.tables import TABLES
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Severity
     from kafkascope.library.capture import Capture
+    from kafkascope.library.tables import Key, TableName
 
 PAGE: Final = 25
 """Rows of a page."""
@@ -72,7 +74,7 @@ class Toolbox:
             *("severity", "text", "advice", "count", "first", "last", "filter", "number"),
             *("entities", "link", "id", "because"),
         )
-        found = [each.to_dict() for each in self._capture.findings(level)]
+        found = [each.to_dict() for each in self._capture.findings(cast("Severity", level))]
         return _page(({name: each[name] for name in wanted} for each in found), page)
 
     def exchanges(self, filter: str = "", page: int = 1) -> str:
@@ -98,7 +100,7 @@ class Toolbox:
         """Return a table of statistics: {tables}. `by`, for apis, latency, errors and sizes: what a
         line is for, such as `api,client` or `topic`."""
         parts = [part.strip() for part in by.split(",") if part.strip()]
-        table = self._capture.table(name, by=parts)
+        table = self._capture.table(cast("TableName", name), by=cast("list[Key]", parts))
         from kafkascope.analyzer.statistics.table import json_line
 
         columns, lines = table.raw
