@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from kafkascope.analyzer.pipeline.store import LOCK, MANIFEST, Store
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import check_against_export, exchanges, tables
+from tests.matrix import each_nth
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 ONE, OTHER = str(SAMPLES / "sasl-old.pcap"), str(SAMPLES / "sasl.pcap")
@@ -119,7 +120,7 @@ def _copy_of(out: Path, made: Path) -> dict[str, Any]:
     return manifest
 
 
-@pytest.mark.parametrize("same", [False, True], ids=["other", "same"])
+@pytest.mark.parametrize("same", each_nth([False, True], 2), ids=["other", "same"])
 def test_a_run_that_is_killed_leaves_the_old_tables_or_the_new_ones(
     same: bool, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from kafkascope.captures.tls.sources import MOST_TRIALS, KeySources
 from tests.analyzer.pipeline.test_encrypted import CAPTURES, LOGS, PORTS, packets_of, written
 from tests.analyzer.pool.test_processes import needs_fork, run
 from tests.analyzer.pool.test_workers import MARKS, line_of
+from tests.matrix import each_nth
 
 NAMES = sorted(each.name for each in CAPTURES.glob("*.pcap*"))
 
@@ -133,7 +134,7 @@ def test_mixed_captures_are_not_all_read_by_one(tmp_path: Path) -> None:
 
 
 @needs_fork
-@pytest.mark.parametrize("command", ["ls", "check", "stats connections"])
+@pytest.mark.parametrize("command", each_nth(["ls", "check", "stats connections"], 3))
 def test_the_output_is_that_of_one_process(command: str) -> None:
     for name, log in (("tls13-psk.pcap.gz", "tls13-psk.keys"), ("tls13-dsb.pcapng.gz", "")):
         words = [*command.split(), "--json", CAPTURES / name]

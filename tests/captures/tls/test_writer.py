@@ -17,6 +17,7 @@ from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
 from tests.captures.tls.opened import opened
 from tests.captures.tls.writer import CLIENT, DATA, SERVER, Talk, certificate
+from tests.matrix import each_nth
 
 SUPPORTED = [suite for suite in map(suite_of, SUITE_NAMES) if suite.cipher]
 
@@ -139,7 +140,7 @@ def test_tshark_opens_every_suite(tmp_path: Path) -> None:
 
 @pytest.mark.tshark
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
-@pytest.mark.parametrize("name", shapes())
+@pytest.mark.parametrize("name", each_nth(list(shapes()), 4))
 def test_tshark_opens_every_shape(name: str, tmp_path: Path) -> None:
     talks = shapes()[name]
     for kind in ("random", "session", "premaster"):

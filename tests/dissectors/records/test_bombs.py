@@ -83,6 +83,7 @@ def test_a_member_in_every_few_bytes_takes_linear_time(codec: int, tmp_path: Pat
     assert grown < 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_a_bomb_of_zeros(codec: int, tmp_path: Path) -> None:
     zeros = bytes(300 << 20)

@@ -18,6 +18,7 @@ from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.numbers import ProcessNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import SCREENS
+from tests.matrix import each_nth, pairs
 from tests.tui.pilots import StillFeed, idle, text_of
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -84,9 +85,10 @@ async def ticked(app: ScopeApp, pilot: Any) -> None:
         await pilot.pause(0.02)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("number", [each for each in SCREENS if each > 1])
-@pytest.mark.parametrize("share", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("number", "size"), pairs([each for each in SCREENS if each > 1], SIZES), ids=str
+)
+@pytest.mark.parametrize("share", each_nth([0.4, 0.0], 2))
 def test_every_screen_says_that_counting_goes_on(
     number: int, share: float, size: tuple[int, int]
 ) -> None:
