@@ -169,6 +169,7 @@ def left_behind(mark: Path) -> list[str]:
     return [line for line in lines if str(mark) in line]
 
 
+@pytest.mark.slow
 def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) -> None:
     """With xdist and asyncio, as other people's suites have them."""
     written(tmp_path)
@@ -202,6 +203,7 @@ def test_waits(kafka_proxy, kafka_replay_broker):
 """
 
 
+@pytest.mark.slow
 def test_children_end_when_pytest_is_killed(tmp_path: Path) -> None:
     # The capture's path is how its children are known.
     sample = Path(shutil.copy(SAMPLES / "librdkafka.pcap", tmp_path / "traffic.pcap"))

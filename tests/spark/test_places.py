@@ -73,6 +73,7 @@ def test_objects_are_read_as_files_are(spark: Any, bucket: str, tmp_path: Path) 
         check_against_export(out, [str(local)])
 
 
+@pytest.mark.slow
 def test_globs_and_what_is_not_there(bucket: str) -> None:
     found = listed([f"s3://traces/day=*/*.pcap?{bucket}"])
     assert [name.partition("?")[0].rpartition("/")[2] for name in found] == [

@@ -21,6 +21,7 @@ from kafkascope.captures.model import StreamEvent
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.registry import APIS, layout_of
 from tests.analyzer.wire import Wire, request, response, told
+from tests.matrix import each_nth
 from tests.strategies import bodies
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +54,7 @@ def all_ways(read: Callable[[bool], Found], monkeypatch: pytest.MonkeyPatch) -> 
             assert one.response_body == other.response_body
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", each_nth(CAPTURES, 4), ids=lambda path: path.name)
 def test_of_every_sample(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(whole: bool) -> Found:
         with open_capture([path]) as capture:
@@ -104,7 +105,7 @@ def test_of_every_message(data: st.DataObject) -> None:
         all_ways(lambda whole: of_events(wire.events, whole), patch)
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", each_nth(CAPTURES, 4), ids=lambda path: path.name)
 def test_headers_and_waits_are_the_same_without_other_bodies(path: Path) -> None:
     def read(*, only_waits: bool) -> list[tuple[object, ...]]:
         with open_capture([path]) as capture:
