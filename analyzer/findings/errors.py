@@ -107,7 +107,7 @@ class ErrorCodes(Detector):
             from kafkascope.dissectors.reference.help import help_of
 
             help_ = help_of(code)
-            why = f"{help_.meaning} Usual causes: {'; '.join(help_.causes)}."
+            why = f"Check the usual causes: {'; '.join(help_.causes)}. {help_.meaning}"
             yield view.finding(
                 self.rule(name),
                 f"{plural(seen.count, f'{api} response')} to {who}{about} returned "

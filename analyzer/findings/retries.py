@@ -205,9 +205,10 @@ class Retries(Detector):
             # authenticate again: the broker closes it then, and appends nothing.
             early = tries.appended < 2 and all(each[2] in _early_places(view) for each in unsure)
             records = f" of {plural(tries.records, 'record')}" if tries.records else ""
+            often = "twice" if tries.count == 2 else f"{tries.count} times"
             yield view.finding(
                 self.rule("batch-twice"),
-                f"{who} sent a batch{records} for {place} {tries.count} times; it {sure}",
+                f"{who} sent a batch{records} for {place} {often}; it {sure}",
                 f"number in {{{tries.first[1]}, {tries.second}}}",
                 tries,
                 count=tries.count - 1,

@@ -73,7 +73,7 @@ class Causes:
         if member.state == "active" and (member.last_ns or 0) <= until_ns:
             member.state, member.text = "expired", text
             member.marks.append(LaneMark(seen, seen, "x"))
-        return "expired", f"{self.label(name)}: {text}"
+        return "expired", f"{self.label(name)} timed out: {text}"
 
     def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
         """Return, by member, the event with which it left, in a stretch of time."""

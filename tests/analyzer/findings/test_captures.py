@@ -276,7 +276,7 @@ def test_numbers_in_sentences() -> None:
     text = next(f.text for f in unfetched if f.name == "commit-ahead")
     assert states(text, "skipped 172 records", "skip-1", "offset 172", "nothing from 0 on")
     assert states(texts["offset-out-of-range"], "at 0 (earliest)", "500 offsets back")
-    assert "killed: no heartbeat for 6" in texts["rebalance-expired"]
+    assert "killed timed out: no heartbeat for 6" in texts["rebalance-expired"]
     assert "an even share of 4 partitions is 25 %" in texts["hot-partition"]
 
 

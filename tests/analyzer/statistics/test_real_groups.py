@@ -80,7 +80,7 @@ def test_a_killed_member_of_the_consumer_protocol() -> None:
     }
     by_rule = {finding.name: finding for finding in found}
     assert "owned-twice" not in by_rule
-    assert "second: no heartbeat for 5" in by_rule["rebalance-expired"].text
+    assert "second timed out: no heartbeat for 5" in by_rule["rebalance-expired"].text
     assert "group.consumer.session.timeout.ms" in by_rule["rebalance-expired"].advice
 
 

@@ -142,7 +142,7 @@ def test_a_member_that_fell_silent_has_expired(group: Members) -> None:
     group.join("a", 20, 2, ("a",))
     _, second = group.groups().rebalances("g")
     assert second["cause"] == "expired"
-    assert second["text"] == "b: no heartbeat for 11.0 s (session 10 s)"
+    assert second["text"] == "b timed out: no heartbeat for 11.0 s (session 10 s)"
     lines = {line["member"]: line for line in group.groups().members("g")}
     assert lines["b"]["state"] == "expired"
     assert lines["a"]["state"] == "active"
