@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.rules import Rule
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*", ""})
+FITTING: Final = 78
+"""Columns of --help-faults."""
 DEFAULT_LISTEN: Final = "127.0.0.1:19092"
 
 
@@ -149,6 +151,8 @@ def _print_faults(context: click.Context, option: click.Parameter, given: bool) 
     """Print the grammar of --fault and all actions, and exit."""
     if not given:
         return
+    from textwrap import fill
+
     from kafkascope.proxy.rules.actions import BROKER, CLIENT
     from kafkascope.proxy.rules.faults import FAULTS
     from kafkascope.proxy.rules.triggers import USAGE
@@ -161,7 +165,9 @@ def _print_faults(context: click.Context, option: click.Parameter, given: bool) 
         acts = names.get(action.sides)
         if acts is None:
             acts = "requests, responses" if action.sides[0] == CLIENT else "responses, requests"
-        document(f"  {action.usage}\n      {action.doc}\n      acts on {acts}")
+        document(fill(action.usage, FITTING, initial_indent="  ", subsequent_indent="    "))
+        for text in (action.doc, f"applies to {acts}"):
+            document(fill(text, FITTING, initial_indent=" " * 6, subsequent_indent=" " * 6))
     document("\nTRIGGER")
     for usage, meaning in USAGE:
         document(f"  {usage:20}{meaning}")

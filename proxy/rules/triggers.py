@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 USAGE: Final = (
-    ("(nothing)", "each time"),
-    ("once", "the first time"),
-    ("nth N", "the Nth time only"),
+    ("(none)", "every time"),
+    ("once", "only the first time"),
+    ("nth N", "only the Nth time"),
     ("first N", "the first N times"),
-    ("every N", "each Nth time"),
-    ("p=0.1 [seed=7]", "by chance; with a seed the same times in every run"),
+    ("every N", "every Nth time"),
+    ("p=0.1 [seed=7]", "by chance; a seed makes runs repeatable"),
 )
 
 

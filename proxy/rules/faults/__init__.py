@@ -64,10 +64,10 @@ def parse_fault(text: str, name: str = "") -> Fault:
     """Parse a fault; `FaultError` with a sentence."""
     filter_text, arrow, rest = text.rpartition("->")
     if not arrow:
-        raise FaultError(f"FILTER -> ACTION is wanted; there is no -> in {text!r}")
+        raise FaultError(f"there is no -> in {text!r}: write FILTER -> ACTION")
     words = _WORD.findall(rest)
     if not words:
-        raise FaultError(f"an action is wanted behind the ->: {', '.join(FAULTS)}")
+        raise FaultError(f"there is no action after ->: choose from {', '.join(FAULTS)}")
     word = words.pop(0)
     action = FAULTS.get(word)
     if action is None:

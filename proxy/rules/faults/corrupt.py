@@ -26,9 +26,7 @@ class CorruptAction(Action):
 
     word = "corrupt-crc"
     usage = "corrupt-crc"
-    doc = (
-        "the checksum of the first batch of each partition is wrong (Fetch; `on request`: Produce)"
-    )
+    doc = "break the checksum of each partition's first batch (Fetch; on request: Produce)"
     sides = (BROKER, CLIENT)
     picky = True
     whole = True

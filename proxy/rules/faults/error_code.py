@@ -77,7 +77,7 @@ class ErrorAction(_ErrorAction):
 
     word = "error"
     usage = "error CODE [at top|group|topic|partition]"
-    doc = "answer with that error in the broker's place; the broker is not asked"
+    doc = "answer with the error; the request does not reach the broker"
     sides = (CLIENT,)
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
@@ -133,7 +133,7 @@ class StampAction(_ErrorAction):
 
     word = "stamp"
     usage = "stamp CODE [at top|group|topic|partition]"
-    doc = "put that error into the broker's answer; the broker did what was asked"
+    doc = "put the error into the broker's response"
     sides = (BROKER,)
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:

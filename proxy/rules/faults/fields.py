@@ -81,7 +81,7 @@ class SetAction(Action):
 
     word = "set"
     usage = "set request.FIELD = VALUE, ... | set response.FIELD += NUMBER"
-    doc = "fields get other values: `=`, and `+=`, `-=`, `*=` for numbers; several with commas"
+    doc = "set fields with =, numbers also with +=, -=, *=; commas separate several"
     sides: tuple[int, ...] = (CLIENT, BROKER)
     picky = True
     whole = True

@@ -18,7 +18,7 @@ class DelayAction(Action):
 
     word = "delay"
     usage = "delay TIME | delay TIME..TIME | delay normal MEAN DEVIATION"
-    doc = "the frame waits; what comes behind it on the connection waits, too"
+    doc = "delay the frame, and those after it on the connection"
 
     def __init__(self, low_ns: int, high_ns: int, shape: str, text: str) -> None:
         self._low, self._high, self._shape, self._text = low_ns, high_ns, shape, text

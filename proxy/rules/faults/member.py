@@ -22,8 +22,8 @@ class MemberAction(Action):
     word = "member"
     usage = "member expire"
     doc = (
-        "a heartbeat never arrives: the member hears UNKNOWN_MEMBER_ID, and the coordinator hears"
-        " nothing until its session times out"
+        "drop a group heartbeat: the member gets UNKNOWN_MEMBER_ID, the coordinator waits for the"
+        " session timeout"
     )
     sides = (CLIENT,)
     picky = True

@@ -35,28 +35,26 @@ def _always(
 
 DropAction: Final = _always(
     "drop",
-    "the response never arrives, though the broker did its part; `on request`: the request",
+    "drop the response, although the broker processed the request; on request: the request",
     Drop(),
     (BROKER, CLIENT),
 )
 BlackHoleAction: Final = _always(
     "black-hole",
-    "from this frame on the connection is not read any more, and stays open",
+    "stop reading the connection, which stays open",
     Hold(forever=True),
 )
 HoldAction: Final = _always(
     "hold",
-    "wait until it is released, dropped or edited (control channel, --hold)",
+    "wait until the frame is released, dropped, or edited",
     Hold(),
     whole_frame=True,
 )
-ResetAction: Final = _always("reset", "both sides get a RST in place of the frame", Close("reset"))
-CloseAction: Final = _always(
-    "close", "the connection is closed in place of the frame", Close("fin")
-)
+ResetAction: Final = _always("reset", "send RST to both sides instead of the frame", Close("reset"))
+CloseAction: Final = _always("close", "send FIN to both sides instead of the frame", Close("fin"))
 HalfCloseAction: Final = _always(
     "half-close",
-    "the receiver of the frame gets a FIN in its place; its own bytes still go through",
+    "send FIN to the receiver only",
     Close("half"),
     (BROKER, CLIENT),
 )

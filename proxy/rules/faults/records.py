@@ -46,8 +46,8 @@ class RecordsAction(Action):
     word = "records"
     usage = USAGE
     doc = (
-        "records of each partition are lost, come twice, in another order, or with other contents;"
-        " sizes and checksums are made right"
+        "drop, duplicate, reorder, or change records of each partition; sizes and checksums are"
+        " updated"
     )
     sides = (CLIENT, BROKER)
     picky = True

@@ -19,7 +19,7 @@ class StaleAction(Action):
 
     word = "stale-metadata"
     usage = "stale-metadata"
-    doc = "a Metadata request gets the answer that the same request got the first time"
+    doc = "answer a Metadata request with its first response"
     sides = (BROKER,)
     whole = True
 

@@ -17,7 +17,7 @@ class ThrottleAction(Action):
 
     word = "throttle"
     usage = "throttle SIZE/s"
-    doc = "the frame goes on at that many bytes per second"
+    doc = "limit the rate of the frame"
 
     def __init__(self, bytes_per_s: int, text: str) -> None:
         self._rate, self._text = bytes_per_s, text

@@ -18,7 +18,7 @@ class TruncateAction(Action):
 
     word = "truncate"
     usage = "truncate BYTES"
-    doc = "only so many bytes of the frame arrive (its size field counts), then the connection ends"
+    doc = "forward this many bytes, size field included, then close the connection"
     sides = (BROKER, CLIENT)
     whole = True
 

@@ -48,8 +48,8 @@ class VersionsAction(Action):
     word = "versions"
     usage = USAGE
     doc = (
-        "the broker offers only these versions of some APIs (ApiVersions), and the connection of"
-        " who uses another one ends, as brokers do it"
+        "limit the offer of ApiVersions; a connection that uses another version is closed, as"
+        " brokers do"
     )
     sides = (BROKER, CLIENT)
     picky = True

@@ -288,7 +288,9 @@ def test_a_wrong_command_line_is_refused(arguments: list[str], sentence: str) ->
 def test_the_grammar_of_faults_names_every_action() -> None:
     done = CliRunner().invoke(proxy, ["--help-faults"])
     assert done.exit_code == 0
-    assert all(action.usage in done.output for action in FAULTS.values())
+    words = " ".join(done.output.split())
+    assert all(action.usage in words and action.doc in words for action in FAULTS.values())
+    assert max(map(len, done.output.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_rule_reads_itself_again(text: str) -> None:
     ("text", "sentence"),
     [
         ("api == Produce", "there is no ->"),
-        ("api == Produce ->", "an action is wanted"),
+        ("api == Produce ->", "there is no action after ->"),
         ("api == Produce -> dealy 5ms", "did you mean 'delay'"),
         ("api == Produce -> delay", "delay TIME"),
         ("api == Produce -> delay 5 parsecs", "delay TIME"),
