@@ -12,7 +12,7 @@ BEGIN, END = "<!-- clients: printed by docs/print_tls.py -->\n", "<!-- end of cl
 
 def table() -> str:
     """A kind of client a line, and what to type below."""
-    lines = ["| `tls-keys` | client | works | does not | tried with |", "|---|---|---|---|---|"]
+    lines = ["| `tls-keys` | client | works | does not work | tested |", "|---|---|---|---|---|"]
     for way in WAYS:
         lines.append(f"| {way.word} | {way.who} | {way.works} | {way.lacks} | {way.tried} |")
     lines += ["", "What to type, or to write into the program:", ""]

@@ -277,7 +277,7 @@ def _keyboard(inputs: Sequence[str]) -> int | None:
     arrives on stdin, None if that is the terminal."""
     if sys.stdin.isatty():
         if "-" in inputs:
-            raise click.UsageError("- reads a capture from stdin, which is a terminal")
+            raise click.UsageError("- reads stdin, which is a terminal: pipe a capture into it")
         return None
     data = os.dup(0)
     try:

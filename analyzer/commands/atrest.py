@@ -118,7 +118,9 @@ def _refuse_capture_options(options: ReadOptions, *, choosing: bool = False) -> 
     }
     names = [name for name, there in given.items() if there]
     if names:
-        raise click.UsageError(f"{names[0]} is for captures; these are Kafka's own files")
+        raise click.UsageError(
+            f"{names[0]} is for captures, not for Kafka's own files: leave it out"
+        )
 
 
 def _payloads(options: ReadOptions, files: Sequence[AtRest]) -> Payloads | None:
@@ -329,7 +331,9 @@ class RecordsAtRest:
         self._options = options
         for file in self._files:
             if not file.holds_batches:
-                raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
+                raise click.UsageError(
+                    f'"{file.path}" holds no records; list it with `kafkascope ls`'
+                )
         self.payloads = _payloads(options, self._files)
         self._choice = BatchChoice(options, self._files, self.payloads)
         self._problems: list[str] = []
@@ -399,7 +403,7 @@ def show_files(
     if not files[0].holds_batches:
         return list_files(files, options)
     if not numbers:
-        raise click.UsageError("which batch? give its number (see kafkascope ls)")
+        raise click.UsageError("no batch is selected: add a number (see kafkascope ls)")
     missing = set(numbers)
     payloads = _payloads(options, files)
     with Output(options) as output:

@@ -33,7 +33,9 @@ class BatchChoice:
         for file in files:
             if not file.holds_batches:
                 name = file.path.name
-                raise click.UsageError(f'-Y, --from and --to choose batches; "{name}" has none')
+                raise click.UsageError(
+                    f'-Y, --from and --to select batches, and "{name}" has none: leave them out'
+                )
         from kafkascope.analyzer.filter.backends.logdir import compile_at_rest
 
         self._predicate = compile_at_rest(options.filter_text, _known(payloads))

@@ -44,7 +44,9 @@ def _rules(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
 
             near = get_close_matches(name, RULES, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise click.BadParameter(f'there is no rule "{name}"{hint} (list: check --rules)')
+            raise click.BadParameter(
+                f'there is no rule "{name}"{hint} (list: kafkascope check --rules)'
+            )
     return names
 
 

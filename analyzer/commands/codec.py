@@ -46,7 +46,7 @@ def full_name(name: str, side: str | None) -> str:
     exact = known.get(wanted + (side or "").lower()) or known.get(wanted)
     if exact is not None:
         if side and not exact.endswith(side):
-            raise click.UsageError(f"{exact} is no {side.lower()}")
+            raise click.UsageError(f"{exact} is no {side.lower()}: leave out --{side.lower()}")
         return exact
     if name.isdecimal() and int(name) in registry.APIS:
         return full_name(registry.APIS[int(name)].name, side)
@@ -111,14 +111,14 @@ def decode(
         if data is None and version not in (None, "0", "1", "2"):
             version, data = None, version
         if show_hex or frame:
-            raise click.UsageError("--hex and --frame are for messages; --tree shows batches")
+            raise click.UsageError("--hex and --frame show messages: use --tree for batches")
         return _decode_batches(name, version, octets_of(data), tree=tree, pretty=pretty)
     if name is None or version is None:
         raise click.UsageError(
             "NAME and VERSION are missing: write, for example, Fetch 12 --request"
         )
     if not version.removeprefix("-").isdecimal():
-        raise click.BadParameter(f'"{version}" is no number', param_hint="VERSION")
+        raise click.BadParameter(f'"{version}" is no version: write a number', param_hint="VERSION")
     from kafkascope.analyzer.exchanges.standalone import read_whole
 
     message = full_name(name, side)
@@ -161,7 +161,7 @@ def _decode_batches(
     magics = BATCHES[name.lower()]
     if version is not None and version not in map(str, magics):
         known = " and ".join(map(str, magics))
-        raise click.UsageError(f"{name} has magic {known}, not {version}")
+        raise click.UsageError(f"{name} has magic {known}, not {version}: leave out VERSION")
     code = 0
     if tree:
         from kafkascope.analyzer.render.records import lines_inside
@@ -256,7 +256,7 @@ def encode(
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"no JSON: {error}") from None
+        raise click.UsageError(f"JSON cannot be read: {error}") from None
     from kafkascope.analyzer.exchanges.standalone import write_body, write_frame
 
     header: Any = None

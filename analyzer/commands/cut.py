@@ -233,6 +233,6 @@ def _in_wireshark(ports: Collection[int], secrets: bool) -> Iterator[str]:
 
 def _target(options: ReadOptions) -> Path:
     if options.output in (None, "-"):
-        raise click.UsageError("where to? -o FILE.pcapng")
+        raise click.UsageError("-o is missing: write -o FILE.pcapng")
     assert options.output is not None
     return Path(options.output)

@@ -135,7 +135,7 @@ def _form(options: ReadOptions) -> str:
     form = format_of(options.output) if options.form == "table" else None
     if form is None:
         wanted = options.form if options.form != "table" else f'the suffix of "{options.output}"'
-        raise click.UsageError(f"{wanted} is no export format; known are {known}")
+        raise click.UsageError(f"{wanted} is no export format: choose from {known}")
     return form
 
 
@@ -152,7 +152,7 @@ def _columns_of(options: ReadOptions, table: TableName) -> None:
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if len(set(options.columns)) < len(options.columns):
-        raise click.UsageError("--columns names a column twice")
+        raise click.UsageError("--columns names a column twice: leave one out")
 
 
 def write_all(

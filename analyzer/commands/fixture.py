@@ -175,7 +175,9 @@ def new(
             if settings and form:
                 raise click.UsageError("--set starts from defaults: leave out --form")
             if version not in chosen.versions:
-                raise click.UsageError(f"{chosen.name} has versions {chosen.versions}")
+                raise click.UsageError(
+                    f"{chosen.name} has no version {version}: choose from {chosen.versions}"
+                )
             side: Any = "response" if response else "request"
             if settings:
                 made = [making.fixture_with(chosen, version, side, settings)]

@@ -159,7 +159,9 @@ def _print_lanes(
     found: Groups, names: list[str], times: Times, output: Output, options: ReadOptions
 ) -> None:
     if options.form not in ("table", "tsv"):
-        raise click.UsageError("--timeline is text; --rebalances and --members have other formats")
+        raise click.UsageError(
+            "--timeline prints text only: use --rebalances or --members with --format"
+        )
     for index, name in enumerate(names):
         story = found.story(name)
         if story is None:

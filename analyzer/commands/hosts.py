@@ -27,7 +27,9 @@ def _read(
     except OSError as error:
         raise click.BadParameter(f"{value}: {error.strerror}") from None
     if len(data) > MAX_HOSTS_BYTES:
-        raise click.BadParameter(f"{value}: too large for a hosts file")
+        raise click.BadParameter(
+            f"{value}: too large for a hosts file (limit: {MAX_HOSTS_BYTES >> 20} MB)"
+        )
     try:
         return tuple(in_hosts_file(data.decode("utf-8", "replace")))
     except ValueError as error:

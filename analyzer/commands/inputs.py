@@ -19,7 +19,7 @@ def read_input(text: str | None, wanted: str, most: int = MOST_BYTES) -> bytes:
     """The argument itself, the content of the file that it names, or stdin (`-`, or nothing)."""
     data = _read(text, wanted, most + 1)
     if len(data) > most:
-        raise click.UsageError(f"{wanted} has more than {most:,} bytes, which is too much")
+        raise click.UsageError(f"{wanted} is larger than the limit of {most:,} bytes")
     return data
 
 
@@ -35,7 +35,9 @@ def too_much(data: bytes) -> str:
 def _read(text: str | None, wanted: str, most: int) -> bytes:
     if text is None or text == "-":
         if text is None and sys.stdin.isatty():
-            raise click.UsageError(f"{wanted} is missing: as an argument, a file, or on stdin")
+            raise click.UsageError(
+                f"{wanted} is missing: write it, name a file, or pipe it to stdin"
+            )
         return sys.stdin.buffer.read(most)
     try:
         path = Path(text)

@@ -230,8 +230,8 @@ def spark(
         }
         if found := [name for name, given in refused.items() if given]:
             raise click.UsageError(
-                f"{found[0]} is for captures; these are Kafka's own files, which have records and "
-                'batches (on Spark: spark.read.format("kafkascope").option("table", "records"))'
+                f"{found[0]} is for captures, not for log segments: leave it out (on Spark: "
+                'spark.read.format("kafkascope").option("table", "records"))'
             )
         return _of_logs(files, output, spelled(filter_text), schemas, used, strict, quiet)
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))

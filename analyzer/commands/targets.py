@@ -21,7 +21,7 @@ def refuse_inputs(output: str, inputs: Iterable[str]) -> None:
     if not path.is_file() or not path.stat().st_size:
         return
     if any(_is_of(path, name) for name in inputs if name != "-"):
-        raise click.UsageError(f"{output} is an input: it would be overwritten")
+        raise click.UsageError(f"{output} is an input: it would be overwritten; choose another -o")
 
 
 def _is_of(path: Path, name: str) -> bool:

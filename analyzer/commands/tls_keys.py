@@ -18,7 +18,7 @@ from kafkascope.captures.model import Closed, Opened, Tls
 from kafkascope.captures.tls.keys.keylog import LABELS, MOST_LINE, KeyLog, LogLines
 from kafkascope.extras import require
 
-WIDTH: Final = 100
+WIDTH: Final = 80
 PIECE: Final = 1 << 20
 OPENED: Final = "opened"
 FAILED: Final = "handshake that failed"
@@ -64,7 +64,7 @@ def _lines(way: Way) -> Iterator[str]:
     yield ""
     yield from (f"    {line}" for line in way.do)
     yield ""
-    for head, text in (("works", way.works), ("lacks", way.lacks), ("tried with", way.tried)):
+    for head, text in (("works", way.works), ("does not work", way.lacks), ("tested", way.tried)):
         yield fill(f"{head}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 

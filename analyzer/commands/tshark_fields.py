@@ -42,7 +42,9 @@ class FieldsPrinter:
             name, equals, value = option.partition("=")
             if not equals or name not in chosen:
                 known = ", ".join(chosen)
-                raise click.BadParameter(f'"{option}": known are {known}', param_hint="-E")
+                raise click.BadParameter(
+                    f'"{option}": write NAME=VALUE with {known}', param_hint="-E"
+                )
             chosen[name] = value
         self.header = chosen["header"] == "y"
         self.separator = _NAMED.get(chosen["separator"], chosen["separator"])
@@ -50,7 +52,9 @@ class FieldsPrinter:
         self.occurrence = chosen["occurrence"]
         quote = _QUOTES.get(chosen["quote"])
         if quote is None or self.occurrence not in ("f", "l", "a"):
-            raise click.BadParameter("quote is d, s or n; occurrence f, l or a", param_hint="-E")
+            raise click.BadParameter(
+                "write quote=d, s, or n, and occurrence=f, l, or a", param_hint="-E"
+            )
         self.quote = quote
 
     def lines(self, output: Output) -> Printing:

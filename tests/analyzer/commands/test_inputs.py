@@ -26,13 +26,13 @@ def test_more_input_than_a_message_can_have_is_refused(
     given = [str(path)] if way == "file" else []
     done = run("decode", "Metadata", "0", "--request", *given, stdin=path.read_bytes())
     assert done.exit_code == 2
-    assert "DATA has more than 99 bytes" in done.output
+    assert "DATA is larger than the limit of 99 bytes" in done.output
 
 
 def test_more_json_than_is_read_is_refused() -> None:
     done = run("encode", "Metadata", "12", "--request", stdin=bytes(inputs.MOST_JSON + 100))
     assert done.exit_code == 2
-    assert "JSON has more than 32,000,000 bytes" in done.output
+    assert "JSON is larger than the limit of 32,000,000 bytes" in done.output
 
 
 def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
