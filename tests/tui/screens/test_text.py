@@ -127,7 +127,7 @@ def test_versions_that_a_release_lacks_stand_out(old: ReadScene) -> None:
     assert any(role == "!" and "█" in text for line in drawn for text, role in line)
     fetch = next(text for text in texts(drawn) if text.strip().startswith("Fetch"))
     assert "4-17" in fetch
-    assert any("breaks: Fetch" in text for text in texts(drawn))
+    assert any("breaks: uses Fetch" in text for text in texts(drawn))
     first = texts(summary(usage, "4.0.0", "4.0.0"))
     assert "breaks on 4.0.0" in first[1]
 
