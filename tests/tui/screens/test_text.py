@@ -221,7 +221,7 @@ def test_a_part_of_the_time_leaves_out_what_is_elsewhere() -> None:
     near = texts(lanes(told, 120, clock, shown=told.rebalances[1], zoomed=True))
     assert near[3].count("J") == 0  # the first member joined long before
     assert "J" in near[4]
-    assert "x" not in near[4][: near[4].index("gone")]
+    assert "x" not in near[4][: near[4].index("evicted")]
 
 
 @pytest.mark.parametrize("width", [10, 40, 80, 200])
