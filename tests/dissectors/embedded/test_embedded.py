@@ -373,7 +373,7 @@ def test_metrics_that_expand_to_too_much_are_a_remark() -> None:
 
 
 def test_metrics_without_the_package_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto", None)
     found = decode("PushTelemetryRequest", "metrics", b"\x0a\0", Around({"compression_type": 0}))
     assert found is not None
     assert found.body == {"bytes": 2}
