@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kafkascope.tui.controllers.table import KEYS
 from kafkascope.tui.keys import BOARD_KEYS, MOVES, Key
-from kafkascope.tui.screens import SCREENS, board_class
+from kafkascope.tui.screens import SCREENS, TABS, board_class
 
 TARGET: Final = Path(__file__).parent / "keys.md"
 WIDTH: Final = 130
@@ -20,15 +20,30 @@ HEAD: Final = """# Keys of the terminal UI
 """
 INTRODUCTION: Final = """
 `kafkascope open INPUT`, or `kafkascope INPUT` on a terminal; `kafkascope open --attach` and
-`kafkascope proxy --open` for a running proxy. `?` lists the keys of the screen that is shown, F1
-says what the pane with the focus is good for, `:` or ctrl+p finds everything by name. `i` takes an
-exchange out of the list, and out of screens that are limited to it (`L`); `name-topic` in the
-palette gives a topic id the name that the capture does not tell. Both are kept beside the capture,
-with marks and comments. Nothing needs a mouse; with one, a click moves, a double click opens, a
-click on a title orders, the wheel scrolls, and the lines between panes are dragged. In the list
-`*` is a mark, `◆` says that a finding of severity error is about the row, `◇` a warning. The list
-holds as many exchanges of a file as take some 400 MB, a million and a half or more, and says so;
-of live traffic the last million.
+`kafkascope proxy --open` for a running proxy. `?` lists the keys of the current screen and searches
+those of all screens, F1 explains the focused pane, `:` or ctrl+p finds every command by name. The
+footer shows the most useful keys of the focused pane.
+"""
+VIEWS: Final = """
+The bar below the header has a tab for each screen; Live and ZooKeeper appear when there is
+something to show. Enter goes in: from a finding to its exchanges, from a client to its connections,
+from a group to its timeline, from an exchange to its details. Esc or `q` goes back and restores
+filter, order, row, pane and scroll position. Every way to another view is on this one stack: Enter,
+tabs, filters, jumps of the palette. A tab that is on the stack with the same filter is gone back
+to. At the root `q` quits and Esc removes the filter; `Q` quits from everywhere. Esc in the filter
+box cancels what was typed.
+
+The filter always applies to the exchanges. The other screens show everything until `L` applies the
+filter to them; the text beside the filter says which of the two it is.
+"""
+MARKS: Final = """
+`i` removes an exchange from the list, and from screens to which the filter is applied. "Name a
+topic id" in the palette names an id whose name is not in the capture. Both are saved beside the
+capture, with marks and comments. A mouse is optional: a click moves, a double click opens, a click
+on a title sorts, the wheel scrolls, and the lines between panes can be dragged. In the list `*` is
+a mark, `◆` a row that belongs to a finding of severity error, `◇` of severity warning. The list
+holds the exchanges of a file up to about 400 MB of memory, 1.5 million or more, and says so when it
+is full; of live traffic the last million.
 """
 SETTINGS: Final = """## Settings
 
@@ -44,8 +59,8 @@ SETTINGS: Final = """## Settings
 """
 COLOURS: Final = """## Colours of rows
 
-`$XDG_CONFIG_HOME/kafkascope/colours.toml`: a filter and a style a line, both in quotes. The first
-filter that wants a row colours it.
+`$XDG_CONFIG_HOME/kafkascope/colours.toml`: one filter and style a line, both in quotes. The first
+matching filter colours the row.
 
     "@slow" = "bold mark"
     'topic contains ".dlq"' = "error"
@@ -53,41 +68,43 @@ filter that wants a row colours it.
     "finding" = "underline"
 """
 PAINT: Final = """
-Filters are [those of everywhere](filter.md), with saved ones and those that read messages: only
-rows that are drawn are held against them. A style is made of `bold`, `italic`, `underline`,
-`reverse`, `strike`, `dim`, of colours (`red`, `#e69f00`, behind `on` for the ground) and of the
-names `error`, `note`, `label`, `mark`, `good`, `wait`, `bar`, whose colours can be read on light
-and dark grounds and told apart by everybody. Letters and signs in front of results stay; with
-`NO_COLOR` only what is no colour is left of a style, and on the cursor's line a style with a
-ground has no colours. What is wrong in the file is said in one line, and the other rules hold. In
-the palette (`:`) "read the colour rules again" takes over a change.
+Filters are [display filters](filter.md), including saved filters and those that decode messages:
+only visible rows are matched. A style consists of `bold`, `italic`, `underline`, `reverse`,
+`strike`, `dim`, colours (`red`, `#e69f00`; after `on` for the background) and the names `error`,
+`note`, `label`, `mark`, `good`, `wait`, `bar`, whose colours are readable on light and dark
+backgrounds and safe for colour-blind readers. Letters and signs in front of results stay; with
+`NO_COLOR` only the attributes remain, and on the row under the cursor a style with a background
+loses its colours. Errors in the file are reported in one line; the other rules apply. "Reload the
+colour rules" in the palette (`:`) applies a change.
 """
 BROWSER: Final = """
-`kafkascope open INPUT --web` (extra `web`) prints an address for a browser on this machine, until
-ctrl+c. Each tab is a UI with a reader of its own, with the same keys, mouse and clipboard; it ends
-when the tab is closed. The address ends with a token that no other user of the machine knows, in
-place of a login; pages of other sites are refused, and nothing is loaded from the network.
-Exports and marks are written where kafkascope runs. A file that grows is followed; stdin, `-i` and
-`--attach` are for terminals. On another machine: `--web --web-port 8000` there, `ssh -L
-8000:127.0.0.1:8000 MACHINE` here, and the printed address in the browser here. ctrl+w, ctrl+t and
-ctrl+n stay the browser's; no key needs them.
+`kafkascope open INPUT --web` (extra `web`) prints a URL for a browser on this machine and serves
+until ctrl+c. Each tab is a UI with its own reader and the same keys, mouse and clipboard; it ends
+when the tab is closed. The URL ends with a secret token instead of a login; requests from other
+sites are refused, and nothing is loaded from the network. Exports and marks are written where
+kafkascope runs. A growing file is followed; stdin, `-i` and `--attach` need a terminal. For a
+remote machine: `--web --web-port 8000` there, `ssh -L 8000:127.0.0.1:8000 MACHINE` here, and the
+printed URL in the browser here. ctrl+w, ctrl+t and ctrl+n belong to the browser; no key needs them.
 """
 LAST: Final = """
-What cannot be followed (an unknown id, theme or setting) is said when the program starts.
-`NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were
-opened, the last one first. Filters with names are in filters.toml beside the settings:
-`@slow = latency > 1s` in the filter box keeps one, `@slow` stands for it from then on, alone or
-within others, in the box and in `-Y`, and `@slow =` forgets it ([more](filter.md#names)).
+Invalid settings (an unknown id, theme or name) are reported at start. `NO_COLOR` turns colours off;
+no information depends on colour alone. ctrl+o lists recent files. Saved filters are in filters.toml
+beside the settings: `@slow = latency > 1s` in the filter box saves one, `@slow` stands for it from
+then on, alone or inside others, in the box and in `-Y`, and `@slow =` deletes it
+([more](filter.md#names)).
 """
 
 
 def markdown() -> str:
     """The page."""
-    out = [HEAD, fill(INTRODUCTION.strip(), WIDTH), "", "## Everywhere", "", *_table(KEYS)]
+    out = [HEAD, fill(INTRODUCTION.strip(), WIDTH), "", "## Views", ""]
+    for part in (*VIEWS.strip().split("\n\n"), MARKS.strip()):
+        out += [fill(part, WIDTH), ""]
+    out += ["## Everywhere", "", *_table(KEYS)]
     out += ["", "## Screens 2 to 9", "", *_table(BOARD_KEYS)]
     for number in SCREENS:
         kind = board_class(number)
-        out += ["", f"### {number} {kind.TITLE}", "", fill(kind.HELP, WIDTH)]
+        out += ["", f"### {number} {TABS[number].title}", "", fill(kind.HELP, WIDTH)]
         out += ["", f"As text: `{kind.COMMAND}`".replace("{}", "INPUT")]
         if kind.KEYS:
             out += ["", *_table(kind.KEYS)]
@@ -110,7 +127,7 @@ def markdown() -> str:
 
 
 def _table(keys: Iterable[Key]) -> list[str]:
-    lines = ["| key | does | id |", "|---|---|---|"]
+    lines = ["| key | action | id |", "|---|---|---|"]
     if keys is KEYS:
         lines += [f"| {shown} | {text} | |" for shown, text in MOVES]
     return lines + [f"| `{key.shown}` | {key.help} | `{key.id}` |" for key in keys]

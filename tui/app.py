@@ -27,8 +27,9 @@ from kafkascope.tui.controllers.help import HelpController
 from kafkascope.tui.controllers.inputs import InputsController, PortsController
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.marks import ComparisonController, MarksController
+from kafkascope.tui.controllers.navigation import NavigationController
 from kafkascope.tui.controllers.order import OrderController
-from kafkascope.tui.controllers.panes import PanesController, ScreensController
+from kafkascope.tui.controllers.panes import PanesController
 from kafkascope.tui.controllers.prompt import PromptController
 from kafkascope.tui.controllers.reading import ReadingController
 from kafkascope.tui.controllers.search import JumpsController, SearchController
@@ -47,6 +48,7 @@ from kafkascope.tui.views.exchanges import ExchangeList, ListHeading
 from kafkascope.tui.views.hexpane import HexPane
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.safe import SafeHighlighter
+from kafkascope.tui.views.screen_tabs import ScreenTabs
 from kafkascope.tui.views.splitter import Splitter
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from kafkascope.tui.process.control import Control
 
 TICK: Final = 0.1
+HIGH: Final = 10
+"""Lines of the terminal from which the bar of tabs is shown."""
 HELLO: Final = 30.0
 """Seconds that the first notification stays."""
 
@@ -95,6 +99,7 @@ class ScopeApp(App[None]):
         self.workspace = Workspace(feed, name, filter_text=filter_text, notes=notes)
         self.list = ExchangeList(self.workspace, self.glyphs, times)
         self.detail, self.hex = DetailPane(self.glyphs), HexPane(self.glyphs)
+        self.screens = ScreenTabs(self.glyphs)
         self.host = Host(self.workspace, self, self.list, counted, control)
         context = Context(self.workspace, self, self.list, self.detail, self.hex)
         self.panes = PanesController(context)
@@ -108,15 +113,28 @@ class ScopeApp(App[None]):
         self.exports = ExportController(context)
         self.inputs = InputsController(context)
         self.findings = FindingsController(context)
+        self.navigation = NavigationController(
+            context, self.panes, self.filter, self.order, self.inspector, self.search
+        )
         self.reading = ReadingController(context, self.marks, self.order, self.inspector)
         self.status = StatusController(
-            context, self.panes, self.filter, self.order, self.inspector, self.findings
+            context,
+            KEYS,
+            self.panes,
+            self.navigation,
+            self.filter,
+            self.order,
+            self.inspector,
+            self.findings,
         )
         # The rest of what controllers call is at the end of the class.
         self.pick, self.ask, self.typed = self.prompt.pick, self.prompt.ask, self.prompt.typed
         self.look, self.look_again = self.inspector.look, self.inspector.look_again
-        self.show_filter, self.prepare_filter = self.filter.show, self.filter.prepare
-        self.show_list, self.back = self.panes.show_list, self.panes.back
+        self.prepare_filter, self.focus_view = self.filter.prepare, self.panes.focus_view
+        self.here, self.push_view = self.navigation.here, self.navigation.push
+        self.restore_view, self.show_filter = self.navigation.restore, self.navigation.show_filter
+        self.show_exchange = self.navigation.show_exchange
+        self.show_limited = self.navigation.show_limited
         self.step, self.rows_changed = self.search.step, self.host.filter_changed
         self.findings_pending, self.remark = self.findings.pending, self.status.remark
         self.controllers: tuple[Controller, ...] = (
@@ -133,7 +151,7 @@ class ScopeApp(App[None]):
             CopyController(context),
             ComparisonController(context),
             PortsController(context, self.inputs),
-            ScreensController(context),
+            self.navigation,
             HelpController(context, KEYS),
         )
         self._actions: dict[str, Callable[[], Any]] = {}
@@ -145,6 +163,7 @@ class ScopeApp(App[None]):
     def compose(self) -> ComposeResult:
         """Yield the widgets from top to bottom."""
         yield Static(id="header", markup=False)
+        yield self.screens
         yield from self.filter.compose()
         yield from self.panes.compose()
         yield from self.prompt.compose()
@@ -179,6 +198,8 @@ class ScopeApp(App[None]):
         self.host.tick()
         self.findings.tick()
         self.reading.tick()
+        self.navigation.tick()
+        self.panes.fit()
 
     # --- keys -------------------------------------------------------------------------------
 
@@ -200,9 +221,9 @@ class ScopeApp(App[None]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Yield what the palette offers."""
-        about = "colours; ours are kafkascope and kafkascope-light"
-        yield SystemCommand("theme", about, self.action_change_theme)
-        yield SystemCommand("quit", "leave", self.action_quit)
+        about = "Change colours; kafkascope and kafkascope-light are tested for contrast"
+        yield SystemCommand("Change the theme", about, self.action_change_theme)
+        yield SystemCommand("Quit", "key Q", self.action_quit)
         for title, about, run, *_ in commands(self):
             # The palette takes texts as markup, which can bind actions to a click.
             yield SystemCommand(
@@ -210,22 +231,19 @@ class ScopeApp(App[None]):
             )
 
     def action_leave(self) -> None:
-        """Leave the detail or the board, else the program."""
-        if self.host.board is not None:
-            self.host.show(1)
-            self.panes.enter(self.panes.entered)
-        elif self.list.has_focus:
+        """Go back; at the root leave the program."""
+        if not self.navigation.back():
             self.inputs.leave()
-        else:
-            self.action_escape()
 
     def action_escape(self) -> None:
-        """Close the question, or clear the filter that is typed, and go back to the list."""
+        """Close the question, leave the filter box as it was, or go back; at the root remove the
+        filter."""
         if self.typed() is not None:
             self.prompt.end()
-            return
-        self.filter.clear()
-        self.back()
+        elif self.filter.box.has_focus:
+            self.filter.cancel()
+        elif not self.navigation.back() and self.filter.text:
+            self.filter.restore("")
         self.update_status()
 
     async def action_quit(self) -> None:
@@ -250,6 +268,8 @@ class ScopeApp(App[None]):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Follow the focus, which the mouse moves as well."""
+        if event.widget is self.filter.box:
+            self.filter.begin()
         if isinstance(event.widget, ExchangeList | DetailPane | HexPane):
             self.panes.entered = event.widget
         self.update_status()
@@ -258,6 +278,7 @@ class ScopeApp(App[None]):
         """Hide completions when the filter loses the focus."""
         if event.widget is self.filter.box:
             self.filter.choices.show(None)
+            self.filter.commit()
 
     @on(CommandPalette.Opened)
     def palette_opened(self) -> None:
@@ -280,10 +301,16 @@ class ScopeApp(App[None]):
         """Pass on the answer to a question."""
         self.prompt.answered(event.value)
 
+    @on(ScreenTabs.Picked)
+    async def screen_clicked(self, event: ScreenTabs.Picked) -> None:
+        """Show the screen of a tab."""
+        await self.show_screen(event.number)
+
     @on(Lines.Moved)
     def cursor_moved(self, event: Lines.Moved) -> None:
         """Follow the cursor of the list or of the detail."""
         if event.lines is self.list:
+            self.navigation.cursor_moved()
             self.order.cursor_moved()
             self.inspector.look_soon()
         elif event.lines is self.detail:
@@ -334,6 +361,10 @@ class ScopeApp(App[None]):
         """Draw header, titles, tabs, the state of the filter and the footer again."""
         if self.is_running:
             self.status.update()
+            high = self.size.height >= HIGH
+            if self.screens.display != high:
+                self.screens.display = high
+            self.screens.show(self.host.tabs(), self.host.number, self.size.width)
 
     def write(self, name: str, text: str, style: Style) -> None:
         """Put a text into a line of the main screen, by its id."""
@@ -347,7 +378,7 @@ class ScopeApp(App[None]):
     def put_on_clipboard(self, text: str) -> None:
         """Copy through the terminal (OSC 52), which works over ssh and in tmux."""
         self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-        self.tell(f"copied {len(text):,} characters")
+        self.tell(f"Copied {len(text):,} characters.")
 
     def focus_now(self, widget: Widget) -> None:
         """Give a widget the focus before the next key is handled: `Widget.focus` does so later, and
@@ -357,11 +388,6 @@ class ScopeApp(App[None]):
     def take_choice(self) -> bool:
         """Complete what is typed into the filter."""
         return self.filter.box.has_focus and self.filter.take_choice()
-
-    def show_exchange(self, number: int) -> None:
-        """Go to an exchange in the list."""
-        self.show_list()
-        self.search.goto(str(number))
 
     def shows_context(self) -> bool:
         """Return whether the detail shows the context of an exchange."""
@@ -378,7 +404,7 @@ class ScopeApp(App[None]):
         if self.hello:
             self.hello = ""
             self.clear_notifications()
-        await self.panes.show_screen(number)
+        await self.navigation.show_screen(number)
 
     def stop_activity(self) -> None:
         """Stop the search or the export that runs."""

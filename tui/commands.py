@@ -25,7 +25,7 @@ def commands(app: ScopeApp) -> Iterable[SystemCommand]:
         for key in (*board.KEYS, *BOARD_KEYS):
             yield _of_key(app, board, key, key.action, board.TITLE)
         for column in board.sheet.columns:
-            title = f"order by {column.title}"
+            title = f"Sort by {column.title}"
             yield SystemCommand(title, board.TITLE, partial(board.order, column.name))
     for key in KEYS:
         if key.id not in SILENT and not (board is not None and key.id.startswith("list.")):
@@ -53,11 +53,11 @@ class GoTo(Provider):
             app = cast("ScopeApp", self.app)
             yield Hit(
                 1.0,
-                f"go to exchange {plain}",
+                f"Go to exchange {plain}",
                 partial(app.show_exchange, int(plain)),
-                help="by its number in the first column",
+                help="by the number in the first column",
             )
 
     async def discover(self) -> Hits:
         """Yield a hint that numbers may be typed."""
-        yield DiscoveryHit("go to an exchange", lambda: None, help="type its number")
+        yield DiscoveryHit("Go to an exchange", lambda: None, help="type its number")

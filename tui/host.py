@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.filter.bind import bind, fields_of
 from kafkascope.analyzer.filter.fields import DECODED, NOTED
 from kafkascope.analyzer.render.times import Times
+from kafkascope.dissectors.zookeeper.types import PREFIX
 from kafkascope.tui.data.numbers import Numbers, StoreNumbers
 from kafkascope.tui.data.workspace import Workspace
-from kafkascope.tui.screens import SCREENS, board_class
+from kafkascope.tui.screens import EXCHANGES, LIVE, SCREENS, TABS, ZOOKEEPER, board_class
 from kafkascope.tui.views.exchanges import RELATIVE, ExchangeList
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ class Host:
         self._some_view: View | None = None
         """What answers it in the list."""
         self._boards: dict[int, Board] = {}
-        self._seen: dict[int, tuple[int, int, bool]] = {}
+        self._seen: dict[int, tuple[object, ...]] = {}
         """By board, the state of the numbers that it shows, and whether all rows were there."""
         self._due = 0.0
-        self.number = 1
+        self.number = EXCHANGES
 
     @property
     def board(self) -> Board | None:
@@ -75,8 +76,28 @@ class Host:
 
     def show(self, number: int) -> Board | None:
         """Show another screen; return its board, None for the list."""
-        self.number = number if number in SCREENS else 1
-        return None if self.number == 1 else self.made(self.number)
+        self.number = number if number in SCREENS else EXCHANGES
+        if self.number == EXCHANGES:
+            return None
+        board = self.made(self.number)
+        if self._seen.get(self.number) != self._versions():
+            board.clear()
+        return board
+
+    def refresh(self, board: Board) -> None:
+        """Show the numbers of a board that has been drawn, if it is still shown."""
+        if board is self.board:
+            self._due = 0.0
+            self.tick()
+
+    def tabs(self) -> tuple[int, ...]:
+        """Return the screens in the bar of tabs: those that have something to show."""
+        progress, apis = self.store.progress, self.store.session.tables["api"].values
+        there = {
+            LIVE: self.control is not None or progress.ring or progress.following,
+            ZOOKEEPER: any(name.startswith(PREFIX) for name in apis),
+        }
+        return tuple(n for n in TABS if n == self.number or there.get(n, True))
 
     # --- numbers ----------------------------------------------------------------------------
 
@@ -91,7 +112,7 @@ class Host:
         if numbers.done:
             return numbers.failure
         if numbers.following:
-            return "counting what comes"
+            return "counting new traffic"
         return "counting ..." if numbers.share is None else f"counting {numbers.share} %"
 
     def board_so_far(self) -> str:
@@ -150,8 +171,10 @@ class Host:
         if numbers.following and progress.done and progress.stopped:
             numbers.settle()  # nobody follows the file any more
 
-    def _versions(self) -> tuple[int, int, bool]:
-        return _state(self._all), _state(self._some), self.store.progress.done
+    def _versions(self) -> tuple[object, ...]:
+        limited = id(self._some) if self._some_view is self.workspace.view else 0
+        states = _state(self._all), _state(self._some), limited
+        return *states, self.store.progress.done, self.list.times
 
     def causes(self, known: int, *, final: bool = False) -> tuple[int, list[Cause]] | None:
         """Return the findings by now, with their version; None when that is `known` already, or,

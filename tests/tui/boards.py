@@ -86,6 +86,12 @@ class ReadScene:
     def show_filter(self, text: str) -> None:
         self.shown.append(text)
 
+    async def show_limited(self, number: int, text: str) -> None:
+        self.shown.append(f"{number}: {text}")
+
+    def push_view(self) -> None:
+        self.told.append("went in")
+
     def prepare_filter(self, text: str) -> None:
         self.prepared.append(text)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from kafkascope.tui.host import Host
     from kafkascope.tui.settings.palette import Glyphs
+    from kafkascope.tui.stack import ViewState
 
 
 class Shell(Screens, Protocol):
@@ -99,9 +100,6 @@ class Shell(Screens, Protocol):
     def show_exchange(self, number: int) -> None:
         """Put the cursor of the list on an exchange."""
 
-    def show_list(self) -> None:
-        """Go to the list of exchanges, from wherever the user is."""
-
     def in_list(self) -> bool:
         """Whether the list was the last pane to have the focus."""
 
@@ -110,6 +108,15 @@ class Shell(Screens, Protocol):
 
     async def show_screen(self, number: int) -> None:
         """Go to a screen: 1 is the list, the others are boards."""
+
+    def here(self) -> ViewState:
+        """Return the view that is shown."""
+
+    def push_view(self, view: ViewState | None = None) -> None:
+        """Remember a view, usually the one that is shown, for going back to it."""
+
+    def restore_view(self, view: ViewState) -> None:
+        """Show a view again."""
 
     def step(self, by: int, wanted: NDArray[np.bool_], what: str) -> bool:
         """Put the cursor on the next row that is wanted; `wanted` is about all rows."""
@@ -136,7 +143,7 @@ class Shell(Screens, Protocol):
     def focus_now(self, widget: Widget) -> None:
         """Give a widget the focus before the next key is looked at."""
 
-    def back(self) -> None:
+    def focus_view(self) -> None:
         """Give the focus to the list, or to the board that is shown."""
 
     def write(self, name: str, text: str, style: Style) -> None:

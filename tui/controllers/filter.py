@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult, SystemCommand
 from textual.containers import Horizontal
@@ -17,25 +17,41 @@ from kafkascope.analyzer.filter.language import bind, complete, seen_in
 from kafkascope.analyzer.filter.names import names_at, spelled_out, wants_keeping, without_names
 from kafkascope.analyzer.filter.saved import read_saved, saved_path, write_saved
 from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.settings.config import filters_of, remember_filter
 from kafkascope.tui.views.choices import Choices
 from kafkascope.tui.views.safe import SafeInput
 
+if TYPE_CHECKING:
+    from kafkascope.tui.stack import ViewState
+
 TYPING: Final = 0.15
 """Seconds without a key after which a filter that is being typed is applied."""
+
+
+PLACEHOLDER: Final = "Type a filter, for example: api == Fetch"
 
 
 class FilterController(Controller):
     """Chooses which exchanges are shown."""
 
     KEYS = (
-        Key("filter.focus", "slash", "/", "focus", "filter; Enter applies, Esc leaves and clears"),
+        Key(
+            "filter.focus",
+            "slash",
+            "/",
+            "focus",
+            "Filter exchanges; Enter applies, Esc cancels",
+            (
+                Hint("list", 2, "filter"),
+                Hint("table", 5, "filter"),
+            ),
+        ),
     )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.box = SafeInput(id="filter", compact=True, placeholder="filter: api == Fetch")
+        self.box = SafeInput(id="filter", compact=True, placeholder=PLACEHOLDER)
         """The input in which filters are typed."""
         self.choices = Choices(self.shell.glyphs)
         """The completions below it."""
@@ -53,6 +69,10 @@ class FilterController(Controller):
         """Text that was put into the box, not typed: it is not completed."""
         self._applied: str | None = None
         """Text in the box whose filter is applied already."""
+        self.text = self.workspace.view.text
+        """The filter that is in use, as it was written."""
+        self._before: ViewState | None = None
+        """The view in which the user began to type."""
 
     def compose(self) -> ComposeResult:
         """Yield the line with the box, and the choices that are drawn over what is below it."""
@@ -66,14 +86,21 @@ class FilterController(Controller):
     def commands(self) -> Iterable[SystemCommand]:
         """Yield a command for each saved filter."""
         for name, text in self.saved.items():
-            yield SystemCommand(f"filter @{name}", text, partial(self.show, f"@{name}"))
+            yield SystemCommand(
+                f"Filter by @{name}", text, partial(self.shell.show_filter, f"@{name}")
+            )
 
     def focus(self) -> None:
         """Give the filter box the focus."""
         if self.workspace.decoding is not None:
             # For completion: schemas may be long, and keys never wait for them.
             threading.Thread(target=self.workspace.decoding.learn, daemon=True).start()
+        self.begin()
         self.shell.focus_now(self.box)
+
+    def begin(self) -> None:
+        """Remember the view in which the user begins to type."""
+        self._before = self._before or self.shell.here()
 
     def put(self, text: str) -> None:
         """Put a text into the box."""
@@ -82,24 +109,41 @@ class FilterController(Controller):
         self.box.cursor_position = len(text)
         self.choices.show(None)
 
-    def show(self, text: str) -> None:
-        """Apply a filter, put it into the box and go to the list."""
-        if self.apply(text, entered=True):
-            self.put(text)
-            self._applied = self.box.value
-            self.shell.show_list()
+    def put_applied(self, text: str) -> None:
+        """Put a filter into the box that is applied already."""
+        self.put(text)
+        self._applied, self.error, self._before = self.box.value, "", None
+
+    def restore(self, text: str) -> None:
+        """Apply the filter of a view that is shown again."""
+        if text != self.text:
+            self.apply(text, entered=True)
+        self.put_applied(text)
 
     def prepare(self, text: str) -> None:
         """Put a filter into the box and give that the focus; Enter applies it."""
+        self.begin()
         self.put(text)
         self.shell.focus_now(self.box)
 
-    def clear(self) -> None:
-        """Clear the error, and the filter if its box has the focus."""
-        if self.box.has_focus and self.box.value:
-            self.put("")
-            self.apply("", entered=True)
-        self.error = ""
+    def cancel(self) -> None:
+        """Leave the box: the view is as it was before the user typed."""
+        before, self._before = self._before, None
+        if before is not None:
+            self.shell.restore_view(before)
+        else:
+            self.shell.focus_view()
+
+    def commit(self) -> None:
+        """Keep what was typed; Esc goes back to the view before it."""
+        before, self._before = self._before, None
+        if before is not None and before.filter != self.text:
+            self.shell.push_view(before)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a filter is typed that Enter applies, as messages have to be read for it."""
+        return self.box.has_focus and bool(self.box.value) and self.box.value.strip() != self.text
 
     # --- typing -----------------------------------------------------------------------------
 
@@ -183,7 +227,8 @@ class FilterController(Controller):
             if text.strip():
                 remember_filter(self.workspace.name, text.strip())
                 self._history = []
-            self.shell.back()
+            self.commit()
+            self.shell.focus_view()
 
     def _keep(self, name: str, text: str) -> None:
         """Save a filter under a name, or forget the name when the text is empty."""
@@ -202,11 +247,11 @@ class FilterController(Controller):
         known = name in self.saved
         self.saved = saved
         if text:
-            self.shell.tell(f"@{name} is kept in {saved_path()}")
-            self.show(f"@{name}")
+            self.shell.tell(f"Saved @{name} in {saved_path()}.")
+            self.shell.show_filter(f"@{name}")
         else:
-            self.shell.tell(f"@{name} is forgotten" if known else f"there is no @{name}")
-            self.show("")
+            self.shell.tell(f"Deleted @{name}." if known else f"No saved filter @{name}.")
+            self.shell.show_filter("")
 
     # --- the view ---------------------------------------------------------------------------
 
@@ -225,6 +270,8 @@ class FilterController(Controller):
             self.shell.update_status()
             return False
         self.error = ""
+        if entered or view.fast:
+            self.text = text.strip()
         if view.text != workspace.view.text and (entered or view.fast):
             view.sort(workspace.view.order)
             index = rows.index

@@ -51,7 +51,7 @@ class FindingsController(Controller):
         counts = [(self._counts.get(word, 0), word) for word in ("error", "warning")]
         words = [f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count]
         more = " so far" if words and self.pending() else ""
-        return f"{', '.join(words)}{more}: 7" if words else ""
+        return f"{', '.join(words)}{more} (7)" if words else ""
 
     def pending(self) -> str:
         """Tell what is left to be done before findings are final; empty when they are."""

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.guide.about import PANES
-from kafkascope.tui.keys import Key, of_all_screens, of_list
-from kafkascope.tui.views.help import HelpScreen, Row
+from kafkascope.tui.keys import Key, of_all_screens, of_list, of_list_alone
+from kafkascope.tui.screens import EXCHANGES, TABS, board_class
+from kafkascope.tui.views.help import HelpScreen, Row, Section
 
 
 class HelpController(Controller):
     """Opens help screens."""
 
     KEYS = (
-        Key("app.help", "question_mark", "?", "keys", "the keys of this screen, searchable"),
-        Key("app.about", "f1", "F1", "about", "what the pane with the focus is good for"),
-        Key("app.back", "q", "q", "app.leave", "back; on the first screen quit"),
-        Key("app.quit", "Q,ctrl+q", "Q", "app.quit", "quit"),
+        Key(
+            "app.help",
+            "question_mark",
+            "?",
+            "keys",
+            "Keys of this screen; type to search all screens",
+        ),
+        Key("app.about", "f1", "F1", "about", "Explain the focused pane"),
+        Key("app.back", "q", "q", "app.leave", "Go back; at the root quit"),
+        Key("app.quit", "Q,ctrl+q", "Q", "app.quit", "Quit"),
     )
 
     def __init__(self, context: Context, keys: Sequence[Key]) -> None:
@@ -27,7 +35,7 @@ class HelpController(Controller):
     def keys(self) -> None:
         """Show the keys of this screen."""
         if not self._of_board():
-            self._open("Exchanges", of_list(self.all_keys))
+            self._open("Exchanges", of_list(self.all_keys), others=self._of_boards())
 
     def about(self) -> None:
         """Explain the pane with the focus."""
@@ -37,7 +45,15 @@ class HelpController(Controller):
             about = PANES[name if name in PANES else "exchanges"]
             self._open(about.title, about.keys, about=about.text)
 
-    def _open(self, title: str, rows: Sequence[Row], **options: str) -> None:
+    def _of_boards(self, shown: int = EXCHANGES) -> list[Section]:
+        """Return the keys that only other screens have."""
+        return [
+            (f"{number} {tab.title}", [(key.shown, key.help) for key in board_class(number).KEYS])
+            for number, tab in TABS.items()
+            if number not in (shown, EXCHANGES)
+        ]
+
+    def _open(self, title: str, rows: Sequence[Row], **options: Any) -> None:
         screen = HelpScreen(self.shell.glyphs, title, ((title, rows),), **options)
         self.shell.push_screen(screen)
 
@@ -45,5 +61,6 @@ class HelpController(Controller):
         """Show the help of the board; return whether one is shown."""
         board = self.shell.host.board
         if board is not None:
-            self.shell.push_screen(board.help(of_all_screens(self.all_keys)))
+            others = [("1 Exchanges", of_list_alone(self.all_keys)), *self._of_boards(board.NUMBER)]
+            self.shell.push_screen(board.help(of_all_screens(self.all_keys), others))
         return board is not None

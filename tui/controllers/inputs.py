@@ -19,9 +19,9 @@ class InputsController(Controller):
     """Ends the program, and keeps for its caller what to show next."""
 
     KEYS = (
-        Key("app.stop", "ctrl+c", "ctrl+c", "stop", "stop loading; what is there stays"),
-        Key("app.open", "ctrl+o", "ctrl+o", "ask_file", "open another file, or one of the last"),
-        Key("app.reload", "ctrl+r", "ctrl+r", "reopen('')", "read the input again"),
+        Key("app.stop", "ctrl+c", "ctrl+c", "stop", "Stop reading, searching or exporting"),
+        Key("app.open", "ctrl+o", "ctrl+o", "ask_file", "Open another file or a recent one"),
+        Key("app.reload", "ctrl+r", "ctrl+r", "reopen('')", "Read the input again"),
     )
 
     def __init__(self, context: Context) -> None:
@@ -37,12 +37,16 @@ class InputsController(Controller):
         """Yield a command for each file that was opened lately."""
         for name in recent():
             path = Path(name)
-            yield SystemCommand(f"open {path.name}", str(path.parent), partial(self.reopen, name))
+            yield SystemCommand(f"Open {path.name}", str(path.parent), partial(self.reopen, name))
 
     def stays(self, *, other: bool = False) -> bool:
         """Return whether this input must stay, and tell the user why: what was read would be lost.
         `other`: whether another input is wanted, not this one again."""
-        why = "this is a proxy: q leaves it" if self.shell.host.control is not None else ""
+        why = (
+            "A proxy has no other input. Press Q to quit."
+            if self.shell.host.control is not None
+            else ""
+        )
         why = why or ("" if other else self.once)
         if why:
             self.shell.tell(why, "warning")
@@ -64,7 +68,7 @@ class InputsController(Controller):
         if self.workspace.activity:
             self.shell.stop_activity()
         elif self.workspace.store.progress.done:
-            self.shell.tell("q quits")
+            self.shell.tell("Nothing to stop. Q quits.")
         else:
             self.workspace.feed.stop()
 
@@ -79,15 +83,15 @@ class InputsController(Controller):
             if path.exists():
                 self.reopen(str(path))
             else:
-                self.shell.tell(f"{name}: no such file or folder", "warning")
+                self.shell.tell(f"No such file or folder: {name}", "warning")
 
-        pick(self.shell, "open a capture", choices, self.shell.glyphs, chosen, free=True)
+        pick(self.shell, "Open a capture", choices, self.shell.glyphs, chosen, free=True)
 
 
 class PortsController(Controller):
     """Reads the input again with other ports."""
 
-    KEYS = (Key("app.decode_as", "d", "d", "ask", "ports to decode as Kafka"),)
+    KEYS = (Key("app.decode_as", "d", "d", "ask", "Decode more ports as Kafka"),)
 
     def __init__(self, context: Context, inputs: InputsController) -> None:
         super().__init__(context)
@@ -96,7 +100,7 @@ class PortsController(Controller):
     def ask(self) -> None:
         """Ask for ports to decode as Kafka, and read the input again."""
         if not self.inputs.stays():
-            self.shell.ask("ports to decode as Kafka (9094, 9100-9110)", self._read)
+            self.shell.ask("Ports to decode as Kafka (9094, 9100-9110)", self._read)
 
     def _read(self, text: str) -> None:
         try:

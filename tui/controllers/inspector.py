@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from textual.timer import Timer
 
@@ -12,7 +12,8 @@ from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.data.around import around
 from kafkascope.tui.data.decoding import Decoder
 from kafkascope.tui.document.tree import TABS, Item, Space, Tree
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
+from kafkascope.tui.stack import Position
 from kafkascope.tui.views.splitter import tab_at
 
 if TYPE_CHECKING:
@@ -24,19 +25,55 @@ LONG: Final = 0.3
 """Seconds after which the detail says that a message is being decoded."""
 
 
+class InspectorState(NamedTuple):
+    """What the detail and the bytes show."""
+
+    document: Document
+    number: int | None
+    """Of the exchange."""
+    tab: str
+    chosen: str
+    """The tab that the user chose; empty: the usual one."""
+    row: Position
+    """Of the tree, by the number of the line."""
+    octet: int
+    """The byte under the cursor."""
+
+
 class InspectorController(Controller):
     """Fills the detail pane and the bytes pane."""
 
     KEYS = (
-        Key("detail.side", "r", "r", "side", "request or response"),
+        Key(
+            "detail.side",
+            "r",
+            "r",
+            "side",
+            "Switch between request and response",
+            (
+                Hint("detail", 1, "request/response"),
+                Hint("hex", 3, "request/response"),
+            ),
+        ),
         Key(
             "detail.tab",
             "R",
             "R",
             "next_tab",
-            "next tab: request, response, records, context, packets",
+            "Next tab: request, response, records, context, packets",
+            (Hint("detail", 3, "next tab"),),
         ),
-        Key("detail.space", "b", "b", "next_space", "other bytes: on the wire, decompressed"),
+        Key(
+            "detail.space",
+            "b",
+            "b",
+            "next_space",
+            "Switch between bytes on the wire and decompressed bytes",
+            (
+                Hint("detail", 5, "other bytes"),
+                Hint("hex", 4, "other bytes"),
+            ),
+        ),
     )
 
     def __init__(self, context: Context) -> None:
@@ -87,7 +124,7 @@ class InspectorController(Controller):
 
             exchange = store.exchange(number)
             if exchange is None:
-                raise NotKept(f"exchange {number} is no longer kept")
+                raise NotKept(f"exchange {number} was evicted")
             names = store.session.context.names
             made = Document(exchange, names, hints, store.find, payloads)
             made.tree(chosen or made.usual_tab())
@@ -156,6 +193,30 @@ class InspectorController(Controller):
 
     def _show_decoding(self) -> None:
         self._show(Tree([Item("", "decoding ...", kind="note")], []))
+
+    # --- views ------------------------------------------------------------------------------
+
+    def state(self) -> InspectorState | None:
+        """Return what is shown, for going back to it."""
+        if self.document is None or self.decoding:
+            return None
+        pane = self.detail
+        row = Position(pane.cursor, pane.cursor - pane.scroll_offset.y)
+        return InspectorState(self.document, self.shown, self.tab, self._chosen, row, self.hex.at)
+
+    def restore(self, state: InspectorState) -> None:
+        """Show again what was shown, as it was unfolded."""
+        self._request += 1  # what is being decoded is not wanted any more
+        self.decoding = False
+        self.document, self.shown, self._chosen = state.document, state.number, state.chosen
+        self._show_tree(state.tab)
+        self.detail.move_to(state.row.key, tell=False)
+        self.light_bytes()
+        self.hex.at = state.octet
+        self.hex.changed()
+        top = self.detail.cursor - state.row.above
+        self.detail.show_from(top)
+        self.shell.call_after_refresh(self.detail.show_from, top)
 
     # --- tabs -------------------------------------------------------------------------------
 
@@ -239,7 +300,7 @@ class InspectorController(Controller):
         """Show the next bytes: those on the wire, those that were compressed."""
         spaces = self.detail.tree_.spaces
         if len(spaces) < 2:
-            self.shell.tell("there are no other bytes here; opening compressed records makes some")
+            self.shell.tell("No alternate bytes. Expand a compressed batch first.")
             return
         here = self._space_number()
         self.hex.show(spaces[0 if here is None else (here + 1) % len(spaces)], 0, 0)

@@ -13,7 +13,7 @@ from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.document.values import joined, unnamed_ids
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.settings.colours import colours_path
 from kafkascope.tui.settings.palette import NORMAL, STYLES
 from kafkascope.tui.views.lines import Piece
@@ -24,13 +24,13 @@ class MarksController(Controller):
     """Changes notes and updates what depends on them."""
 
     KEYS = (
-        Key("list.mark", "m", "m", "mark", "mark, unmark"),
-        Key("list.marked", "M", "M", "only_marked", "only what is marked, and back"),
-        Key("list.mark_next", "apostrophe", "'", "next_mark(1)", "next mark"),
-        Key("list.mark_previous", "quotation_mark", '"', "next_mark(-1)", "mark before"),
-        Key("list.ignore", "i", "i", "ignore", "ignore the exchange; among ignored ones: no more"),
-        Key("list.ignored", "I", "I", "only_ignored", "only what is ignored, and back"),
-        Key("list.comment", "semicolon", ";", "comment", "comment on the exchange"),
+        Key("list.mark", "m", "m", "mark", "Toggle the mark", (Hint("list", 6, "mark"),)),
+        Key("list.marked", "M", "M", "only_marked", "Show only marked exchanges, or all"),
+        Key("list.mark_next", "apostrophe", "'", "next_mark(1)", "Next mark"),
+        Key("list.mark_previous", "quotation_mark", '"', "next_mark(-1)", "Previous mark"),
+        Key("list.ignore", "i", "i", "ignore", "Toggle ignore"),
+        Key("list.ignored", "I", "I", "only_ignored", "Show only ignored exchanges, or all others"),
+        Key("list.comment", "semicolon", ";", "comment", "Comment on the exchange"),
     )
 
     def __init__(self, context: Context) -> None:
@@ -39,9 +39,11 @@ class MarksController(Controller):
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield commands that have no key."""
-        yield SystemCommand("name-topic", "give a topic id a name", self.name_topic)
+        yield SystemCommand(
+            "Name a topic id", "for ids without a name in the capture", self.name_topic
+        )
         where = str(colours_path())
-        yield SystemCommand("read the colour rules again", where, self.read_colours)
+        yield SystemCommand("Reload the colour rules", where, self.read_colours)
 
     def noted(self) -> None:
         """Update rows, colours and the view after notes have changed."""
@@ -88,7 +90,7 @@ class MarksController(Controller):
         if text == "marked" or text.endswith(" and marked"):
             self.shell.show_filter(text[: -len(" and marked")] if text != "marked" else "")
         elif not self.notes.marked:
-            self.shell.tell("nothing is marked; m marks")
+            self.shell.tell("No marks. m marks an exchange.")
         else:
             self.shell.show_filter(joined("and", "marked", text))
 
@@ -125,7 +127,7 @@ class MarksController(Controller):
         if self.workspace.view.text == "ignored":
             self.shell.show_filter("")
         elif not self.notes.ignored:
-            self.shell.tell("nothing is ignored; i takes an exchange out of the list")
+            self.shell.tell("No ignored exchanges. i ignores one.")
         else:
             self.shell.show_filter("ignored")
 
@@ -140,14 +142,14 @@ class MarksController(Controller):
             self.noted()
             self.shell.look_again()
 
-        self.shell.ask(f"comment on {number}", answer, self.notes.comments.get(number, ""))
+        self.shell.ask(f"Comment on {number}", answer, self.notes.comments.get(number, ""))
 
     def name_topic(self) -> None:
         """Ask for a topic id and its name."""
         session = self.workspace.session
         found = unnamed_ids(session, self.list.index)
         if not found:
-            self.shell.tell("every topic id has a name")
+            self.shell.tell("Every topic id has a name.")
             return
 
         def chosen(key: str) -> None:
@@ -159,16 +161,16 @@ class MarksController(Controller):
                     self.noted()
                     self.shell.look(anew=True)
 
-            self.shell.ask(f"name of topic {key}", answer)
+            self.shell.ask(f"Name of topic {key}", answer)
 
         choices = [(str(Uuid(each)), str(Uuid(each))) for each in found]
-        self.shell.pick("name a topic", choices, chosen)
+        self.shell.pick("Name a topic id", choices, chosen)
 
 
 class ComparisonController(Controller):
     """Compares two marked exchanges."""
 
-    KEYS = (Key("list.diff", "D", "D", "compare", "how two marked exchanges differ"),)
+    KEYS = (Key("list.diff", "D", "D", "compare", "Compare two marked exchanges"),)
 
     def compare(self) -> None:
         """Show how two marked exchanges differ, or the marked one and the one under the cursor."""
@@ -178,12 +180,12 @@ class ComparisonController(Controller):
             numbers.append(here)
         if len(numbers) != 2:
             count = len(numbers)
-            self.shell.tell(f"mark two exchanges (m) to compare them; {count} are marked now")
+            self.shell.tell(f"Mark two exchanges (m) to compare them; marked: {count}.")
             return
         session = self.workspace.session
         indexes = [session.index_of(number) for number in numbers]
         if None in indexes:
-            self.shell.tell("a marked exchange is not there any more", "warning")
+            self.shell.tell("A marked exchange was evicted.", "warning")
             return
 
         try:
@@ -213,4 +215,4 @@ def differences(a: Exchange, b: Exchange, numbers: list[int]) -> list[list[Piece
                     (f"   {octets}" if octets else "", STYLES["dim"]),
                 ]
             )
-    return lines or [[("no difference, but for times and ids", NORMAL)]]
+    return lines or [[("No difference except times and ids", NORMAL)]]

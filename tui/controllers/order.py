@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.views.exchanges import SINCE_MARK
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ class OrderController(Controller):
     """Sorts the list and keeps it at its end."""
 
     KEYS = (
-        Key("list.tail", "F", "F", "tail", "stay on the newest row, as live lists do, and stop"),
-        Key("list.sort", "o", "o", "sort", "order by a column; a click on a title does so, too"),
-        Key("list.reverse", "v", "v", "reverse", "the other way round"),
-        Key("list.time", "t", "t", "time", "next time format"),
-        Key("list.reference", "T", "T", "reference", "times count from this exchange"),
+        Key("list.tail", "F", "F", "tail", "Follow the newest exchange, or stop"),
+        Key("list.sort", "o", "o", "sort", "Sort by a column", (Hint("list", 7, "sort"),)),
+        Key("list.reverse", "v", "v", "reverse", "Reverse the order"),
+        Key("list.time", "t", "t", "time", "Next time format", (Hint("list", 9, "time format"),)),
+        Key("list.reference", "T", "T", "reference", "Count times from this exchange"),
     )
 
     def __init__(self, context: Context) -> None:
@@ -58,7 +58,9 @@ class OrderController(Controller):
         """Start or stop to follow the newest row."""
         self.following = not self.following
         self.list.move_to(self.list.count() - 1 if self.following else self.list.cursor)
-        self.shell.tell("following the end" if self.following else "no longer following")
+        self.shell.tell(
+            "Following the newest exchange." if self.following else "No longer following."
+        )
         self.shell.update_status()
 
     # --- order ------------------------------------------------------------------------------
@@ -68,13 +70,13 @@ class OrderController(Controller):
         from kafkascope.tui.data.sorting import sortable
 
         columns = self.list.columns(400)
-        choices = [("", "order of the capture")]
+        choices = [("", "capture order")]
         choices += [(c.name, c.title) for c in columns if sortable(c.name)]
         names = {c.name for c in columns}
         more = ("excess", "wait", "error", "topic", "group", "conn", "throttle", "records")
         choices += [(name, name) for name in more if name not in names]
         order = self.workspace.view.order
-        self.shell.pick("order by", choices, self.order_by, order.name if order else "")
+        self.shell.pick("Sort by", choices, self.order_by, order.name if order else "")
 
     def order_by(self, name: str) -> None:
         """Sort by a column; by the same one again, the other way round; empty: as captured."""
@@ -88,7 +90,13 @@ class OrderController(Controller):
         elif sortable(name):
             self._order(usual(name))
         else:
-            self.shell.tell(f"{name} cannot be sorted by: it is read from messages", "warning")
+            self.shell.tell(f"Cannot sort by {name}: it is decoded from messages.", "warning")
+
+    def restore(self, order: Order | None, *, following: bool) -> None:
+        """Sort as a view was sorted that is shown again."""
+        if order != self.workspace.view.order:
+            self._order(order)
+        self.following = following
 
     def _order(self, order: Order | None) -> None:
         index, view = self.list.index, self.workspace.view

@@ -2,52 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.views.exchanges import ListHeading
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Bar, Splitter
 
+if TYPE_CHECKING:
+    from kafkascope.tui.screens.board import Board
+
 WIDE: Final = 140
 MIDDLE: Final = 100
 LOW: Final = 24
-"""`WIDE` columns show bytes beside the detail, `MIDDLE` columns and `LOW` lines a detail beside the
-list."""
+TALL: Final = 32
+"""`WIDE` columns show bytes beside the detail; `LOW` lines a detail below the list, `TALL` ones
+where there are less than `MIDDLE` columns."""
+FREE: Final = 6
+"""Lines that a list must leave free for the detail to be shown on a smaller terminal."""
+AROUND: Final = 4
+"""Lines around the panes: header, tabs, filter, footer."""
 BYTES: Final = 78
 LAYOUTS: Final = ("below", "beside", "no bytes")
-SCREENS: Final = (
-    "exchanges",
-    "connections",
-    "clients: libraries, API versions, what breaks on a release",
-    "topics: partitions, writers, readers",
-    "groups: timeline, members, delivery",
-    "latency: waits apart, histogram, over time",
-    "findings: what check says",
-    "live: rates; a proxy's rules and held frames",
-    "ZooKeeper: nodes with their history, sessions, elections",
-)
 
 
 class PanesController(Controller):
     """Arranges list, detail and bytes; a board has the place of all three."""
 
     KEYS = (
-        Key("pane.open", "enter", "Enter", "open", "open the detail; in a tree fold"),
-        Key("pane.next", "tab", "tab", "cycle(1)", "next pane"),
-        Key("pane.previous", "shift+tab", "shift+tab", "cycle(-1)", "pane before"),
-        Key("pane.zoom", "backslash", "\\", "zoom", "this pane alone, and back"),
-        Key("pane.layout", "vertical_line", "|", "layout", "panes below, beside, without bytes"),
-        Key("pane.larger", "plus", "+", "resize(1)", "more room for the list"),
-        Key("pane.smaller", "minus", "-", "resize(-1)", "less room for the list"),
-        Key("pane.wider", "less_than_sign", "<", "widen(1)", "wider bytes"),
-        Key("pane.narrower", "greater_than_sign", ">", "widen(-1)", "narrower bytes"),
-        Key("pane.reset", "equals_sign", "=", "resize(0)", "usual sizes"),
+        Key(
+            "pane.open",
+            "enter",
+            "Enter",
+            "open",
+            "Open the details of the exchange",
+            (Hint("list", 1, "details"),),
+        ),
+        Key(
+            "pane.next",
+            "tab",
+            "tab",
+            "cycle(1)",
+            "Next pane",
+            (
+                Hint("detail", 4, "next pane"),
+                Hint("hex", 1, "next pane"),
+                Hint("table", 2, "details"),
+                Hint("tab", 2, "table"),
+            ),
+        ),
+        Key("pane.previous", "shift+tab", "shift+tab", "cycle(-1)", "Previous pane"),
+        Key(
+            "pane.zoom",
+            "backslash",
+            "\\",
+            "zoom",
+            "Maximize this pane, or restore all",
+            (
+                Hint("detail", 7, "maximize"),
+                Hint("tab", 5, "maximize"),
+            ),
+        ),
+        Key("pane.layout", "vertical_line", "|", "layout", "Panes below, beside, or without bytes"),
+        Key("pane.larger", "plus", "+", "resize(1)", "Enlarge the list"),
+        Key("pane.smaller", "minus", "-", "resize(-1)", "Shrink the list"),
+        Key("pane.wider", "less_than_sign", "<", "widen(1)", "Widen the bytes pane"),
+        Key("pane.narrower", "greater_than_sign", ">", "widen(-1)", "Narrow the bytes pane"),
+        Key("pane.reset", "equals_sign", "=", "resize(0)", "Reset the sizes of the panes"),
     )
 
     def __init__(self, context: Context) -> None:
@@ -60,11 +86,15 @@ class PanesController(Controller):
         self.boards = Vertical(id="boards")
         self.entered: Lines = self.list
         """The pane that had the focus last."""
-        self._zoomed = False
+        self.zoomed = False
+        """Whether that pane has the screen for itself."""
+        self.all: tuple[Lines, ...] = (self.list, self.detail, self.hex)
         self._layout = LAYOUTS[0]
         self._share = 1.0
         """Height or width of the list as a multiple of what is below or beside it."""
         self._beside = False
+        self._compact = 0
+        """Lines of a short list on a small terminal, where the detail has the rest."""
         self._bytes = BYTES
 
     def compose(self) -> ComposeResult:
@@ -86,9 +116,10 @@ class PanesController(Controller):
     def arrange(self, width: int, height: int) -> None:
         """Show and hide panes for a size of the terminal. The focus has to move before its pane
         goes, so that no key is lost to the filter."""
-        narrow = width < MIDDLE or height < LOW
         pane = self.entered
-        alone = narrow or self._zoomed
+        self._compact = self._rows_that_leave_room(width, height)
+        narrow = height < (LOW if width >= MIDDLE else TALL)
+        alone = self.zoomed or (narrow and not self._compact)
         board = self.shell.host.board is not None
         beside = self._layout == "beside" and width >= WIDE
         self._beside = beside and not alone
@@ -103,8 +134,22 @@ class PanesController(Controller):
         _show(self.detail, both or pane is not self.hex)
         _show(self.bar, both and not beside)
         self.hex.styles.width = self._bytes if both and not beside else "1fr"
+        self._share_list()
         self.shell.update_status()
         self.shell.call_after_refresh(self.shell.update_status)  # by then all have their widths
+
+    def _rows_that_leave_room(self, width: int, height: int) -> int:
+        """Return the lines of a list that is so short that a small terminal has room for the detail
+        below it; 0 elsewhere."""
+        lines = max(1, len(self.workspace.view)) + 1
+        small = height < (LOW if width >= MIDDLE else TALL)
+        return lines if small and height - AROUND - lines >= FREE else 0
+
+    def fit(self) -> None:
+        """Arrange the panes again when rows came or went that others need."""
+        width, height = self.shell.size.width, self.shell.size.height
+        if self._compact != self._rows_that_leave_room(width, height):
+            self.rearrange()
 
     def rearrange(self) -> None:
         """Arrange the panes again for the same size."""
@@ -112,45 +157,36 @@ class PanesController(Controller):
 
     def enter(self, pane: Lines, *, zoomed: bool = False) -> None:
         """Show a pane and give it the focus."""
-        self.entered, self._zoomed = pane, zoomed
+        self.entered, self.zoomed = pane, zoomed
         pane.display = True
         self.main.display = True
         (self.upper if pane is self.list else self.lower).display = True
         self.shell.focus_now(pane)
         self.rearrange()
 
-    def back(self) -> None:
-        """Give the focus to the board that is shown, or to the list."""
+    def focus_view(self) -> None:
+        """Give the focus to the table of the board that is shown, or to the list."""
         if self.shell.host.board is None:
             self.enter(self.list)
         else:
             self.shell.focus_now(self.shell.host.board.table)
 
-    def show_list(self) -> None:
-        """Show the list and give it the focus."""
-        self.shell.host.show(1)
-        self.enter(self.list)
-
-    async def show_screen(self, number: int) -> None:
-        """Show a screen: 1 is the list, the others are boards."""
-        board = self.shell.host.show(number)
-        if board is None:
-            self.enter(self.entered)
-            return
-        if not board.is_attached:
-            await self.boards.mount(board)
+    def show_board(self, board: Board) -> None:
+        """Show a board that is mounted and give it the focus. It is drawn before its numbers are
+        counted: old lines never stand under the title of another screen."""
         for other in self.boards.children:
             other.display = other is board
         self.boards.display = True
         self.shell.focus_now(board.table)
         self.rearrange()
-        self.shell.host.tick()
-        board.refresh_numbers()
+        self.shell.call_after_refresh(self.shell.host.refresh, board)
 
     # --- keys -------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Go into the detail; below 100 columns it takes the screen."""
+        """Go into the detail; on a small terminal it takes the screen."""
+        if self.entered is self.list:
+            self.shell.push_view()
         self.shell.look()
         self.enter(self.detail)
 
@@ -159,18 +195,17 @@ class PanesController(Controller):
         if self.shell.take_choice():
             return
         if self.shell.host.board is not None:
-            self.shell.host.board.enter_pane(by)
+            self.shell.host.board.enter_pane()
             return
-        panes: list[Lines] = [self.list, self.detail, self.hex]
         self.shell.look()
-        self.enter(panes[(panes.index(self.entered) + by) % 3])
+        self.enter(self.all[(self.all.index(self.entered) + by) % 3])
 
     def zoom(self) -> None:
         """Show this pane alone, or all again."""
         if self.shell.host.board is not None:
             self.shell.host.board.zoom()
             return
-        self.enter(self.entered, zoomed=not self._zoomed)
+        self.enter(self.entered, zoomed=not self.zoomed)
 
     def layout(self) -> None:
         """Arrange the panes in the next way of `LAYOUTS`."""
@@ -178,7 +213,7 @@ class PanesController(Controller):
         self.rearrange()
         self._share_list()
         if self.shell.size.width < WIDE:
-            self.shell.tell(f"panes: {self._layout}, from {WIDE} columns on")
+            self.shell.tell(f"Panes: {self._layout}; needs a terminal of {WIDE} columns.")
 
     def resize(self, by: int) -> None:
         """Give the list more room, or less; 0: as usual."""
@@ -220,20 +255,10 @@ class PanesController(Controller):
     def _share_list(self) -> None:
         share = f"{self._share:.3f}fr"
         styles = self.upper.styles
+        if self._compact and self.lower.display:
+            styles.height, styles.width = self._compact, "1fr"
+            return
         styles.height, styles.width = ("1fr", share) if self._beside else (share, "1fr")
-
-
-class ScreensController(Controller):
-    """Switches between the list and the boards."""
-
-    KEYS = tuple(
-        Key(f"screen.{number}", str(number), str(number), f"show({number})", title)
-        for number, title in enumerate(SCREENS, 1)
-    )
-
-    async def show(self, number: int) -> None:
-        """Show a screen by its number."""
-        await self.shell.show_screen(number)
 
 
 def _show(widget: Widget, wanted: bool) -> None:

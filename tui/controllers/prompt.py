@@ -52,7 +52,7 @@ class PromptController(Controller):
     def end(self) -> None:
         """Close the question."""
         # The focus goes first, so that no key is lost to the filter.
-        self.shell.back()
+        self.shell.focus_view()
         self.line.display = False
 
     def pick(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.render.times import mark
 from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,17 +25,23 @@ class SearchController(Controller):
 
     KEYS = (
         Key(
-            "list.find", "ctrl+f", "ctrl+f", "find", "find; again: in fields and records, in bytes"
+            "list.find",
+            "ctrl+f",
+            "ctrl+f",
+            "find",
+            "Find; again: in fields and records, in bytes",
+            (Hint("list", 8, "find"),),
         ),
-        Key("list.find_next", "n", "n", "find_next(1)", "next match"),
-        Key("list.find_previous", "N", "N", "find_next(-1)", "match before"),
-        Key("list.goto", "ctrl+g", "ctrl+g", "ask_where", "go to a number or a time"),
+        Key("list.find_next", "n", "n", "find_next(1)", "Next match"),
+        Key("list.find_previous", "N", "N", "find_next(-1)", "Previous match"),
+        Key("list.goto", "ctrl+g", "ctrl+g", "ask_where", "Go to a number or a time"),
         Key(
             "app.palette",
             "colon,ctrl+p",
             ": ctrl+p",
             "app.command_palette",
-            "commands by name; a number goes",
+            "Command palette; a number goes to that exchange",
+            (Hint("list", 11, "commands"),),
         ),
     )
 
@@ -58,7 +64,7 @@ class SearchController(Controller):
         places = np.flatnonzero(wanted[part])
         if not len(places):
             where = "below" + self.workspace.yet if by > 0 else "above"
-            self.shell.tell(f"no {what} {where}")
+            self.shell.tell(f"No {what} {where}.")
             return False
         self.list.move_to(here + by * (int(places[0]) + 1))
         return True
@@ -67,7 +73,7 @@ class SearchController(Controller):
 
     def ask_where(self) -> None:
         """Ask for a number or a time and go there."""
-        self.shell.ask("go to number or time (1206, 12:03:07, 5s)", self.goto)
+        self.shell.ask("Go to number or time (1206, 12:03:07, 5s)", self.goto)
 
     def goto(self, text: str) -> None:
         """Go to an exchange by its number, or to the first one at or after a time."""
@@ -80,19 +86,19 @@ class SearchController(Controller):
             return
         index = workspace.session.index_of(int(plain)) if len(plain) < 19 else None
         if index is None:
-            self.shell.tell(f"there is no exchange {text}{workspace.yet}", "warning")
+            self.shell.tell(f"No exchange {text}{workspace.yet}.", "warning")
             return
         place = view.place_of(index)
         if place < len(view) and view[place] == index:
             self.list.move_to(place)
             return
         if view.behind:
-            why = " yet: rows are being filtered"
+            why = " yet: filtering is not finished"
         elif int(plain) in workspace.notes.ignored:
-            why = ": it is ignored (I shows those)"
+            why = ": it is ignored; I shows ignored exchanges"
         else:
-            why = ": the filter leaves it out"
-        self.shell.tell(f"exchange {text} is not shown{why}", "warning")
+            why = ": the filter excludes it"
+        self.shell.tell(f"Exchange {text} is not shown{why}.", "warning")
 
     def _goto_time(self, text: str) -> None:
         from kafkascope.tui.data.masks import column
@@ -113,7 +119,7 @@ class SearchController(Controller):
         if len(later):
             self.list.move_to(int(later[0]))
         else:
-            self.shell.tell("nothing is shown at that time or later", "warning")
+            self.shell.tell("No exchange at that time or later.", "warning")
 
     # --- texts ------------------------------------------------------------------------------
 
@@ -124,7 +130,7 @@ class SearchController(Controller):
             self.scope = SCOPES[(SCOPES.index(self.scope) + 1) % len(SCOPES)]
         hint = " (text, or 0x0aff)" if self.scope == "bytes" else ""
         text = self.wanted if typed is None else typed
-        self.shell.ask(f"find in {self.scope}{hint}; ctrl+f changes where", self._find, text)
+        self.shell.ask(f"Find in {self.scope}{hint}; ctrl+f changes where", self._find, text)
 
     def _find(self, text: str) -> None:
         self.wanted = text
@@ -170,7 +176,7 @@ class SearchController(Controller):
             try:
                 later(self._ended, number, look(), "")
             except Exception as error:  # the outermost guard of the thread: it tells
-                later(self._ended, number, None, f"the search failed: {error!r}")
+                later(self._ended, number, None, f"The search failed: {error}")
 
         threading.Thread(target=run, daemon=True).start()
 
@@ -193,7 +199,7 @@ class SearchController(Controller):
             self.shell.tell(why, "warning")
         elif number is None:
             yet = self.workspace.yet
-            self.shell.tell(f'"{self.wanted}" is not in {self.scope} of what follows{yet}')
+            self.shell.tell(f'No more "{self.wanted}" in {self.scope}{yet}.')
         else:
             self.goto(str(number))
         self.shell.update_status()
@@ -208,17 +214,24 @@ class JumpsController(Controller):
             "right_square_bracket",
             "]",
             "connection(1)",
-            "next on connection",
+            "Next exchange on this connection",
         ),
         Key(
             "list.connection_previous",
             "left_square_bracket",
             "[",
             "connection(-1)",
-            "one before it",
+            "Previous exchange on this connection",
         ),
-        Key("list.error_next", "e", "e", "error(1)", "next error or missing answer"),
-        Key("list.error_previous", "E", "E", "error(-1)", "error before"),
+        Key(
+            "list.error_next",
+            "e",
+            "e",
+            "error(1)",
+            "Next error or missing response",
+            (Hint("list", 3, "next error"),),
+        ),
+        Key("list.error_previous", "E", "E", "error(-1)", "Previous error or missing response"),
     )
 
     def error(self, by: int) -> None:

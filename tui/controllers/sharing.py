@@ -13,7 +13,7 @@ from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.data import copies
 from kafkascope.tui.data.exports import FORMS, Job, default_name
 from kafkascope.tui.document.values import of_item, of_row
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
 
 TOLD: Final = 0.2
 """Seconds between two updates of the progress."""
@@ -23,8 +23,18 @@ class CopyController(Controller):
     """Copies what is under the cursor, in a form that the user chooses."""
 
     KEYS = (
-        Key("copy.value", "y", "y", "copy", "copy the line or value (OSC 52)"),
-        Key("copy.menu", "c", "c", "menu", "copy as filter, row, JSON, hex, Python bytes"),
+        Key(
+            "copy.value",
+            "y",
+            "y",
+            "copy",
+            "Copy the line or value (OSC 52)",
+            (
+                Hint("detail", 6, "copy"),
+                Hint("hex", 2, "copy"),
+            ),
+        ),
+        Key("copy.menu", "c", "c", "menu", "Copy as filter, row, JSON, hex, Python bytes"),
     )
 
     def copy(self) -> None:
@@ -50,36 +60,36 @@ class CopyController(Controller):
         session = self.workspace.session
         number = session.columns["number"][index]
         in_field = (self.detail.has_focus or self.hex.has_focus) and item is not None
-        choices = [("row", "the row as text"), ("json", "the exchange as JSON, with its bodies")]
-        choices.append(("command", f"the command that shows exchange {number}"))
+        choices = [("row", "row as text"), ("json", "exchange as JSON, with bodies")]
+        choices.append(("command", f"command that prints exchange {number}"))
         conditions = of_row(session, index)
         if in_field and item is not None:
             condition = of_item(item)
             conditions = [condition] if condition else conditions
             choices[:0] = [
-                ("value", f"the value of {item.label or 'this line'}"),
-                ("hex", "its bytes as hexadecimal"),
-                ("dump", "its bytes as a hex dump"),
-                ("python", "its bytes for Python"),
+                ("value", f"value of {item.label or 'this line'}"),
+                ("hex", "bytes as hexadecimal"),
+                ("dump", "bytes as a hex dump"),
+                ("python", "bytes as a Python literal"),
             ]
         else:
             choices += [
-                ("hex", "the message as hexadecimal"),
-                ("dump", "the message as a hex dump"),
-                ("python", "the message for Python"),
+                ("hex", "message as hexadecimal"),
+                ("dump", "message as a hex dump"),
+                ("python", "message as a Python literal"),
             ]
-        choices.append(("filter", f"a filter: {conditions[0]}"))
+        choices.append(("filter", f"filter: {conditions[0]}"))
 
         def chosen(form: str) -> None:
             index = session.index_of(number)  # rows may have gone meanwhile
             if index is None:
-                self.shell.tell(f"exchange {number} is no longer kept", "warning")
+                self.shell.tell(f"Exchange {number} was evicted.", "warning")
                 return
             text = self._text(form, index, conditions[0], in_field)
             if text is not None:
                 self.shell.put_on_clipboard(text)
 
-        self.shell.pick("copy", choices, chosen)
+        self.shell.pick("Copy", choices, chosen)
 
     def _text(self, form: str, index: int, condition: str, in_field: bool) -> str | None:
         item, space = self.detail.item, self.hex.space
@@ -101,7 +111,7 @@ class CopyController(Controller):
                     self.shell.tell(str(error), "warning")
                     return None
         if space is None:
-            self.shell.tell("no bytes are shown: press r for the other message", "warning")
+            self.shell.tell("This message has no bytes. Press r for the other one.", "warning")
             return None
         start, end = (item.start, item.end) if in_field and item else (0, len(space.data))
         return copies.octets(space.data[start:end], form, start)
@@ -111,11 +121,22 @@ class ExportController(Controller):
     """Runs one export at a time, in a thread."""
 
     KEYS = (
-        Key("list.export", "x", "x", "export", "export: capture, JSON Lines, CSV, fixtures"),
         Key(
-            "list.save", "w", "w", "ask_where('shown', 'pcapng')", "save what is shown as a capture"
+            "list.export",
+            "x",
+            "x",
+            "export",
+            "Export as capture, JSON Lines, CSV, fixtures",
+            (Hint("list", 10, "export"),),
         ),
-        Key("list.fixture", "X", "X", "fixture", "what is marked as fixtures for tests"),
+        Key(
+            "list.save",
+            "w",
+            "w",
+            "ask_where('shown', 'pcapng')",
+            "Save the shown exchanges as a capture",
+        ),
+        Key("list.fixture", "X", "X", "fixture", "Save marked exchanges as test fixtures"),
     )
 
     def __init__(self, context: Context) -> None:
@@ -139,7 +160,7 @@ class ExportController(Controller):
             which, _, form = key.partition(" ")
             self.ask_where(which, form)
 
-        self.shell.pick("export", choices, chosen)
+        self.shell.pick("Export", choices, chosen)
 
     def fixture(self) -> None:
         """Write marked exchanges, or the one under the cursor, as fixtures."""
@@ -149,7 +170,7 @@ class ExportController(Controller):
         """Ask for a path and export to it; `which` is shown, marked or this."""
         numbers = self._numbers(which)
         if not numbers:
-            self.shell.tell("there is nothing to write")
+            self.shell.tell("Nothing to write.")
             return
         name = default_name(self.workspace.notes.input or self.workspace.name, form)
 
@@ -158,7 +179,7 @@ class ExportController(Controller):
                 self._export(form, Path(text).expanduser(), numbers)
 
         noun = plural(len(numbers), "exchange")
-        self.shell.ask(f"write {noun}{self._more(which)} to", answer, name)
+        self.shell.ask(f"Write {noun}{self._more(which)} to", answer, name)
 
     def _more(self, which: str) -> str:
         """Return " so far" if more exchanges may still be shown."""
@@ -180,7 +201,7 @@ class ExportController(Controller):
 
     def _export(self, form: str, path: Path, numbers: list[int]) -> None:
         if self._job is not None:
-            self.shell.tell("another export is being written; ctrl+c stops it", "warning")
+            self.shell.tell("Another export is running; ctrl+c stops it.", "warning")
             return
         job = Job(form, path, numbers, self.workspace.store, self.workspace.notes)
         why = job.refusal()

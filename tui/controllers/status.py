@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.style import Style
@@ -11,19 +12,18 @@ from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.controllers.filter import FilterController
 from kafkascope.tui.controllers.findings import FindingsController
 from kafkascope.tui.controllers.inspector import InspectorController
+from kafkascope.tui.controllers.navigation import NavigationController
 from kafkascope.tui.controllers.order import OrderController
 from kafkascope.tui.controllers.panes import PanesController
 from kafkascope.tui.document.tree import TABS
-from kafkascope.tui.screens import SCREENS
+from kafkascope.tui.keys import BOARD_KEYS, BOX_KEYS, HELP_KEY, Key, footer
 from kafkascope.tui.settings.palette import NORMAL, STYLES
 from kafkascope.tui.views.splitter import tab_titles
 
-FOOTERS: Final = (
-    " / filter   Enter open   f follow   e error   1-9 screens   ? keys   q quit",
-    " Enter exchanges   tab pane   R next tab   1-9 screens   ? keys   q back",
-    " Tab take   up down choose   Enter apply   Esc leave and clear",
-    " Enter do it   Esc leave",
-)
+BOXES: Final = ("filter", "prompt")
+"""Ids of the boxes in which all keys type."""
+PANES: Final = {"exchanges": "list", "detail": "detail", "hex": "hex"}
+"""Id of a pane -> its name in the hints of keys."""
 TITLE: Final = 30
 """Columns of the header that the name of the input and of the screen keep."""
 REMARK_S: Final = 30.0
@@ -36,14 +36,17 @@ class StatusController(Controller):
     def __init__(
         self,
         context: Context,
+        keys: Sequence[Key],
         panes: PanesController,
+        navigation: NavigationController,
         filter_: FilterController,
         order: OrderController,
         inspector: InspectorController,
         findings: FindingsController,
     ) -> None:
         super().__init__(context)
-        self.panes, self.filter, self.order = panes, filter_, order
+        self.keys = keys
+        self.panes, self.navigation, self.filter, self.order = panes, navigation, filter_, order
         self.inspector, self.findings = inspector, findings
         self._remark = ""
 
@@ -76,9 +79,8 @@ class StatusController(Controller):
         state = f"{workspace.activity}  ctrl+c stops" if workspace.activity else self._reading()
         endless = workspace.endless
         order = self.order
-        tail = "newest row" if order.following else "End: newest" if endless else ""
-        screen = SCREENS[host.number][0] if host.number in SCREENS else ""
-        title = f" kafkascope  {workspace.name}   {screen}".rstrip()
+        tail = "newest" if order.following else "End: newest" if endless else ""
+        title = f" kafkascope  {workspace.name}"
         counting = "" if endless else host.board_so_far()
         parts = [count, self.findings.words(), order.clock_words(), tail, counting, state]
         # What matters least goes first when there is no room.
@@ -118,21 +120,39 @@ class StatusController(Controller):
     def filter_state(self) -> tuple[str, Style]:
         """Return the error of the filter, or how far it is, with its style."""
         view, error = self.workspace.view, self.filter.error
+        if not error and self.filter.waits:
+            return "Enter applies it", STYLES["dim"]
         if error:
             return error, STYLES["!"]
         if not view.text:
             return "", NORMAL
         if view.behind:
-            return f"scanning {int(100 * view.scanned)} %", STYLES["dim"]
+            return f"filtering {int(100 * view.scanned)} %", STYLES["dim"]
         if "finding" in view.text and (pending := self.findings.pending()):
             return f"{pending}: partial", STYLES["dim"]
-        return f"valid{', fast' if view.fast else ''}", STYLES["label"]
+        board = self.shell.host.board
+        if board is not None and board.limited:
+            return "applied here: L removes it", STYLES["label"]
+        if board is not None:
+            return "not applied: L applies it", STYLES["?"]
+        return "applied", STYLES["label"]
 
     def footer(self) -> tuple[str, Style]:
-        """Return the remark, or the keys of what has the focus, with its style."""
-        focused = self.shell.focused
-        name = focused.id if focused is not None else None
-        which = {"filter": 2, "prompt": 3}.get(name or "", int(self.shell.host.board is not None))
-        if self._remark and which == 0:
-            return f" {self._remark}   {FOOTERS[0]}", STYLES["?"]
-        return FOOTERS[which], STYLES["dim"]
+        """Return the keys of what has the focus behind the remark, with its style."""
+        focused, board = self.shell.focused, self.shell.host.board
+        name = (focused.id if focused is not None else None) or ""
+        width = self.shell.size.width
+        if name in BOXES:
+            return footer(BOX_KEYS, name, width), STYLES["dim"]
+        keys, enter = list(self.keys), ""
+        if board is None:
+            pane = PANES[self.panes.entered.id or ""]
+        else:
+            pane, enter = ("tab" if board.below else "table"), board.ENTER
+            keys = [*board.KEYS, *BOARD_KEYS, *keys]
+        always = f"{HELP_KEY}   {'q quit' if self.navigation.at_root else 'Esc back'}"
+        if self._remark and pane == "list":
+            remark = f" {self._remark}   "
+            rest = footer(keys, pane, width - len(remark), always=always)
+            return remark + rest.lstrip(), STYLES["?"]
+        return footer(keys, pane, width, enter=enter, always=always), STYLES["dim"]

@@ -9,8 +9,9 @@ from kafkascope.tui.controllers.help import HelpController
 from kafkascope.tui.controllers.inputs import InputsController, PortsController
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.marks import ComparisonController, MarksController
+from kafkascope.tui.controllers.navigation import NavigationController
 from kafkascope.tui.controllers.order import OrderController
-from kafkascope.tui.controllers.panes import PanesController, ScreensController
+from kafkascope.tui.controllers.panes import PanesController
 from kafkascope.tui.controllers.search import JumpsController, SearchController
 from kafkascope.tui.controllers.sharing import CopyController, ExportController
 from kafkascope.tui.controllers.values import ValuesController
@@ -32,7 +33,7 @@ KEYS: Final = tuple(
         ExportController,
         ComparisonController,
         PortsController,
-        ScreensController,
+        NavigationController,
         InputsController,
         HelpController,
     )

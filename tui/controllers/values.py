@@ -10,7 +10,7 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.controllers.controller import Controller
 from kafkascope.tui.document import values
 from kafkascope.tui.document.tree import Item
-from kafkascope.tui.keys import Key
+from kafkascope.tui.keys import Hint, Key
 
 LADDER: Final = "ladder"
 COLUMNS: Final = (
@@ -25,14 +25,25 @@ class ValuesController(Controller):
     """Makes filters and columns from values."""
 
     KEYS = (
-        Key("filter.from_value", "a", "a", "filter", "filter from the value under the cursor"),
-        Key("list.column", "A", "A", "column", "a field as a column, and away again"),
+        Key(
+            "filter.from_value",
+            "a",
+            "a",
+            "filter",
+            "Filter by the value under the cursor",
+            (
+                Hint("list", 5, "filter by value"),
+                Hint("detail", 2, "filter by value"),
+            ),
+        ),
+        Key("list.column", "A", "A", "column", "Toggle a column"),
         Key(
             "list.follow",
             "f",
             "f",
             "follow",
-            "follow connection, client, group, partition, producer",
+            "Follow a connection, client, group, partition, producer",
+            (Hint("list", 4, "follow"),),
         ),
     )
 
@@ -48,11 +59,11 @@ class ValuesController(Controller):
             if condition:
                 self._ways(condition)
                 return
-            self.shell.tell("this line is no field with a value; here is what the row says")
+            self.shell.tell("This line has no value. Showing filters for the row instead.")
         if index is None:
             return
         conditions = values.of_row(self.workspace.session, index)
-        self.shell.pick("filter from this row", [(each, each) for each in conditions], self._ways)
+        self.shell.pick("Filter by this row", [(each, each) for each in conditions], self._ways)
 
     def _ways(self, condition: str) -> None:
         present = self.workspace.view.text
@@ -66,7 +77,7 @@ class ValuesController(Controller):
             else:
                 self.shell.show_filter(text)
 
-        self.shell.pick("filter", choices, chosen)
+        self.shell.pick("Filter", choices, chosen)
 
     def follow(self) -> None:
         """Offer filters for what the exchange belongs to: its connection, client, group, ..."""
@@ -77,22 +88,21 @@ class ValuesController(Controller):
         found = list(values.follows(session, index))
         number = session.connections[session.columns["connection"][index]].number
         choices = [(each.filter, each.title) for each in found]
-        choices.insert(1, (LADDER, f"connection {number} as a ladder (screen 2)"))
+        choices.insert(1, (LADDER, f"connection {number} as a ladder (2 Connections)"))
 
         async def ladder() -> None:
             await self.shell.show_screen(2)
             board: Any = self.shell.host.board
-            if board is not None and not board.select(number):
-                self.shell.tell(f"connection {number} is not counted yet")
+            board.select(number)
 
         def chosen(text: str) -> None:
             if text == LADDER:
                 self.shell.call_later(ladder)
             else:
                 self.shell.show_filter(text)
-                self.shell.tell("following; / and Esc show everything again")
+                self.shell.tell("Filter applied. Esc goes back.")
 
-        self.shell.pick("follow", choices, chosen)
+        self.shell.pick("Follow", choices, chosen)
 
     def column(self) -> None:
         """Make the field under the cursor a column of the list, or remove that; elsewhere ask."""
@@ -102,7 +112,7 @@ class ValuesController(Controller):
             return
         choices = [(name, f"- {name}") for name in extra]
         choices += [(name, f"+ {name}") for name in COLUMNS if name not in extra]
-        self.shell.pick("columns", choices, self.add_column)
+        self.shell.pick("Columns", choices, self.add_column)
 
     def add_column(self, name: str) -> None:
         """Add a column, or remove it."""
@@ -119,4 +129,4 @@ class ValuesController(Controller):
         self.list.changed()
         self.shell.update_status()
         if not self.shell.in_list():
-            self.shell.tell(f"column {name} {'added' if name in extra else 'removed'}")
+            self.shell.tell(f"Column {name} {'added' if name in extra else 'removed'}.")

@@ -20,54 +20,54 @@ PANES: Final = {
         "The list of exchanges",
         EXCHANGES,
         (
-            ("Enter", "the detail of the exchange"),
-            ("e E", "the next error or missing answer, the one before"),
-            ("] [", "the next exchange on this connection, the one before"),
-            ("a f", "a filter from the row under the cursor; follow what it is part of"),
-            ("o v", "order by a column, the other way round"),
-            ("A", "a field as a column"),
-            ("m M ' \"", "mark, only marked, next mark, mark before"),
-            ("i I", "ignore; only what is ignored"),
-            ("; D", "comment; how two marked ones differ"),
-            ("t T", "another way to write times; count from this row"),
-            ("c x w", "copy, export, save as a capture"),
+            ("Enter", "Open the details"),
+            ("e E", "Next error or missing response, previous"),
+            ("] [", "Next exchange on this connection, previous"),
+            ("a f", "Filter by the row; follow its connection, client, group, ..."),
+            ("o v", "Sort by a column, reverse"),
+            ("A", "Toggle a column"),
+            ("m M ' \"", "Toggle mark, only marked, next mark, previous"),
+            ("i I", "Toggle ignore, only ignored"),
+            ("; D", "Comment; compare two marked exchanges"),
+            ("t T", "Next time format; count times from this row"),
+            ("c x w", "Copy, export, save as a capture"),
         ),
     ),
     "detail": About(
-        "The detail of an exchange",
-        "Each line is a field of the message as it is on the wire, by its name in the protocol; "
-        "what a value stands for is behind it. The bytes of the field under the cursor light up "
-        "in the pane beside. Records are read out of their batches, decompressed if need be; "
-        "Context tells about the connection and the client.",
+        "The details of an exchange",
+        "Each line is a field of the message, by its name in the protocol, with the meaning of the "
+        "value behind it. The bytes of the field under the cursor are highlighted in the bytes "
+        "pane. Records are read from their batches and decompressed. Context describes the "
+        "connection and the client.",
         (
-            ("right left", "open, close"),
-            ("Z z", "open all, close all"),
-            ("r", "request or response"),
-            ("R", "next tab"),
-            ("a", "a filter that wants this value of this field"),
-            ("y", "copy the value"),
+            ("right left", "Expand, collapse"),
+            ("Z z", "Expand all, collapse all"),
+            ("r", "Switch between request and response"),
+            ("R", "Next tab"),
+            ("a", "Filter by this field and value"),
+            ("y", "Copy the value"),
         ),
     ),
     "hex": About(
         "The bytes",
-        "The bytes of the message, the field under the cursor lit up. Move, or click on a byte, "
-        "and the tree goes to the field that it belongs to. Compressed records have a space of "
-        "bytes of their own.",
-        (("arrows", "a byte or a line"), ("y", "copy the bytes of the field as hexadecimal")),
+        "The bytes of the message, with the field under the cursor highlighted. Move, or click a "
+        "byte, to select its field in the details. Decompressed records are a view of their own.",
+        (("arrows", "Move by one byte or line"), ("y", "Copy the bytes of the field as hex")),
     ),
     "filter": About(
         "The filter",
         "A comparison is: field operator value. Operators are == != > < >= <= contains, ~ for a "
-        "regular expression, in {a, b}; and, or, not, ( ) combine. A field alone asks whether it "
-        "is there. Wireshark's names work, too. kafkascope fields lists all fields. Filters that "
-        "need no message apply while you type, others with Enter.",
+        "regular expression, in {a, b}. Combine comparisons with and, or, not, ( ). A field alone "
+        "is true if it is present. Wireshark's field names work as well; kafkascope fields lists "
+        "all fields. Filters on columns apply while you type; filters on decoded messages apply "
+        "with Enter. On other screens, L applies the filter.",
         (
-            ("api == Produce and error != 0", "produce requests that failed"),
-            ("excess > 250ms", "slow, without what clients asked to wait"),
-            ("topic == orders and partition in {0, 3..5}", "of some partitions"),
-            ("client.ip == 10.0.0.0/24 and not answered", "without an answer"),
-            ("group == app and api in {JoinGroup, SyncGroup}", "a group's rebalances"),
-            ('"timeout"', "a text in the summary"),
+            ("api == Produce and error != 0", "failed produce requests"),
+            ("excess > 250ms", "slow, long polls excluded"),
+            ("topic == orders and partition in {0, 3..5}", "some partitions"),
+            ("client.ip == 10.0.0.0/24 and not answered", "without a response"),
+            ("group == app and api in {JoinGroup, SyncGroup}", "rebalances of a group"),
+            ('"timeout"', "text in the summary"),
         ),
     ),
 }

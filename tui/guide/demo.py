@@ -25,11 +25,11 @@ HINTS: Final = (
 )
 
 HELLO: Final = (
-    "A minute of a shop's Kafka. Press\n"
+    "One minute of an online shop. Press\n"
     "7  which broker address was wrong?\n"
     "3  which client breaks on Kafka 4?\n"
     "5  why did the group rebalance?\n"
-    "kafkascope demo --tour shows more"
+    "kafkascope demo --tour: guided tour"
 )
 
 

@@ -16,57 +16,58 @@ class Step(NamedTuple):
 
 STEPS: Final = (
     Step(
-        "This is a minute of a shop's Kafka: one row is a request with its answer. What is wrong?",
+        "One minute of traffic from an online shop. A row is a request with its response. What is"
+        " wrong?",
         "7",
-        "Findings, the worst first. Up and down choose one; below it stands what to do. Where ▸"
-        " stands others followed: Enter opens them.",
+        "Findings, most severe first. Up and down select one; its cause and fix are below. ▸ marks"
+        " causes with consequences: Enter expands them.",
         7,
     ),
     Step(
         "Which broker address was wrong?",
-        'down to "Broker 3 advertises", then Enter',
-        "Its evidence: Metadata answers that send reports-ui to 172.17.0.4:29092, an address inside"
-        " of a container. Nobody answers there.",
+        'down to "Broker 3 advertises", Enter',
+        "The evidence: Metadata responses that send reports-ui to 172.17.0.4:29092, an address"
+        " inside a container. Nothing answers there.",
         1,
     ),
     Step(
-        "Where does it stand in the bytes?",
-        "r for the answer, then tab",
-        "The answer, decoded. The field under the cursor lights up among the bytes at the right;"
-        " b shows data decompressed, R leads to records and packets. Esc in / clears the filter.",
+        "Where is it in the bytes?",
+        "Enter, then r",
+        "The decoded response. The field under the cursor is highlighted in the bytes pane (tab). R"
+        " shows records and packets. Esc goes back, as often as you like.",
     ),
     Step(
         "Which client breaks on Kafka 4?",
         "3",
-        "Clients with library and API versions. legacy-export knows Fetch only up to version 3 and"
-        " Produce up to 2, which Kafka 4.0 removed; crm-sync never got past its login.",
+        "Clients with library and API versions. legacy-export supports Fetch up to v3 and Produce"
+        " up to v2, removed in Kafka 4.0. crm-sync never completed authentication.",
         3,
     ),
     Step(
         "Why did the group rebalance?",
-        "5, then to billing",
-        "One lane per member: J joins, = works, x fell silent, l left. Below it each rebalance with"
-        " its cause: joined, expired, left.",
+        "5, down to billing, Enter",
+        "One lane for each member: J join, = stable, x missed heartbeats, l left. Below: each"
+        " rebalance with its cause: joined, expired, left.",
         5,
     ),
     Step(
-        "Slow, or asked to wait?",
+        "Slow, or waiting on purpose?",
         "6",
-        "Latency and excess. Fetch waits because its client asks it to; excess is what nobody asked"
-        " for. Produce was slow while broker 2 stood still.",
+        "Latency and excess. Fetch waits because its client requests it; excess leaves that out."
+        " Produce was slow while broker 2 stalled.",
         6,
     ),
     Step(
-        "Whose errors are these?",
+        "Who gets these errors?",
         "1, then e a few times",
-        "e goes to the next error or missing answer, f follows its connection, client or group, a"
-        " makes a filter of the value under the cursor.",
+        "e goes to the next error or missing response, f follows its connection, client or group, a"
+        " filters by the value under the cursor.",
         1,
     ),
     Step(
         "And my own traffic?",
-        "q to leave, then: sudo tcpdump -i any -s 0 -w my.pcap port 9092",
-        "kafkascope my.pcap looks at it, kafkascope check my.pcap tells the findings with an exit"
-        " code for CI, kafkascope report my.pcap -o my.html makes a page of it. ? lists all keys.",
+        "Q to quit, then: sudo tcpdump -i any -s 0 -w my.pcap port 9092",
+        "kafkascope my.pcap opens it, kafkascope check my.pcap prints findings with an exit code"
+        " for CI, kafkascope report my.pcap -o my.html writes a report. ? lists all keys.",
     ),
 )

@@ -76,7 +76,7 @@ class TourApp(ScopeApp):
         text.append(f"{self.stop_number + 1}/{len(STEPS)}  {step.question}", "bold")
         text.append("\npress ")
         text.append(step.press, "reverse")
-        text.append("   you are there" if there else "")
+        text.append("   (this screen)" if there else "")
         text.append(f"\n{step.see}\n")
         text.append("F4 ends the tour" if last else "F2 next   F3 back   F4 end", "dim")
         if getattr(self, "_told", None) != text.plain:

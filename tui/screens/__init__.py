@@ -13,27 +13,88 @@ How to add a screen:
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from kafkascope.tui.screens.board import Board
 
-SCREENS: Final = {
-    2: ("Connections", "kafkascope.tui.screens.connections:ConnectionsBoard"),
-    3: ("Clients", "kafkascope.tui.screens.clients:ClientsBoard"),
-    4: ("Topics", "kafkascope.tui.screens.topics:TopicsBoard"),
-    5: ("Groups", "kafkascope.tui.screens.groups:GroupsBoard"),
-    6: ("Latency", "kafkascope.tui.screens.latency:LatencyBoard"),
-    7: ("Findings", "kafkascope.tui.screens.findings:FindingsBoard"),
-    8: ("Live", "kafkascope.tui.screens.live:LiveBoard"),
-    9: ("ZooKeeper", "kafkascope.tui.screens.zookeeper:ZooKeeperBoard"),
+
+class Entry(NamedTuple):
+    """A screen in the bar of tabs."""
+
+    title: str
+    short: str
+    """The title where the terminal is narrow."""
+    about: str
+    """What it shows, for help and the palette."""
+    home: str = ""
+    """Module and class of its board."""
+
+
+EXCHANGES: Final = 1
+"""The list of exchanges, which is no board."""
+CONNECTIONS: Final = 2
+LIVE: Final = 8
+ZOOKEEPER: Final = 9
+TABS: Final = {
+    EXCHANGES: Entry("Exchanges", "Exch", "exchanges"),
+    CONNECTIONS: Entry(
+        "Connections",
+        "Conns",
+        "connections: phases, network, ladder",
+        "kafkascope.tui.screens.connections:ConnectionsBoard",
+    ),
+    3: Entry(
+        "Clients",
+        "Clients",
+        "clients: libraries, API versions, upgrade risks",
+        "kafkascope.tui.screens.clients:ClientsBoard",
+    ),
+    4: Entry(
+        "Topics",
+        "Topics",
+        "topics: partitions, producers, consumers",
+        "kafkascope.tui.screens.topics:TopicsBoard",
+    ),
+    5: Entry(
+        "Groups",
+        "Groups",
+        "groups: timeline, members, lag",
+        "kafkascope.tui.screens.groups:GroupsBoard",
+    ),
+    6: Entry(
+        "Latency",
+        "Lat",
+        "latency: histogram, over time, long polls excluded",
+        "kafkascope.tui.screens.latency:LatencyBoard",
+    ),
+    7: Entry(
+        "Findings",
+        "Find",
+        "findings: problems with cause and fix",
+        "kafkascope.tui.screens.findings:FindingsBoard",
+    ),
+    LIVE: Entry(
+        "Live",
+        "Live",
+        "live: rates, proxy rules, held frames",
+        "kafkascope.tui.screens.live:LiveBoard",
+    ),
+    ZOOKEEPER: Entry(
+        "ZooKeeper",
+        "ZK",
+        "ZooKeeper: znodes, sessions, elections",
+        "kafkascope.tui.screens.zookeeper:ZooKeeperBoard",
+    ),
 }
-"""Number -> (title, home). 1 is the list of exchanges."""
+"""Number, which is the key, -> screen."""
+SCREENS: Final = tuple(number for number in TABS if number != EXCHANGES)
+"""Numbers of the boards."""
 
 
 def board_class(number: int) -> type[Board]:
     """Return the board of a number; `KeyError`."""
-    module, _, name = SCREENS[number][1].partition(":")
+    module, _, name = TABS[number].home.partition(":")
     found: Any = getattr(import_module(module), name)
     kind: type[Board] = found
     return kind

@@ -101,10 +101,10 @@ class Activity:
         """Draw bars of how many there were, with those that failed below."""
         inner = max(10, width - MARGIN)
         if self.problem:
-            return [[(f"no chart: {self.problem}", "dim")]]
+            return [[(f"No chart: {self.problem}", "dim")]]
         dots = self.connects if self.connects is not None and self.connects.times else None
         if not self.times:
-            none = [("nothing yet" if self.behind else "no exchange", "dim")]
+            none = [("Nothing yet" if self.behind else "No exchanges", "dim")]
             return [none] if dots is None else [none, *self._below(dots, inner, clock)]
         counts = self.counts(inner)
         first, last = self.span

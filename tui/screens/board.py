@@ -4,6 +4,7 @@ cursor."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -22,7 +23,8 @@ from kafkascope.tui.screens.panes import StaticLines, Table, TableHeading, Table
 from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.screens.sheet import Sheet, TextLine
 from kafkascope.tui.settings.palette import STYLES
-from kafkascope.tui.views.help import HelpScreen, Row
+from kafkascope.tui.stack import BoardState, Position
+from kafkascope.tui.views.help import HelpScreen, Row, Section
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Splitter, tab_at, tab_titles
 
@@ -30,10 +32,13 @@ REST: Final = 0.03
 """Seconds that the cursor rests before the tab follows it."""
 SLICE: Final = 0.02
 """Seconds of work on charts at a time."""
-NOT_FINAL: Final = ": numbers so far, not final"
+NOT_FINAL: Final = ": numbers are not final"
 WIDE: Final = 100
 HIGH: Final = 20
-"""Columns and lines (of a board) below which either the table or the tab is shown."""
+TALL: Final = 28
+"""Lines of a board below which table and tab are not both shown; `TALL` below `WIDE` columns."""
+FREE: Final = 6
+"""Lines that a table must leave free for the tab to be shown on a small terminal all the same."""
 SHARE: Final = 0.45
 """The usual share of the board's height that the table takes at most."""
 
@@ -48,15 +53,19 @@ class Board(Vertical):
     COMMAND: ClassVar[str]
     """The command that prints the same; `{}` stands for the input."""
     TABS: ClassVar[tuple[str, ...]] = ()
+    ENTER: ClassVar[str] = "exchanges"
+    """Where Enter in the table leads, for the footer."""
     LINES_MATTER: ClassVar[bool] = True
     """Whether the tabs describe the line under the cursor."""
-    EMPTY: ClassVar[str] = "nothing of this kind in the capture"
+    EMPTY: ClassVar[str] = "Nothing of this kind in the capture"
     """Text of an empty table when all is counted; until then it is `EARLY`."""
-    EARLY: ClassVar[str] = "nothing yet ..."
+    EARLY: ClassVar[str] = "Nothing yet ..."
     TABLE: ClassVar[type[Table]] = Table
     """The widget of the table."""
     KEYS: ClassVar[tuple[Key, ...]] = ()
     """Keys besides those of every board."""
+    VIEW: ClassVar[tuple[str, ...]] = ("tab", "limited", "zoomed")
+    """Attributes that going back to the board restores, besides its rows and its order."""
     NOTED: ClassVar[bool] = True
     """Whether a line warns that numbers are not final."""
     HELP: ClassVar[str] = ""
@@ -160,12 +169,20 @@ class Board(Vertical):
         """Return the command that prints the table, with the input."""
         return self.command().replace("{}", self.host.workspace.input_name, 1)
 
-    def help(self, everywhere: Sequence[Row]) -> HelpScreen:
-        """Return the help screen; `everywhere` are keys that work on all screens."""
+    def help(self, everywhere: Sequence[Row], others: Sequence[Section]) -> HelpScreen:
+        """Return the help screen; `everywhere` are keys that work on all screens, `others` those of
+        other screens."""
         mine = [(key.shown, key.help) for key in (*self.KEYS, *BOARD_KEYS)]
         sections = ((self.TITLE, mine), ("Everywhere", everywhere))
         command = self.full_command()
-        return HelpScreen(self.host.glyphs, self.TITLE, sections, about=self.HELP, command=command)
+        return HelpScreen(
+            self.host.glyphs,
+            self.TITLE,
+            sections,
+            about=self.HELP,
+            command=command,
+            others=others,
+        )
 
     def statistic(self, name: str) -> Any | None:
         """Return an accumulator as it is by now; None as long as it is not there."""
@@ -212,24 +229,30 @@ class Board(Vertical):
     def upper_height(self) -> int:
         """Return the lines of the table beside a tab: as many as it has, within its share."""
         wanted = max(1, len(self.sheet.lines)) + 1
-        return max(3, min(wanted, int(self.size.height * self._share)))
+        return wanted if self.small else max(3, min(wanted, int(self.size.height * self._share)))
+
+    @property
+    def small(self) -> bool:
+        """Whether table and tab have room side by side only if the table leaves rows free."""
+        return self.size.height < (HIGH if self.size.width >= WIDE else TALL)
 
     @property
     def alone(self) -> bool:
         """Whether there is room for the table or the tab only."""
-        return self.zoomed or self.size.width < WIDE or self.size.height < HIGH
+        free = self.size.height - self.note.display - max(1, len(self.sheet.lines)) - 1
+        return self.zoomed or (self.small and free < FREE)
 
     # --- numbers ----------------------------------------------------------------------------
 
     def refresh_numbers(self) -> None:
         """Show new numbers, or those of another filter."""
         self.so_far = self.host.so_far(limited=self.limited)
-        self.note.display = bool(self.so_far) and self.NOTED
-        self.note.update(self.host.glyphs.rich(f" {self.so_far}{NOT_FINAL}", STYLES["?"]))
         found = self.lines()
+        self.note.display = bool(self.so_far) and self.NOTED and found is not None
+        self.note.update(self.host.glyphs.rich(f" {self.so_far}{NOT_FINAL}", STYLES["?"]))
         self.table.empty = self.EARLY if self.so_far else self.EMPTY
         if found is None:
-            self.table.empty = "counting ..."
+            self.table.empty = "Counting ..."
         self.upper.refilled(lambda: self.sheet.fill(found or (), self.host.times()))
         self.refill_lower()
         self.place()
@@ -272,6 +295,51 @@ class Board(Vertical):
         if self.TABS and self.work():
             self.refill_lower()
 
+    def clear(self) -> None:
+        """Show no lines until there are numbers."""
+        self.table.wanted = self.table.position()
+        self.table.empty = "Counting ..."
+        self.upper.refilled(lambda: self.sheet.fill(()))
+        self._content = ()
+        self.low_text.show(())
+
+    # --- views ------------------------------------------------------------------------------
+
+    def state(self) -> BoardState:
+        """Return what is shown, for going back to it."""
+        sort = self.sheet.sort
+        lower = self.lower
+        return BoardState(
+            settings={name: copy(getattr(self, name)) for name in self.VIEW},
+            sort=None if sort is None else (sort.name, self.sheet.down),
+            row=self.table.position(),
+            low_row=Position(lower.cursor, lower.cursor - lower.scroll_offset.y),
+            below=self.below,
+        )
+
+    def restore(self, state: BoardState) -> None:
+        """Show what was shown: tab, order, rows and focus are as they were."""
+        for name, value in state.settings.items():
+            setattr(self, name, copy(value))
+        self.sheet = self.make_sheet()
+        self.upper.refilled(lambda: setattr(self.table, "sheet", self.sheet))
+        if state.sort is not None:
+            self.sheet.sort_as(*state.sort)
+        self.table.wanted = state.row
+        self.refresh_numbers()
+        lower, row = self.lower, state.low_row
+        lower.move_to(row.key, tell=False)
+        if state.below:
+            self.enter_lower()
+        self.call_after_refresh(self._scroll, state)
+
+    def _scroll(self, state: BoardState) -> None:
+        """Scroll as it was, now that all parts have their sizes."""
+        if self.table.position().key == state.row.key:
+            self.table.show_from(self.table.cursor - state.row.above)
+        if self.lower.cursor == state.low_row.key:
+            self.lower.show_from(self.lower.cursor - state.low_row.above)
+
     # --- moving -----------------------------------------------------------------------------
 
     @on(Lines.Moved)
@@ -288,14 +356,20 @@ class Board(Vertical):
     def low_moved(self) -> None:
         """Follow the cursor of the tab; for subclasses."""
 
-    def enter_pane(self, by: int = 1) -> None:
+    def enter_pane(self) -> None:
         """Give the focus to the table or to the tab, whichever has it not."""
-        panes = [self.table, self.lower] if self.TABS else [self.table]
-        wanted = panes[(int(self.below) + by) % len(panes)]
+        if self.TABS and not self.below:
+            self.enter_lower()
+            return
+        self.upper.display = True
+        self.table.focus()
+        self.call_after_refresh(self.rearrange)
+
+    def enter_lower(self) -> None:
+        """Give the focus to the tab."""
         # It gets its place before the focus, so that no key is lost.
-        pane = self.low_sheet if isinstance(self._content, Sheet) else self.low_text
-        (self.upper if wanted is self.table else pane).display = True
-        wanted.focus()
+        (self.low_sheet if isinstance(self._content, Sheet) else self.low_text).display = True
+        self.lower.focus()
         self.call_after_refresh(self.rearrange)
 
     def rearrange(self) -> None:
@@ -361,6 +435,10 @@ class Board(Vertical):
         return evidence.both(self.host.workspace.view.text, text) if self.limited else text
 
     def action_open_line(self) -> None:
+        """Go in: to the exchanges behind the line, where a subclass knows nothing nearer."""
+        self.open_exchanges()
+
+    def open_exchanges(self) -> None:
         """Show the exchanges behind the line."""
         text, number = self.wanted()
         if number is not None:
@@ -368,7 +446,9 @@ class Board(Vertical):
         elif text:
             self.host.shell.show_filter(text)
         else:
-            self.host.shell.tell("no exchanges stand behind this line alone")
+            counting = self.so_far and self.line is None
+            why = "Counting is not finished." if counting else "This line has no exchanges."
+            self.host.shell.tell(why)
 
     def action_prepare(self) -> None:
         """Put the filter of the line into the filter box."""
@@ -382,7 +462,7 @@ class Board(Vertical):
         """Count only what the filter selects, or everything again."""
         self.limited = not self.limited
         if self.limited and not self.host.workspace.view.text:
-            self.host.shell.tell("there is no filter yet: / sets one, and this table follows it")
+            self.host.shell.tell("No filter is set: / sets one, and this screen applies it.")
         self.refresh_numbers()
 
     def focused_table(self) -> TablePane:
@@ -393,14 +473,14 @@ class Board(Vertical):
         """Ask for a column to sort by."""
         pane = self.focused_table()
         sheet = pane.table.sheet
-        choices = [("", "usual order")]
+        choices = [("", "default order")]
         choices += [(slot.column.name, slot.column.title) for slot in sheet.slots(pane.table.room)]
 
         def chosen(name: str) -> None:
             pane.refilled(lambda: sheet.sort_by(name) if name else sheet.unsort())
 
         here = sheet.sort.name if sheet.sort else ""
-        pick(self.app, "order by", choices, self.host.glyphs, chosen, here)
+        pick(self.app, "Sort by", choices, self.host.glyphs, chosen, here)
 
     def order(self, name: str) -> None:
         """Sort the table by a column; by the same one again, the other way round."""
@@ -430,13 +510,13 @@ class Board(Vertical):
         text = self.host.glyphs.text("".join(piece for piece, _ in pieces)).strip()
         text += f"   ({self.so_far}{NOT_FINAL})" if self.so_far else ""
         self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-        self.host.shell.tell(f"copied {len(text)} characters")
+        self.host.shell.tell(f"Copied {len(text)} characters.")
 
     def action_copy_command(self) -> None:
         """Copy the command that prints the same table."""
         text = self.full_command().encode("utf-8", "replace").decode()
         self.app.copy_to_clipboard(text)
-        self.host.shell.tell(f"copied: {text}")
+        self.host.shell.tell(f"Copied: {text}")
 
 
 def said_so_far(text: str) -> str:

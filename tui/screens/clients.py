@@ -15,8 +15,8 @@ from kafkascope.analyzer.statistics.verdict import breaks_at
 from kafkascope.analyzer.text import safe, wrapped
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
 from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Key, bindings
-from kafkascope.tui.screens import evidence
+from kafkascope.tui.keys import Hint, Key, bindings
+from kafkascope.tui.screens import CONNECTIONS, evidence
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.matrix import ROLES, everybody, matrix, summary
 from kafkascope.tui.screens.picker import pick
@@ -35,14 +35,26 @@ class ClientsBoard(ChartedBoard):
     STATISTICS = ("clients", "findings")
     COMMAND = "kafkascope clients {}"
     TABS = ("Versions", "All clients", "Over time")
-    EMPTY = "no client in the capture"
-    KEYS = (Key("clients.release", "K", "K", "release", "judge for another Kafka release"),)
+    EMPTY = "No client in the capture"
+    KEYS = (
+        Key(
+            "clients.release",
+            "K",
+            "K",
+            "release",
+            "Check against another Kafka release",
+            (Hint("table", 3, "release"),),
+        ),
+    )
     BINDINGS = bindings(KEYS)
+    ENTER = "connections"
+    VIEW = (*ChartedBoard.VIEW, "release")
     HELP = (
-        "Who talks to the cluster: client id, address, library, user, what it does, and what "
-        "became of it: worked, gone, stuck, kept out, or open at the end, with the reason below. "
-        "Versions shows each API with the versions it used (full) of those it was offered (dots). "
-        "The verdict says whether a Kafka release still has them; only APIs that were used count."
+        "Each client: client id, address, library, user, role and outcome: worked, gone, stuck,"
+        " kept out, or open at the end. The reason is below the table. Versions shows each API "
+        "with the versions that the client used (full) and that the broker offered (dots). The "
+        "verdict tells whether a Kafka release still supports the used versions; unused APIs do"
+        " not count. Enter shows the connections of the client, Enter there its exchanges."
     )
 
     def __init__(self, host: Host) -> None:
@@ -97,11 +109,11 @@ class ClientsBoard(ChartedBoard):
 
     def said(self) -> str:
         """Return the release that is judged for."""
-        return f"for Kafka {self.release}   K another" if self.release else "K chooses a release"
+        return f"for Kafka {self.release}   K changes" if self.release else "K chooses a release"
 
     def action_release(self) -> None:
         """Ask for the release to judge for."""
-        choices = [("", "none: only where each client breaks")]
+        choices = [("", "none: only the first release that breaks each client")]
         choices += [(release, f"Kafka {release}") for release in reversed(RELEASES)]
 
         def chosen(release: str) -> None:
@@ -114,8 +126,15 @@ class ClientsBoard(ChartedBoard):
             self.release = release or None
             self.remake()
 
-        title, glyphs = "which Kafka release?", self.host.glyphs
+        title, glyphs = "Kafka release", self.host.glyphs
         pick(self.app, title, choices, glyphs, chosen, self.release or "", free=True)
+
+    def action_open_line(self) -> None:
+        """Go to the connections of the client; from the table of all clients to exchanges."""
+        if self.below or self.line is None:
+            self.open_exchanges()
+        elif text := self.limited_to_filter(self.evidence(self.line)):
+            self.call_later(self.host.shell.show_limited, CONNECTIONS, text)
 
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
         """Return the versions of the client, those of all clients, or the chart over time."""
@@ -129,7 +148,7 @@ class ClientsBoard(ChartedBoard):
         if usage is None and line.get("outcome") is not None:
             return text_lines(became(line, width))
         if usage is None:
-            return text_lines([[("these are many clients", "dim")]])
+            return text_lines([[("This line sums up many clients.", "dim")]])
         head = summary(usage, self.release, breaks_at(usage), so_far=bool(self.so_far))
         end = [] if line.get("outcome") is None else became(line, width)
         return text_lines([*head, *end, *matrix(usage, self.release, width)])

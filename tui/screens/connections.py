@@ -9,11 +9,12 @@ from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.connections import Connections, client_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Key, bindings
+from kafkascope.tui.keys import Hint, Key, bindings
 from kafkascope.tui.screens import dots, evidence
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.ladder import ladder
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
+from kafkascope.tui.stack import Position
 
 PHASES = {"work": "", "sasl": "?", "versions": "?", "opaque": "~"}
 ALARMS = {
@@ -39,15 +40,25 @@ class ConnectionsBoard(ChartedBoard):
     STATISTICS = ("connections",)
     COMMAND = "kafkascope connections {}"
     TABS = ("Ladder", "Network", "Over time")
-    EMPTY = "no connection in the capture"
-    KEYS = (Key("connections.by", "B", "B", "by", "one line per connection, or per client"),)
+    EMPTY = "No connection in the capture"
+    KEYS = (
+        Key(
+            "connections.by",
+            "B",
+            "B",
+            "by",
+            "Group by client, or by connection",
+            (Hint("table", 3, "by client"),),
+        ),
+    )
     BINDINGS = bindings(KEYS)
+    VIEW = (*ChartedBoard.VIEW, "by_client")
     HELP = (
-        "Each TCP connection: how far it came (phase), how long it lived, who ended it and how, "
-        "what was left without an answer, how well the network did. The ladder shows one from the "
-        "handshake to its end; bars beside an API are requests that were still under way. Dots in "
-        "Over time are connects that were refused (●) or not answered (○): to the broker of the "
-        "connection, from anybody, or of the client."
+        "Each TCP connection: phase reached, lifetime, who closed it and how, unanswered "
+        "requests, retransmissions and gaps. Ladder shows one connection from the handshake to "
+        "the end; bars beside an API are requests in flight. In Over time, dots are connection "
+        "attempts that were refused (●) or timed out (○): to the broker of the connection, or "
+        "from the client. Enter shows the exchanges of the connection."
     )
 
     def __init__(self, host: Host) -> None:
@@ -95,17 +106,12 @@ class ConnectionsBoard(ChartedBoard):
         """Return the command, with --by where the table is by client."""
         return self.COMMAND + (" --by client" if self.by_client else "")
 
-    def select(self, number: int) -> bool:
-        """Put the cursor on a connection; False when it is not there."""
-        if self.by_client:
-            self.action_by()
-        lines = self.sheet.lines
-        place = next((n for n, line in enumerate(lines) if line["connection"] == number), None)
-        if place is None:
-            return False
-        self.table.move_to(place)
+    def select(self, number: int) -> None:
+        """Put the cursor on a connection, as soon as it is counted."""
         self.tab = self.TABS[0]
-        return True
+        self.table.wanted = Position(number, 0)
+        self.by_client = False
+        self.remake()
 
     def action_by(self) -> None:
         """Switch between connections and clients."""
@@ -122,7 +128,7 @@ class ConnectionsBoard(ChartedBoard):
             )
             return self.chart_tab(line, width, height)
         if self.by_client:
-            return text_lines([[("B shows connections, which have a ladder", "dim")]])
+            return text_lines([[("B groups by connection, which has a ladder.", "dim")]])
         if tab == "Network":
             return text_lines(network(line, self.host.times().text, so_far=bool(self.so_far)))
         times, store = self.host.times(), self.host.store
@@ -150,22 +156,22 @@ def network(line: Line, clock: Any, *, so_far: bool = False) -> list[Spans]:
     return [
         fact("client", f"{line['client_address']}   {line.get('client_id') or 'no client id'}"),
         fact("broker", line["broker_address"]),
-        fact("library", line.get("software") or "not told"),
-        fact("user", line.get("user") or "not told"),
+        fact("library", line.get("software") or "unknown"),
+        fact("user", line.get("user") or "unknown"),
         [],
         fact("opened", "" if opened is None else clock(opened)),
-        fact("life", duration(line.get("life"))),
+        fact("lifetime", duration(line.get("life"))),
         fact(
             "TCP handshake",
             "not in the capture" if handshake is None else f"{duration(handshake)} to the broker",
         ),
         fact("sent by the client", size(line.get("client_bytes"))),
         fact("sent by the broker", size(line.get("broker_bytes"))),
-        fact("sent again (TCP)", line.get("retransmissions"), bad["retransmissions"]),
+        fact("retransmissions", line.get("retransmissions"), bad["retransmissions"]),
         fact("out of order", line.get("out_of_order"), bad["out_of_order"]),
         fact("missing in the capture", size(line.get("gap_bytes")), bad["gap_bytes"]),
         [],
         fact("ended", line.get("end") or still, "!" if "rst" in line["end"] else ""),
-        fact("silence before the end", duration(line.get("idle"))),
-        fact("left without an answer", line.get("unanswered"), "?" if line["unanswered"] else ""),
+        fact("idle before the end", duration(line.get("idle"))),
+        fact("unanswered requests", line.get("unanswered"), "?" if line["unanswered"] else ""),
     ]

@@ -46,7 +46,7 @@ class Editor(ModalScreen[Any]):
 
     def on_mount(self) -> None:
         """Show the keys and give the text the focus."""
-        self._say("ctrl+s sends it on   Esc leaves it held", "dim")
+        self._say("ctrl+s forwards the frame   Esc keeps it held", "dim")
         self.query_one(TextArea).focus()
 
     def _say(self, text: str, role: str) -> None:
@@ -61,9 +61,9 @@ class Editor(ModalScreen[Any]):
             self._say(f"line {error.lineno}, column {error.colno}: {error.msg}", "!")
             area.move_cursor((error.lineno - 1, error.colno - 1))
         except RecursionError:
-            self._say("nested too deeply", "!")
+            self._say("Nested too deeply", "!")
         else:
             if isinstance(body, dict):
                 self.dismiss(body)
             else:
-                self._say("an object is wanted: { ... }", "!")
+                self._say("The body must be an object: { ... }", "!")

@@ -16,7 +16,7 @@ from kafkascope.analyzer.findings.model import RANK, Finding
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.text import wrapped
 from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Key, bindings
+from kafkascope.tui.keys import Hint, Key, bindings
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.panes import Table
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
@@ -39,11 +39,18 @@ LEVEL: Final = "level"
 OPEN: Final = "▾"
 CLOSED: Final = "▸"
 FOLD_KEYS: Final = (
-    Key("findings.turn", "space", "space", "turn", "what followed from a cause: open, close"),
-    Key("findings.unfold", "right,l", "right l", "unfold", "open what followed from a cause"),
-    Key("findings.fold", "left,h", "left h", "fold", "close it, or go to the cause"),
-    Key("findings.fold_all", "z", "z", "every(False)", "close all"),
-    Key("findings.unfold_all", "Z", "Z", "every(True)", "open all"),
+    Key(
+        "findings.turn",
+        "space",
+        "space",
+        "turn",
+        "Expand or collapse the consequences",
+        (Hint("table", 3, "consequences"),),
+    ),
+    Key("findings.unfold", "right,l", "right l", "unfold", "Expand the consequences"),
+    Key("findings.fold", "left,h", "left h", "fold", "Collapse, or go to the cause"),
+    Key("findings.fold_all", "z", "z", "every(False)", "Collapse all"),
+    Key("findings.unfold_all", "Z", "Z", "every(True)", "Expand all"),
 )
 
 
@@ -115,14 +122,15 @@ class FindingsBoard(ChartedBoard):
     COMMAND = "kafkascope check {}"
     TABS = ("About", "Over time")
     TABLE = FoldTable
-    EMPTY = "nothing to object to"
+    EMPTY = "No findings"
     KEYS = FOLD_KEYS
+    VIEW = (*ChartedBoard.VIEW, "_open")
     HELP = (
-        "What is worth knowing about this traffic: causes, the worst first, each with how often, "
-        "since when, and what to do. Where ▸ stands, other findings followed: Enter or space opens "
-        "them below their cause. Enter on an open cause, or on one that nothing followed, shows "
-        "the exchanges that it is about. What is normal is the last line. check prints the same "
-        "and ends with an exit code for CI."
+        "Problems in this traffic, most severe first, with count, time, cause and fix. ▸ marks "
+        "a cause that has consequences: Enter or space expands them. Enter on an expanded "
+        "cause, or on one without consequences, shows its exchanges. The last line holds normal"
+        " behaviour that is often mistaken for a problem. kafkascope check prints the same and "
+        "returns an exit code for CI."
     )
 
     def __init__(self, host: Host) -> None:
@@ -234,7 +242,7 @@ def lines_of(causes: Sequence[Cause], opened: set[str]) -> Iterator[Line]:
             "rank": RANK["chat"],
             "name": CHATS,
             "key": CHATS,
-            "text": f"normal, and often taken for trouble: {names_of(chats)}",
+            "text": f"normal, often mistaken for problems: {names_of(chats)}",
             "count": len(found),
             "first": min(times, default=None),
             "last": max(ends, default=None),
@@ -273,8 +281,8 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
     role = ROLES.get(line["severity"], "")
     out: list[Spans] = [[(_severity(line), role)], []]
     out += [[(part, "header")] for part in wrapped(str(line.get("text", "")), width, breaks=True)]
-    texts = [("what to do", line.get("advice")), ("therefore", line.get("therefore"))]
-    texts += [("because", text) for text in line.get("causes", ())]
+    texts = [("Fix", line.get("advice")), ("Consequences", line.get("therefore"))]
+    texts += [("Cause", text) for text in line.get("causes", ())]
     for label, text in texts:
         if text:
             out += [[], [(label, "dim")]]

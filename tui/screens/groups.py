@@ -14,7 +14,7 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroup, KeptGroups
 from kafkascope.analyzer.text import wrapped
 from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Key, bindings
+from kafkascope.tui.keys import Hint, Key, bindings
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.audit import audited
 from kafkascope.tui.screens.charted import ChartedBoard, shortened
@@ -37,18 +37,30 @@ class GroupsBoard(ChartedBoard):
     STATISTICS = ("groups", "delivery", "cluster", "zookeeper")
     COMMAND = "kafkascope groups {}"
     TABS = ("Timeline", "Members", "Delivery", "Audit", "Plans", "Over time")
-    EMPTY = "no traffic of a group in the capture"
+    EMPTY = "No group traffic in the capture"
     KEYS = (
-        Key("groups.zoom", "z", "z", "zoom_lanes", "zoom the timeline to the rebalance, and back"),
+        Key(
+            "groups.zoom",
+            "z",
+            "z",
+            "zoom_lanes",
+            "Zoom the timeline to the rebalance, or out",
+            (
+                Hint("table", 3, "zoom"),
+                Hint("tab", 2, "zoom"),
+            ),
+        ),
     )
     BINDINGS = bindings(KEYS)
+    ENTER = "timeline"
+    VIEW = (*ChartedBoard.VIEW, "close")
     HELP = (
-        "Groups with how often they rebalanced and why. The timeline has a lane per member; below "
-        "it stands each rebalance with its cause and who was last to be ready. Move in that list: "
-        "the arrows above the lanes follow, z zooms in, Enter opens the messages. Delivery "
-        "holds what was fetched and committed against the end of each partition; Audit what was "
-        "delivered twice, skipped or lost; Plans who assigned what to whom. Groups of consumers "
-        "before 0.9 are read from ZooKeeper's nodes: each rebalance says who owned what."
+        "Groups with the number and causes of their rebalances. Enter goes into the timeline: a"
+        " lane for each member, and below it each rebalance with its cause and the slowest "
+        "member. Move there, and the arrows above the lanes follow; z zooms; Enter shows the "
+        "exchanges of the rebalance. Delivery compares fetched and committed offsets with the "
+        "end of each partition. Audit lists redelivered, skipped and lost records. Plans shows "
+        "assignments. Groups of consumers before 0.9 are read from ZooKeeper."
     )
 
     def __init__(self, host: Host) -> None:
@@ -109,10 +121,6 @@ class GroupsBoard(ChartedBoard):
         group = self.line["group"] if self.line else ""
         return f"{self.COMMAND} --group {quote(group)} --timeline" if group else self.COMMAND
 
-    def said(self) -> str:
-        """Return a hint about the keys of the timeline."""
-        return "tab to the rebalances, z zooms" if self.tab == "Timeline" else ""
-
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
         """Return the table of a tab about a group, or the chart over time."""
         group = line["group"]
@@ -146,7 +154,7 @@ class GroupsBoard(ChartedBoard):
     def _audit_tab(self, tab: str, group: str) -> Sheet | Sequence[TextLine]:
         delivery = self.statistic("delivery")
         if delivery is None:
-            return text_lines([[("counting ...", "dim")]])
+            return text_lines([[("Counting ...", "dim")]])
         if self._audit is None or self._audit[0] is not delivery:
             cluster, groups = self.statistic("cluster"), self.statistic("groups")
             self._audit = delivery, Audit(delivery, groups, cluster, self.names)
@@ -162,6 +170,16 @@ class GroupsBoard(ChartedBoard):
         """Fill the tab and draw the lanes above it."""
         super().refill_lower()
         self.draw_lanes()
+
+    def action_open_line(self) -> None:
+        """Go into the timeline of the group; from its rebalances to exchanges."""
+        if not self.below and self.line is not None:
+            self.host.shell.push_view()
+            self.tab = self.TABS[0]
+            self.refill_lower()
+            self.enter_lower()
+        else:
+            self.open_exchanges()
 
     def low_moved(self) -> None:
         """Point at the rebalance under the cursor."""

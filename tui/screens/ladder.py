@@ -47,10 +47,10 @@ def ladder(store: Store, line: Line, times: Times, *, so_far: bool = False) -> l
     """Draw a connection, which is a line of that statistic; `so_far`: more may come."""
     number = line["connection"]
     if not isinstance(number, int):
-        return [TextLine([("these are many connections", "dim")])]
+        return [TextLine([("This line sums up many connections.", "dim")])]
     found = list(_lines(store, indexes_of(store, number), line, times))
     if not line["end"]:
-        text = "still open so far" if so_far else "still open when the capture ends"
+        text = "still open so far" if so_far else "still open at the end of the capture"
         found.append(TextLine(_event("", "end", text, "dim")))
     return found
 
@@ -61,7 +61,7 @@ def _lines(store: Store, indexes: Sequence[int], line: Line, times: Times) -> It
     if opened is not None:
         took = line.get("handshake")
         text = (
-            "its beginning is not in the capture" if took is None else f"handshake {duration(took)}"
+            "the beginning is not in the capture" if took is None else f"handshake {duration(took)}"
         )
         yield TextLine(_event(times.text(opened), "tcp", text, "dim"))
     for text, role in _tls(line):
@@ -73,7 +73,7 @@ def _lines(store: Store, indexes: Sequence[int], line: Line, times: Times) -> It
         begin = session.columns["time_ns"][index]
         if busy is not None and begin - busy >= SILENCE_NS:
             yield TextLine(
-                [(f"{'':14}{'':{PHASE}}··· {duration(begin - busy)} of silence ···", "dim")]
+                [(f"{'':14}{'':{PHASE}}··· idle for {duration(begin - busy)} ···", "dim")]
             )
         latency = session.columns["latency_ns"][index]
         ends = [end for end in ends if end > begin]
@@ -87,14 +87,12 @@ def _lines(store: Store, indexes: Sequence[int], line: Line, times: Times) -> It
         )
         before = phase
     if len(indexes) > MOST:
-        yield TextLine(
-            [(f"{len(indexes) - MOST:,} more: Enter in the table shows them all", "dim")]
-        )
+        yield TextLine([(f"{len(indexes) - MOST:,} more: Enter in the table shows all", "dim")])
     if line["end"]:
         idle = line.get("idle")
         words = [f"closed: {line['end']}"]
         if idle:
-            words.append(f"after {duration(idle)} of silence")
+            words.append(f"after {duration(idle)} idle")
         if line["unanswered"]:
             words.append(f"{line['unanswered']} unanswered")
         last = opened + line["life"] if opened is not None and line["life"] is not None else None

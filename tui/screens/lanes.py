@@ -19,7 +19,7 @@ NOTE: Final = 34
 LEAST: Final = 24
 WORDS: Final = (
     ("J", "join"),
-    (".", "waits"),
+    (".", "waiting"),
     ("S", "sync"),
     ("=", "stable"),
     ("l", "left"),

@@ -10,7 +10,7 @@ from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Key, bindings
+from kafkascope.tui.keys import Hint, Key, bindings
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.charted import ChartedBoard
 from kafkascope.tui.screens.charts import beside, histogram
@@ -39,19 +39,32 @@ class LatencyBoard(ChartedBoard):
     COMMAND = "kafkascope latency {}"
     TABS = ("Charts", "Histogram", "Over time")
     CHARTS = frozenset({"Charts", "Over time"})
-    EMPTY = "no request was answered in the capture"
+    EMPTY = "No request was answered in the capture"
     KEYS = (
         Key(
-            "latency.waits", "W", "W", "waits", "with the waits that clients asked for, or without"
+            "latency.waits",
+            "W",
+            "W",
+            "waits",
+            "Include or exclude long-poll waits",
+            (Hint("table", 3, "waits"),),
         ),
-        Key("latency.by", "B", "B", "by", "by API, client, broker, version"),
+        Key(
+            "latency.by",
+            "B",
+            "B",
+            "by",
+            "Group by API, client, broker, version",
+            (Hint("table", 3, "group by"),),
+        ),
     )
     BINDINGS = bindings(KEYS)
+    VIEW = (*ChartedBoard.VIEW, "by", "waits")
     HELP = (
-        "Latency is from the first byte of a request to the last of its answer; wait the part that "
-        "the client asked for (long polls, groups that form); excess the rest. Of a Fetch at the "
-        "end of the log, excess is what goes beyond max_wait_ms. The table is ordered by excess, "
-        "so that what is slow comes before what is told to wait. W puts the waits back."
+        "Latency runs from the first byte of a request to the last byte of its response. Wait "
+        "is the part that the client requested: long polls, forming groups. Excess is the rest;"
+        " for a Fetch at the end of the log, the time beyond max_wait_ms. The table is sorted "
+        "by excess, so that slow requests come before long polls. W includes the waits."
     )
 
     def __init__(self, host: Host) -> None:
@@ -91,7 +104,7 @@ class LatencyBoard(ChartedBoard):
 
     def said(self) -> str:
         """Return what is measured."""
-        what = "latency, waits included" if self.waits else "excess: waits left out"
+        what = "latency with waits" if self.waits else "excess: latency without waits"
         return f"{what}   W changes"
 
     def action_waits(self) -> None:
@@ -131,9 +144,9 @@ class LatencyBoard(ChartedBoard):
         activity = self.activity(line)
         title: Spans = [("over time", "header")]
         if self.waits:
-            title += [("   ▒", "wait"), (" waited", "dim")]
-        title += [("   ▒", "!"), (" went wrong", "dim")]
+            title += [("   ▒", "wait"), (" long poll", "dim")]
+        title += [("   ▒", "!"), (" failed", "dim")]
         if activity.behind:
-            title.append(("   counting ...", "dim"))
+            title.append(("   Counting ...", "dim"))
         chart = activity.heat(width, max(3, height - 2), self.clock(), waits=self.waits)
         return [title, *chart]

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Key, bindings
+from kafkascope.tui.keys import Hint, Key, bindings
 from kafkascope.tui.process.control import Control, ControlError
 from kafkascope.tui.screens.board import Board
 from kafkascope.tui.screens.editor import Editor
@@ -34,7 +34,7 @@ from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
 RETRY_S: Final = 2.0
 """Seconds until a proxy that does not respond is asked again."""
-NO_PROXY: Final = "no proxy here: kafkascope proxy --upstream HOST:PORT --open"
+NO_PROXY: Final = "Not attached to a proxy: kafkascope proxy --upstream HOST:PORT --open"
 
 
 class LiveBoard(Board):
@@ -47,20 +47,56 @@ class LiveBoard(Board):
     TABS = ("Rules", "Connections", "Proxy", "Counters")
     LINES_MATTER = False
     NOTED = False  # rates are of now
-    EMPTY = "nothing is held   (i holds what a filter matches, e.g.  api == Produce)"
+    EMPTY = "No held frames   (i holds frames that match a filter, for example api == Produce)"
     EARLY = EMPTY
     KEYS = (
-        Key("live.hold", "i", "i", "hold", "hold what a filter matches; an empty one ends it"),
-        Key("live.release", "u", "u", "release", "let the held frame go on"),
-        Key("live.release_all", "U", "U", "release_all", "let all of them go on"),
-        Key("live.drop", "d,delete", "d", "drop", "drop the held frame; in the rules: remove one"),
-        Key("live.add_rule", "I", "I", "add_rule", "add a rule: FILTER -> ACTION"),
+        Key(
+            "live.hold",
+            "i",
+            "i",
+            "hold",
+            "Hold frames that match a filter; empty stops holding",
+            (Hint("table", 1, "hold"),),
+        ),
+        Key(
+            "live.release",
+            "u",
+            "u",
+            "release",
+            "Release the held frame",
+            (Hint("table", 2, "release"),),
+        ),
+        Key("live.release_all", "U", "U", "release_all", "Release all held frames"),
+        Key(
+            "live.drop",
+            "d,delete",
+            "d",
+            "drop",
+            "Drop the held frame; in Rules remove the rule",
+            (
+                Hint("table", 3, "drop"),
+                Hint("tab", 1, "remove rule"),
+            ),
+        ),
+        Key(
+            "live.add_rule",
+            "I",
+            "I",
+            "add_rule",
+            "Add a rule: FILTER -> ACTION",
+            (
+                Hint("table", 2, "add rule"),
+                Hint("tab", 1, "add rule"),
+            ),
+        ),
     )
     BINDINGS = bindings(KEYS)
+    ENTER = "edit"
     HELP = (
-        "With a proxy: frames that a rule holds wait here until they are released (u), edited "
-        "(Enter) or dropped (d); other rules delay, drop, break or replace what matches their "
-        "filter. I adds one, such as: api == Produce -> error NOT_LEADER_OR_FOLLOWER first 3"
+        "Rates of the traffic. With a proxy, frames held by a rule wait here until you release "
+        "(u), edit (Enter) or drop (d) them. Other rules delay, drop, fail or replace frames "
+        "that match their filter. I adds one, for example: api == Produce -> error "
+        "NOT_LEADER_OR_FOLLOWER first 3"
     )
 
     def __init__(self, host: Host) -> None:
@@ -108,11 +144,11 @@ class LiveBoard(Board):
         lines = [] if rates is None else rates.rows()[-SECONDS:]
         progress = self.host.store.progress
         if not lines:
-            return [[("no traffic yet" if not progress.done else "no traffic", "dim")]]
+            return [[("No traffic yet" if not progress.done else "No traffic", "dim")]]
         head = rates_of(lines)
-        kept = f"{len(self.host.store):,} exchanges kept"
+        kept = f"{len(self.host.store):,} exchanges in memory"
         if progress.ring:
-            kept += ", the oldest go when there are too many"
+            kept += ", the oldest are evicted"
         held = self.status.get("held", 0)
         if held > len(self.held):
             kept += f"; {held:,} frames are held, the first {len(self.held):,} are listed"
@@ -150,13 +186,15 @@ class LiveBoard(Board):
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
         """Return the rules, the connections, the state of the proxy, or its counters."""
         if self.control is None:
-            return text_lines([[("rules, held frames and counters are a proxy's", "dim")]])
+            return text_lines([[("Available only when attached to a proxy", "dim")]])
         if tab == "Proxy":
             return text_lines(proxy_of(self.status))
         if tab == "Rules" and not self.rules:
-            return text_lines([[("no rule: all passes as it is   (I adds one)", "dim")]])
+            return text_lines(
+                [[("No rules: all traffic is forwarded unchanged   (I adds a rule)", "dim")]]
+            )
         if tab == "Connections" and not self.connections:
-            return text_lines([[("nobody is connected", "dim")]])
+            return text_lines([[("No clients connected", "dim")]])
         sheets = {
             "Rules": (RULES, ("rule", "fired"), self.rules),
             "Connections": (
@@ -189,7 +227,7 @@ class LiveBoard(Board):
         """Ask the proxy to do something; `said` makes a sentence of its response."""
         control = self.control
         if control is None:
-            self.host.shell.tell("there is no proxy to steer")
+            self.host.shell.tell("Not attached to a proxy.")
             return
 
         async def ask(control: Control = control) -> str:
@@ -207,7 +245,7 @@ class LiveBoard(Board):
         number = line["number"]
         body = (await control.ask("show", number=number))["body"]
         if body is None:
-            raise ControlError("its body cannot be decoded: u releases it, d drops it")
+            raise ControlError("The body cannot be decoded: u releases the frame, d drops it")
         title = (
             f"{line['kind']} {line['api']} of {line['client_id'] or line['client_address']}, held"
         )
@@ -215,30 +253,30 @@ class LiveBoard(Board):
         if changed is None:
             return ""
         await control.ask("edit", number=number, body=changed)
-        return f"frame {number} was sent on"
+        return f"Frame {number} was forwarded."
 
     def action_release(self) -> None:
         """Release the frame under the cursor."""
         if self.line is None:
-            self.host.shell.tell("nothing is held")
+            self.host.shell.tell("No held frames.")
         else:
             self._ask(lambda _: "", "release", number=self.line["number"])
 
     def action_release_all(self) -> None:
         """Release all held frames."""
-        self._ask(lambda response: f"{response['released']} released", "release", number="all")
+        self._ask(lambda response: f"Released {response['released']}.", "release", number="all")
 
     def action_drop(self) -> None:
         """Drop the frame, or remove the rule, under the cursor."""
         if self.low_table.has_focus and self.tab == "Rules":
             rule = self.low_table.line
             if rule is not None:
-                self._ask(lambda gone: f"{gone['removed']} removed", "remove", name=rule["name"])
+                self._ask(lambda gone: f"Removed {gone['removed']}.", "remove", name=rule["name"])
         elif self.line is None:
-            self.host.shell.tell("nothing is held")
+            self.host.shell.tell("No held frames.")
         else:
             number = self.line["number"]
-            self._ask(lambda _: f"frame {number} was dropped", "drop", number=number)
+            self._ask(lambda _: f"Frame {number} was dropped.", "drop", number=number)
 
     def action_hold(self) -> None:
         """Ask for the filter of the frames to hold."""
@@ -247,24 +285,24 @@ class LiveBoard(Board):
             ("api == Fetch", "api == Fetch"),
             ("api in {JoinGroup, SyncGroup}", "api in {JoinGroup, SyncGroup}"),
             ("error != 0", "error != 0   (responses)"),
-            ("", "hold nothing any longer"),
+            ("", "stop holding"),
         ]
 
         def chosen(text: str) -> None:
             self._ask(lambda _: self._holding(text), "hold", filter=text or None)
 
-        title = "hold what matches (a filter; empty: nothing)"
+        title = "Hold frames that match a filter (empty: stop holding)"
         pick(self.app, title, suggestions, self.host.glyphs, chosen, free=True, empty="")
 
     def _holding(self, text: str) -> str:
         """Say what is held from now on; an end of the hold releases no frame."""
         if text:
-            return f"holding {text}"
+            return f"Holding frames that match {text}"
         if not self.held:
-            return "holding nothing any longer"
+            return "Holding stopped."
         held = max(len(self.held), self.status.get("held", 0))
         frames = "1 frame is" if held == 1 else f"{held:,} frames are"
-        return f"holding nothing new; {frames} still held (U lets all of them go on)"
+        return f"Holding stopped; {frames} still held (U releases all)."
 
     def action_add_rule(self) -> None:
         """Ask for a rule and add it."""
@@ -281,7 +319,7 @@ class LiveBoard(Board):
         ]
 
         def chosen(text: str) -> None:
-            self._ask(lambda response: f"added: {response['rule']['rule']}", "fault", rule=text)
+            self._ask(lambda response: f"Added: {response['rule']['rule']}", "fault", rule=text)
 
-        title = "add a rule: FILTER -> ACTION"
+        title = "Add a rule: FILTER -> ACTION"
         pick(self.app, title, suggestions, self.host.glyphs, chosen, free=True)

@@ -16,8 +16,8 @@ from kafkascope.tui.screens.sheet import Spans
 ROLES: Final = {"breaks": "!", "unclear": "?", "ok": "good", "broker": "dim", "": "dim"}
 LEGEND: Final = (
     ("█", "label", "used"),
-    ("█", "!", "used, not in the release"),
-    ("x", "!", "refused"),
+    ("█", "!", "unsupported in target release"),
+    ("x", "!", "rejected"),
     ("·", "dim", "offered"),
 )
 LEAST: Final = 12

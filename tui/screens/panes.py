@@ -17,6 +17,7 @@ from textual.widget import Widget
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.stack import Position
 from kafkascope.tui.views.lines import Lines, Piece
 
 EDGE = 1
@@ -74,6 +75,8 @@ class Table(Lines):
         """The sentence that stands in the place of lines."""
         self.chosen = False
         """Whether the user moved the cursor."""
+        self.wanted: Position | None = None
+        """Where to put the cursor as soon as that line is there."""
         self.identity: Callable[[Line], Any] = lambda line: next(iter(line.values()), None)
         """Tells what identifies a line among those of newer numbers."""
 
@@ -100,21 +103,35 @@ class Table(Lines):
 
     def move_to(self, line: int, *, tell: bool = True) -> None:
         """Put the cursor on a line, to which it belongs from now on."""
-        self.chosen = line > 0
+        self.chosen, self.wanted = line > 0, None
         super().move_to(line, tell=tell)
+
+    def position(self) -> Position:
+        """Return where the cursor is, for going back to it."""
+        line = self.line if self.chosen else None
+        key = None if line is None else self.identity(line)
+        return self.wanted or Position(key, self.cursor - self.scroll_offset.y)
 
     def refilled(self, change: Callable[[], object]) -> None:
         """Change the sheet; the cursor stays on its line, wherever that is now, and at the top
         where nobody moved it."""
-        here = self.line if self.chosen else None
-        key = None if here is None else self.identity(here)
+        row = self.position()
         change()
-        if key is not None:
-            lines = self.sheet.lines
-            places = (place for place, each in enumerate(lines) if self.identity(each) == key)
-            self.cursor = next(places, min(self.cursor, max(0, len(lines) - 1)))
+        lines = self.sheet.lines
+        places = (place for place, line in enumerate(lines) if self.identity(line) == row.key)
+        place = None if row.key is None else next(places, None)
+        if place is not None:
+            self.cursor, self.chosen = place, place > 0
+        elif self.wanted is not None:
+            self.cursor = 0
+        else:
+            self.cursor = min(self.cursor, max(0, len(lines) - 1))
         self.changed()
-        self.show_line(self.cursor)
+        if self.wanted is not None and (place is not None or (row.key is None and lines)):
+            self.wanted = None
+            self.show_from(self.cursor - row.above)
+        else:
+            self.show_line(self.cursor)
 
     def on_click(self, event: Click) -> None:
         """Put the cursor on a line; open it on a double click."""

@@ -90,7 +90,7 @@ class Picker(ModalScreen[str | None]):
         """Yield the title, the box and the choices."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading), markup=False)
-            hint = "type, or Down to choose" if self.free else "type to narrow"
+            hint = "Type, or Down to choose" if self.free else "Type to search"
             yield SafeInput(compact=True, placeholder=hint)
             yield OptionList()
 

@@ -106,19 +106,19 @@ def rates_of(lines: Sequence[Line]) -> list[Spans]:
 def proxy_of(status: dict[str, Any]) -> list[Spans]:
     """Describe the state of the proxy."""
     if not status:
-        return [[("not asked yet", "dim")]]
+        return [[("No status yet", "dim")]]
     facts = [
         ("clients connect to", str(status.get("bootstrap", ""))),
         ("mode", str(status.get("mode", ""))),
         ("upstream", ", ".join(status.get("upstreams") or ())),
         ("connections", str(status.get("connections", ""))),
         ("held", str(status.get("held", ""))),
-        ("recording", ", ".join(status.get("files") or ()) or "nothing (-w FILE)"),
+        ("recording", ", ".join(status.get("files") or ()) or "off (-w FILE)"),
         ("process", f"{status.get('pid', '?')}, kafkascope {status.get('version') or '?'}"),
     ]
     recording = status.get("recording")
     if recording:
-        dropped = f", {recording['dropped']:,} packets left out" if recording["dropped"] else ""
+        dropped = f", {recording['dropped']:,} packets not recorded" if recording["dropped"] else ""
         facts.append(("recorded", size(recording["bytes"]) + dropped))
     nodes = sorted((status.get("nodes") or {}).items(), key=lambda item: int(item[0]))
     routes: list[Spans] = [
@@ -127,8 +127,8 @@ def proxy_of(status: dict[str, Any]) -> list[Spans]:
     notices: list[Spans] = [[(str(text), "")] for text in (status.get("notices") or [])[-20:]]
     out: list[Spans] = [[(f"{name:<22}", "dim"), (text, "")] for name, text in facts]
     for title, lines in (
-        (f"{'node':<8}{'clients are told':<28}broker", routes),
-        ("what it said", notices),
+        (f"{'node':<8}{'advertised as':<28}broker", routes),
+        ("messages", notices),
     ):
         out += [[], [(title, "header")], *lines] if lines else []
     return out

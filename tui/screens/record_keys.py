@@ -146,16 +146,16 @@ class RecordKeys:
     def lines(self) -> list[Spans]:
         """Return the result so far."""
         if not self.records:
-            text = "no record of this topic" if self.over else "looking at records ..."
+            text = "No records of this topic" if self.over else "Reading records ..."
             return [[(text, "dim")]]
         more = ", the first ones" if self.records >= ENOUGH else "" if self.over else " so far"
         keyed = self.records - self.keyless
         out: list[Spans] = [
-            [(f"{self.records:,} records, written and read", "header"), (more, "dim")],
+            [(f"{self.records:,} records, produced and fetched", "header"), (more, "dim")],
             [
                 ("without key  ", "dim"),
                 (f"{100 * self.keyless / self.records:.0f} %   ", ""),
-                ("different keys  ", "dim"),
+                ("distinct keys  ", "dim"),
                 (f"{len(self.found):,}{'+' * (len(self.found) >= MOST_KEYS)}   ", ""),
             ],
         ]
@@ -172,9 +172,9 @@ class RecordKeys:
         moved = sum(len(places) > 1 for places in self.partitions.values())
         if moved:
             text = f"{moved:,} key{'s' * (moved != 1)} went to more than one partition"
-            out.append([(f"! {text}", "!"), ("   their order is not kept", "dim")])
+            out.append([(f"! {text}", "!"), ("   their order is not guaranteed", "dim")])
         if self.unread:
-            out.append([(f"! {self.unread:,} batches cannot be opened", "!")])
+            out.append([(f"! {self.unread:,} batches cannot be decoded", "!")])
         if keyed:
             out += [
                 [],

@@ -95,7 +95,12 @@ class Sheet:
         """Sort by a column; by the same one again, the other way round."""
         column = next(each for each in self.columns if each.name == name)
         same = self.sort is not None and self.sort.name == name
-        self.sort, self.down = column, not self.down if same else column.kind in DOWNWARDS
+        self.sort_as(name, not self.down if same else column.kind in DOWNWARDS)
+
+    def sort_as(self, name: str, down: bool) -> None:
+        """Sort by a column in a direction."""
+        self.sort = next(each for each in self.columns if each.name == name)
+        self.down = down
         self._order()
         self._measure()
 

@@ -21,7 +21,7 @@ from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 ALARMS = {"failed": "!", "refused_records": "!"}
 
 
-NO_KEYS: Final = "keys are counted of one topic, and this line is of many, or of one without a name"
+NO_KEYS: Final = "This line sums up many topics, or one without a name: no keys to count."
 
 
 class TopicsBoard(ChartedBoard):
@@ -32,12 +32,12 @@ class TopicsBoard(ChartedBoard):
     STATISTICS = ("topics", "sizes", "cluster")
     COMMAND = "kafkascope topics {}"
     TABS = ("Partitions", "Who", "Batches", "Keys", "Leaders", "Over time")
-    EMPTY = "no records of any topic in the capture"
+    EMPTY = "No records of any topic in the capture"
     HELP = (
-        "Topics with what was written and read in this capture, by whom, how full batches were and "
-        "how they were compressed. Partitions shows the share of each, which tells a hot one; "
-        "Leaders what clients were told; Keys also which schemas keys and values name. A name with "
-        "? is the beginning of a topic's id."
+        "Topics with the records produced and fetched in this capture, their clients, batch "
+        "sizes and compression. Partitions shows the share of each partition and reveals hot "
+        "ones. Leaders shows leaders as advertised to clients. Keys also lists the schemas of "
+        "keys and values. A name that ends in ? is the start of a topic id."
     )
 
     def __init__(self, host: Host) -> None:

@@ -49,14 +49,14 @@ class ZooKeeperBoard(Board):
     COMMAND = "kafkascope stats zookeeper {}"
     TABS = ("History", "Below", "Data", "Sessions", "Elections")
     LINES_MATTER = False
-    EMPTY = "no traffic with ZooKeeper in the capture"
+    EMPTY = "No ZooKeeper traffic in the capture"
     HELP = (
-        "ZooKeeper's nodes as requests, answers and watch events showed them; those that are gone "
-        "are dim, those that go with their session are called ephemeral. History tells when "
-        "the node under the cursor was created, changed and deleted, and by whom; Below the same "
-        "of all nodes below it. Sessions says what became of each, and which nodes went with it; "
-        "Elections who was the controller and when. Enter on a node shows what asked for it, "
-        "Enter on a change its exchange."
+        "Znodes as seen in requests, responses and watch events. Deleted ones are dim; "
+        "ephemeral ones end with their session. History lists when the znode under the cursor "
+        "was created, changed and deleted, and by whom; Below lists the same for all znodes "
+        "below it. Sessions shows how each session ended and which znodes went with it; "
+        "Elections the controllers. Enter on a znode shows the requests for it, Enter on a "
+        "change its exchange."
     )
 
     def __init__(self, host: Host) -> None:
@@ -234,7 +234,7 @@ def data_lines(line: Mapping[str, Any], width: int) -> list[Spans]:
     text = line.get("data")
     if not text:
         size = line.get("bytes")
-        told = f"{size} bytes that are no text, or secret" if size else "no data that is known"
+        told = f"{size} bytes, binary or secret" if size else "no data in the capture"
         return [[(told, "dim")]]
     try:
         opened = orjson.dumps(orjson.loads(text), option=orjson.OPT_INDENT_2).decode()

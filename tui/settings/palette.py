@@ -17,6 +17,7 @@ STRONG: Final = Style(bold=True)
 _ALWAYS: Final = {
     "": NORMAL,
     "header": STRONG,
+    "here": Style(bold=True, reverse=True),
     "span": Style(color="#000000", bgcolor="#e69f00"),
 }
 DARK: Final = {

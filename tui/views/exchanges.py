@@ -125,7 +125,7 @@ class ExchangeList(Lines):
         out: list[Piece] = [("*" if marked else " ", mark)]
         sign, role = self.workspace.mentions.sign(number)
         out.append((sign, style if ground else STYLES[role]))
-        for column in self.columns(width):
+        for column in self.columns(width + OVERVIEW):  # those of the titles
             if column.name == "result":
                 out.append((text, style))
             else:

@@ -30,9 +30,10 @@ Section = tuple[str, Sequence[Row]]
 
 COMMAND: Final = "kafkascope ls FILE -Y FILTER"
 EXCHANGES: Final = (
-    "Each line is one exchange: a request with its answer, or the reason why there is none. "
-    "Latency counts from the first byte of the request to the last of the answer; a w beside it "
-    "says that the client asked to wait. ! is an error, ? no answer, ~ bytes that are no Kafka."
+    "Each row is one exchange: a request with its response, or the reason why it has none. "
+    "Latency runs from the first byte of the request to the last byte of the response; w marks a "
+    "wait that the client requested (long poll). ! error, ? no response, ~ bytes that are not "
+    "Kafka."
 )
 
 
@@ -74,24 +75,29 @@ class HelpScreen(ModalScreen[None]):
         *,
         about: str = EXCHANGES,
         command: str = COMMAND,
+        others: Sequence[Section] = (),
     ) -> None:
-        """`about`: what the screen is for; `command`: which command prints the same."""
+        """`about`: what the screen is for; `command`: which command prints the same; `others`: keys
+        of other screens, which only a search shows."""
         super().__init__()
         self.glyphs = glyphs
         self.heading = title
         self.sections = sections
         self.about = about
         self.command = command
+        self.others = others
 
     def compose(self) -> ComposeResult:
         """Yield the title, the search and the keys."""
         with Vertical():
             title = self.glyphs.rich(f"{self.heading}: keys", STYLES["header"])
             yield Static(title, id="help-title", markup=False)
-            yield HelpSearch(compact=True, placeholder="type to search", id="help-search")
+            yield HelpSearch(
+                compact=True, placeholder="Type to search the keys of all screens", id="help-search"
+            )
             with VerticalScroll(can_focus=False):
                 yield Static(id="help-keys", markup=False)
-            foot = self.glyphs.rich("Esc back   F1 what this is   : commands", STYLES["dim"])
+            foot = self.glyphs.rich("Esc back   F1 about the pane   : commands", STYLES["dim"])
             yield Static(foot, id="help-foot", markup=False)
 
     def on_mount(self) -> None:
@@ -115,11 +121,12 @@ class HelpScreen(ModalScreen[None]):
         out: list[str] = []
         if self.about and not words:
             out += [*wrapped(self.about, width, breaks=True), ""]
-        for heading, rows in self.sections:
+        sections = (*self.sections, *(self.others if words else ()))
+        for heading, rows in sections:
             found = [row for row in rows if all(word in " ".join(row).lower() for word in words)]
             if not found:
                 continue
-            if len(self.sections) > 1:
+            if len(sections) > 1:
                 out.append(heading)
             for shown, text in found:
                 told = wrapped(text, width - MARGIN, breaks=True) or [""]
@@ -131,9 +138,9 @@ class HelpScreen(ModalScreen[None]):
                 out += [told[0], *(" " * MARGIN + line for line in told[1:])]
             out.append("")
         if words and not out:
-            out = [f'no key is about "{wanted.strip()}"', ""]
+            out = [f'No key matches "{wanted.strip()}".', ""]
         if self.command and not words:
-            out.append("The same as text:")
+            out.append("As text:")
             out += wrapped(self.command, width, indent="  ", hanging="    ", breaks=True)
         return out
 

@@ -128,13 +128,19 @@ class Lines(ScrollView, can_focus=True):
             self.post_message(self.Moved(self))
 
     def show_line(self, line: int) -> None:
-        """Scroll as little as shows a line."""
-        top, height = self.scroll_offset.y, max(1, self.scrollable_content_region.height)
+        """Scroll as little as shows a line; not while the list is hidden, and has no size."""
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        if not height:
+            return
         if line < top or line >= top + height:
             to = line if line < top else line - height + 1
             if abs(line - top) > 2 * height:
                 to = max(0, line - height // 2)
             self.scroll_to(y=to, animate=False, immediate=True, force=True)
+
+    def show_from(self, top: int) -> None:
+        """Scroll a line to the top."""
+        self.scroll_to(y=max(0, top), animate=False, immediate=True, force=True)
 
     def action_move(self, by: int) -> None:
         """Move the cursor by lines."""

@@ -72,4 +72,4 @@ class Page(ModalScreen[None]):
     def action_copy(self) -> None:
         """Copy all lines."""
         self.app.copy_to_clipboard(self.page.text.encode("utf-8", "replace").decode())
-        self.notify("copied")
+        self.notify("Copied.")

@@ -143,7 +143,7 @@ class Shell:
     def look(self, *, anew: bool = False) -> None:
         pass
 
-    look_again = rows_changed = show_list = back = update_status
+    look_again = rows_changed = push_view = focus_view = update_status
 
 
 def desk(store: Store, **options: Any) -> tuple[Context, Shell]:

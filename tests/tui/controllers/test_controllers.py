@@ -25,8 +25,9 @@ def test_every_key_has_a_method_of_its_controller(store: Store) -> None:
     context, _ = desk(store)
     for each in vars(table).values():
         if isinstance(each, type) and issubclass(each, Controller):
-            others = [()] if each in (PortsController, table.HelpController) else []
-            controller = each(context, *others)
+            others = {PortsController: 1, table.HelpController: 1, table.NavigationController: 5}
+            given: Any = [()] * others.get(each, 0)
+            controller = each(context, *given)
             wanted = [key.id for key in each.KEYS if not key.action.startswith("app.")]
             assert list(controller.actions()) == wanted
 
@@ -38,7 +39,7 @@ def test_marks_are_put_taken_back_and_filtered_by(store: Store) -> None:
     context, shell = desk(store)
     marks = MarksController(context)
     marks.only_marked()
-    assert shell.told == ["nothing is marked; m marks"]
+    assert shell.told == ["No marks. m marks an exchange."]
     marks.mark()
     assert context.workspace.notes.marked == {context.list.number}
     marks.only_marked()
@@ -66,7 +67,7 @@ def test_a_comment_is_asked_for_with_what_was_said(store: Store) -> None:
     shell.answer("slow")
     marks.comment()
     assert shell.question is not None
-    assert (shell.question[0], shell.question[2]) == (f"comment on {context.list.number}", "slow")
+    assert (shell.question[0], shell.question[2]) == (f"Comment on {context.list.number}", "slow")
     shell.answer("")
     assert not context.workspace.notes.comments
 
@@ -75,7 +76,7 @@ def test_two_exchanges_are_compared(store: Store) -> None:
     context, shell = desk(store)
     marks, comparison = MarksController(context), ComparisonController(context)
     comparison.compare()
-    assert shell.told == ["mark two exchanges (m) to compare them; 0 are marked now"]
+    assert shell.told == ["Mark two exchanges (m) to compare them; marked: 0."]
     marks.mark()
     context.list.move_to(1)
     comparison.compare()
@@ -91,11 +92,11 @@ def test_two_exchanges_are_compared(store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1,206,000", "there is no exchange 1,206,000"),
-        ("{first}", "exchange {first} is not shown: the filter leaves it out"),
-        ("{ignored}", "exchange {ignored} is not shown: it is ignored (I shows those)"),
+        ("1,206,000", "No exchange 1,206,000."),
+        ("{first}", "Exchange {first} is not shown: the filter excludes it."),
+        ("{ignored}", "Exchange {ignored} is not shown: it is ignored; I shows ignored exchanges."),
         ("yesterday", '"yesterday": '),
-        ("999s", "nothing is shown at that time or later"),
+        ("999s", "No exchange at that time or later."),
     ],
 )
 def test_where_nobody_can_go_is_explained(store: Store, text: str, said: str) -> None:
@@ -127,7 +128,7 @@ def test_a_search_goes_on_in_messages_and_finds_the_row(store: Store) -> None:
     assert context.workspace.activity == 'searching "no such text anywhere"'
     shell.until(lambda: bool(shell.told))
     assert context.workspace.activity == ""
-    assert "is not in fields and records of what follows" in shell.told[0]
+    assert 'No more "no such text anywhere" in fields and records' in shell.told[0]
 
 
 def test_a_search_that_was_stopped_says_nothing_more(store: Store) -> None:
@@ -152,7 +153,7 @@ def test_the_next_on_the_connection(store: Store) -> None:
     assert connections[context.list.index] == connections[0]
     context.list.move_to(0)
     jumps.connection(-1)
-    assert shell.told == ["no exchange on this connection above"]
+    assert shell.told == ["No exchange on this connection above."]
 
 
 # --- order --------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def test_the_same_column_again_turns_the_order_round(store: Store) -> None:
     order.order_by("")
     assert context.workspace.view.order is None
     order.order_by("nothing")
-    assert shell.told == ["nothing cannot be sorted by: it is read from messages"]
+    assert shell.told == ["Cannot sort by nothing: it is decoded from messages."]
 
 
 def test_following_begins_at_the_end_of_what_grows(store: Store) -> None:
@@ -276,13 +277,13 @@ def test_an_export_asks_where_runs_and_tells(store: Store, tmp_path: Path) -> No
     exports = ExportController(context)
     exports.fixture()
     assert shell.question is not None
-    assert (shell.question[0], shell.question[2]) == ("write 1 exchange to", "libraries-fixtures")
+    assert (shell.question[0], shell.question[2]) == ("Write 1 exchange to", "libraries-fixtures")
     exports.ask_where("shown", "pcapng")
     shell.answer(str(tmp_path / "out.pcapng"))
     assert context.workspace.activity == "writing out.pcapng"
     exports.ask_where("shown", "pcapng")
     shell.answer(str(tmp_path / "other.pcapng"))
-    assert shell.told == ["another export is being written; ctrl+c stops it"]
+    assert shell.told == ["Another export is running; ctrl+c stops it."]
     shell.until(lambda: not context.workspace.activity)
     assert len(shell.told) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["out.pcapng"]
@@ -316,7 +317,7 @@ def test_stopping_takes_what_runs_first(store: Store) -> None:
     context, shell = desk(store)
     inputs = InputsController(context)
     inputs.stop()
-    assert shell.told == ["q quits"]
+    assert shell.told == ["Nothing to stop. Q quits."]
     context.workspace.activity = "writing"
     inputs.stop()
     assert (shell.stopped, len(shell.told)) == (1, 1)

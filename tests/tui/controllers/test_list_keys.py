@@ -100,7 +100,7 @@ def test_a_row_that_has_gone_is_not_copied(store: Store, monkeypatch: pytest.Mon
         await pilot.press("enter")
         await pilot.pause()
         assert not app.clipboard
-        assert "is no longer kept" in str([n.message for n in app._notifications])
+        assert "was evicted" in str([n.message for n in app._notifications])
 
     run(store, steps)
 

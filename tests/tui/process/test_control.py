@@ -139,7 +139,7 @@ def test_held_frames_are_released_and_dropped(demo: ReadScene) -> None:
         await looked(app, pilot)
         await pilot.press("u")
         await looked(app, pilot)
-        assert "nothing is held" in text_of(app)
+        assert "No held frames" in text_of(app)
         await pilot.press("U")
         await looked(app, pilot)
 
@@ -214,10 +214,8 @@ def test_enter_in_an_empty_box_ends_the_hold_and_adds_no_rule(demo: ReadScene) -
     perform(LiveBoard, scene, steps)
     assert proxy.done == [("hold", "api == Fetch"), ("hold", None)]
     assert proxy.rules == []
-    # Said "holding nothing any longer", while producers waited for the frames that were held.
-    assert scene.told[-1] == (
-        "holding nothing new; 2 frames are still held (U lets all of them go on)"
-    )
+    # Said that holding had stopped, while producers waited for the frames that were held.
+    assert scene.told[-1] == ("Holding stopped; 2 frames are still held (U releases all).")
 
 
 def test_a_hold_that_ends_with_nothing_held_says_so(demo: ReadScene) -> None:
@@ -231,7 +229,7 @@ def test_a_hold_that_ends_with_nothing_held_says_so(demo: ReadScene) -> None:
 
     perform(LiveBoard, scene, steps)
     assert proxy.done == [("hold", None)]
-    assert scene.told[-1] == "holding nothing any longer"
+    assert scene.told[-1] == "Holding stopped."
 
 
 def test_what_is_typed_is_taken_not_what_it_begins(demo: ReadScene) -> None:

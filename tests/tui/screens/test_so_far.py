@@ -22,7 +22,7 @@ from tests.matrix import each_nth, pairs
 from tests.tui.pilots import StillFeed, idle, text_of
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-FINAL = ("in the capture", "when the capture ends", "nothing to object to", "breaks on no release")
+FINAL = ("in the capture", "at the end of the capture", "No findings", "breaks on no release")
 SIZES = ((160, 50), (80, 24))
 
 Steps = Callable[[ScopeApp, Any, "Half"], Awaitable[None]]
@@ -138,7 +138,7 @@ def test_a_connection_is_open_at_the_end_only_when_all_is_counted() -> None:
         assert "still open so far" in text_of(app)
         half.go_on()
         await ticked(app, pilot)
-        assert "still open when the capture ends" in text_of(app)
+        assert "still open at the end of the capture" in text_of(app)
 
     run("aiokafka.pcap", 0.4, steps, (160, 50))
 
@@ -164,7 +164,7 @@ def test_findings_of_a_part_are_so_far_in_header_context_and_filter() -> None:
         await ticked(app, pilot)
         assert app.workspace.mentions.told
         screen = text_of(app)
-        assert "so far: 7" in screen
+        assert "so far (7)" in screen
         app.inspector.show_tab("Context")
         await idle(app, pilot)
         assert "findings so far: counting 43 %" in text_of(app)
@@ -181,7 +181,7 @@ def test_findings_of_a_part_are_so_far_in_header_context_and_filter() -> None:
         screen = text_of(app)
         assert "so far" not in screen
         assert "counting" not in screen
-        assert "valid" in screen
+        assert "applied" in screen
 
     run("sasl.pcap", 0.9, steps, (160, 50))
 

@@ -154,7 +154,7 @@ def test_keys_of_records_are_counted(codecs: ReadScene) -> None:
     topics = codecs.statistics["topics"].rows(codecs.store.session.context.names)
     topic = next(line["topic"] for line in topics if line["codecs"] == ["zstd"])
     keys = RecordKeys(codecs.store, topic, evidence.of_topic({"topic": topic}))
-    assert texts(keys.lines()) == ["looking at records ..."]
+    assert texts(keys.lines()) == ["Reading records ..."]
     while not keys.over:
         keys.advance(0.05)
     line = next(each for each in topics if each["topic"] == topic)
