@@ -69,7 +69,7 @@ def test_records_tables_and_help(toolbox: Toolbox) -> None:
     record = data(toolbox.records("topic == orders"))[0]
     assert record["topic"] == "orders"
     by = data(toolbox.table("latency", by="api,client"))[0]
-    assert {"api", "client", "p95_ms"} <= by.keys()
+    assert {"api", "client_id", "p95_ms"} <= by.keys()
     assert "Fetch, api key 1, version 4" in toolbox.grammar("Fetch", 4)
     assert "OffsetCommitValue" in toolbox.grammar("OffsetCommitValue")
     assert json.loads(toolbox.error_help("unknown_member_id"))["code"] == 25
