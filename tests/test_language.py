@@ -35,12 +35,7 @@ FINDINGS: Final = (
 """Modules whose sentences become findings."""
 UI: Final = ("tui",)
 UI_LATER: Final = frozenset(
-    {
-        *("controllers/marks.py", "data/exports.py", "guide/about.py", "guide/tour.py"),
-        *("screens/clients.py", "screens/connections.py", "screens/findings.py"),
-        *("screens/latency.py", "screens/live.py", "screens/matrix.py", "screens/proxied.py"),
-        *("screens/topics.py", "screens/zookeeper.py", "views/help.py"),
-    }
+    {"data/exports.py", "screens/clients.py", "screens/matrix.py", "screens/topics.py"}
 )
 """Modules whose texts are not rewritten yet."""
 LINE: Final = 60
