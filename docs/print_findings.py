@@ -25,7 +25,7 @@ Printed from `analyzer/findings/` by `make docs`; do not edit.
 
 A finding states a symptom with numbers, the time range, a [filter](filter.md) that selects its
 exchanges, and advice. Causes come first, the most severe and earliest at the top. Consequences of
-a cause are one line below it (`therefore: 33 lookups, 4 requests without response`); `--all`
+a cause are one line below it (`consequences: 33 lookups, 4 requests without response`); `--all`
 prints every finding in full. The exit code is 1 if a finding has at least the severity of
 `--fail-on` (default: `warning`; `never` for none), 4 if the input was damaged and nothing was
 found, and 0 otherwise. A cause counts with the most severe of its consequences.

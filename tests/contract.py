@@ -77,6 +77,7 @@ cut @ -o OUT/anonymous.pcapng --anonymize
 fixture @ -Y 'number < 30' -o OUT/fixtures
 fixture @ -Y 'number < 30' -o OUT/redacted --redact all
 report @ -o OUT/report.md
+report @ -o OUT/full.md --full
 report @ -o OUT/report.html
 report @ -o OUT/redacted.md --redact all
 spark @ -o OUT/tables --engine plain

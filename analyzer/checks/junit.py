@@ -21,8 +21,8 @@ NAME: Final = "kafkascope check"
 CLASS: Final = "kafkascope.check"
 
 
-def junit(found: Sequence[Checked], rules: Iterable[str], times: Times) -> str:
-    """Return the document. `rules`: those that were asked."""
+def junit(found: Sequence[Checked], rules: Iterable[str], times: Times, source: str) -> str:
+    """Return the document. `rules`: those that ran; `source`: inputs as words of a shell."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     cases: dict[str, list[Checked]] = {}
@@ -43,7 +43,7 @@ def junit(found: Sequence[Checked], rules: Iterable[str], times: Times) -> str:
     root = Element("testsuites", counts)
     suite = SubElement(root, "testsuite", counts, skipped=str(skipped))
     for key, group in cases.items():
-        _fill(_case(suite, key), group, times)
+        _fill(_case(suite, key), group, times, source)
     for rule in silent:
         _case(suite, rule)
     indent(root)
@@ -57,13 +57,13 @@ def _case(suite: Element, name: str) -> Element:
     return SubElement(suite, "testcase", classname=CLASS, name=safe(name), time="0")
 
 
-def _fill(case: Element, group: Sequence[Checked], times: Times) -> None:
+def _fill(case: Element, group: Sequence[Checked], times: Times, source: str) -> None:
     """Write what was found into its test case."""
     from xml.etree.ElementTree import SubElement
 
     first = next((each for each in group if each.fails), group[0])
     finding = first.finding
-    text = "\n\n".join("\n".join(_lines(each, times)) for each in group)
+    text = "\n\n".join("\n".join(_lines(each, times, source)) for each in group)
     if first.fails:
         element = SubElement(case, "failure", message=safe(finding.text), type=finding.severity)
     elif first.known:
@@ -74,8 +74,8 @@ def _fill(case: Element, group: Sequence[Checked], times: Times) -> None:
     element.text = text
 
 
-def _lines(each: Checked, times: Times) -> Iterable[str]:
-    for line, _ in block(each.cause, times, UNBROKEN):
+def _lines(each: Checked, times: Times, source: str) -> Iterable[str]:
+    for line, _ in block(each.cause, times, UNBROKEN, source):
         yield safe(line)
     if each.because:
         yield f"    because: {safe(each.because)}"

@@ -20,12 +20,12 @@ COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 the place of others, and so would consequences on their own."""
 
 
-def commands(causes: Iterable[Cause], times: Times) -> Iterator[str]:
+def commands(causes: Iterable[Cause], times: Times, source: str) -> Iterator[str]:
     """Yield a command for each cause that is no chat, as bad as the worst that followed from it."""
     for cause in causes:
         command = COMMANDS.get(cause.severity)
         if command is not None:
-            _, *lines = (safe(line) for line, _ in block(cause, times, UNBROKEN))
+            _, *lines = (safe(line) for line, _ in block(cause, times, UNBROKEN, source))
             message = escaped_data([safe(cause.finding.text), *lines])
             title = escaped_property(f"kafkascope: {cause.finding.name}")
             yield f"::{command} title={title}::{message}"

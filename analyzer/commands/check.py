@@ -183,7 +183,9 @@ def check(
                 _report(found, new, rules, options, reading.times(), output, known is not None)
             elif options.form == "table" and not (options.columns or options.sort):
                 told = list(map(Cause, flat(new))) if unfolded else new
-                _print_blocks(told[: options.top], reading.times(), output, unfolded)
+                _print_blocks(
+                    told[: options.top], reading.times(), output, options.source(), unfolded
+                )
             else:
                 lines = [each.finding.line() for each in found if not each.known]
                 schema = "finding/1"
@@ -226,7 +228,7 @@ def _report(
         case "junit":
             from kafkascope.analyzer.checks.junit import junit
 
-            for line in junit(found, rules, times).split("\n"):
+            for line in junit(found, rules, times, options.source()).split("\n"):
                 output.line(line)
         case "sarif":
             from kafkascope.analyzer.checks.sarif import sarif
@@ -235,7 +237,7 @@ def _report(
         case _:
             from kafkascope.analyzer.checks.workflow import commands
 
-            for line in commands(causes, times):
+            for line in commands(causes, times, options.source()):
                 output.line(line)
 
 
@@ -266,8 +268,10 @@ def _summary(causes: list[Cause], known: int) -> str:
     return ", ".join(counts) if counts else "nothing found"
 
 
-def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_too: bool) -> None:
-    """Blocks of causes, and chats in one line at the end unless they are wanted as blocks."""
+def _print_blocks(
+    causes: Iterable[Cause], times: Times, output: Output, source: str, chats_too: bool
+) -> None:
+    """Print causes as blocks, and chats as one line at the end unless `chats_too`."""
     width = output.width or UNBROKEN
     shown, chats = (list(causes), []) if chats_too else apart(list(causes))
     between = False
@@ -275,13 +279,13 @@ def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_t
         if between:
             output.line("")
         between = True
-        for text, style in block(cause, times, width):
+        for text, style in block(cause, times, width, source):
             output.line(text, style)
     if chats:
         if between:
             output.line("")
         names = names_of(chats)
-        said = f"chat: normal, and often taken for trouble: {names} (--all tells them)"
+        said = f"chat: normal, though often mistaken for a problem: {names} (show with --all)"
         for part in wrapped(said, width, hanging=INDENT):
             output.line(part, SIGNS["chat"])
 

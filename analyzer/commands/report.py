@@ -13,7 +13,7 @@ from kafkascope.analyzer.commands.options import known_release, reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.report import collect, markdown, page, sections
+from kafkascope.analyzer.report import collect, markdown, page, sections, ticket
 from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.inputs.private import PrivateFile
@@ -21,11 +21,11 @@ from kafkascope.captures.model import Resolved
 
 SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
 REDACTED: Final = {
-    "none": "Nothing is hidden save secrets; a report tells no values of records.",
-    "values": "Hidden: keys and values of records, and all secrets; a report tells neither.",
-    "keys": "Hidden: keys and values of records, and all secrets; a report tells neither.",
-    "all": "Hidden: keys and values of records, all secrets, and names: clients, topics, groups,"
-    " users and addresses have other ones.",
+    "none": "Secrets are redacted; a report has no keys and values of records.",
+    "values": "Keys and values of records, and all secrets, are redacted.",
+    "keys": "Keys and values of records, and all secrets, are redacted.",
+    "all": "Keys and values of records, all secrets, and names are redacted: clients, topics,"
+    " groups, users, and addresses are pseudonyms.",
 }
 
 
@@ -47,13 +47,17 @@ REDACTED: Final = {
     show_default=True,
     help="Redact none, values, keys, or all (clients, topics, groups, addresses, too)",
 )
+@option("--full", is_flag=True, help="Write all sections to Markdown, not only a ticket")
 @hosts_option
 @reading_options("output", helps={"output": "File to write: .html or .md"})
-def report(options: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, ...]) -> int:
+def report(
+    options: ReadOptions, release: str, redact: str, full: bool, hosts: tuple[Resolved, ...]
+) -> int:
     """Write an HTML or Markdown report of a capture.
 
-    Has findings, clients and upgrade risks, latency, errors, groups, and topics. -o FILE.html is
-    one page without scripts or network access; -o FILE.md is text for a ticket.
+    -o FILE.html is one page with findings, clients and upgrade risks, latency, errors, groups, and
+    topics, without scripts or network access. -o FILE.md is a ticket of 30 lines; with --full it
+    has all sections.
 
     \b
       kafkascope report prod.pcapng -o prod.html
@@ -68,11 +72,12 @@ def report(options: ReadOptions, release: str, redact: str, hosts: tuple[Resolve
         hides = redact == "all"
         disguise = Disguise(reading.capture.context.names) if hides else None
         facts = collect(reading, disguise, hosts)
-        parts = sections(facts, release)
-        if path.suffix.lower() in (".md", ".markdown"):
-            text = markdown(facts, parts, REDACTED[redact])
+        if path.suffix.lower() not in (".md", ".markdown"):
+            text = page(facts, sections(facts, release), release, REDACTED[redact])
+        elif full:
+            text = markdown(facts, sections(facts, release), REDACTED[redact])
         else:
-            text = page(facts, parts, release, REDACTED[redact])
+            text = ticket(facts, REDACTED[redact])
         with PrivateFile(path) as file:
             file.write(text.encode("utf-8", "replace"))
         if not options.quiet:

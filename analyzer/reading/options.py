@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -80,6 +81,14 @@ class ReadOptions:
     """What keys and values are decoded with."""
     jobs: int = 0
     """Processes that read files together; 0: as many as there are cores, for large ones."""
+
+    def source(self) -> str:
+        """Return the inputs, and the options without which they read otherwise, as words of a
+        shell; `CAPTURE` stands for a pipe, which cannot be read again."""
+        words = ["CAPTURE" if name == "-" else name for name in self.inputs]
+        words += [word for port in sorted(self.ports) for word in ("-d", f"tcp.port=={port},kafka")]
+        words += [word for path in self.keylog for word in ("--keylog", path)]
+        return shlex.join(words)
 
     @property
     def selects(self) -> bool:

@@ -7,8 +7,17 @@
 from __future__ import annotations
 
 from kafkascope.analyzer.report.collect import ReportFacts, collect
-from kafkascope.analyzer.report.markdown import markdown
+from kafkascope.analyzer.report.markdown import markdown, ticket
 from kafkascope.analyzer.report.page import page
 from kafkascope.analyzer.report.sections import ReportTable, Section, sections
 
-__all__ = ["ReportFacts", "ReportTable", "Section", "collect", "markdown", "page", "sections"]
+__all__ = [
+    "ReportFacts",
+    "ReportTable",
+    "Section",
+    "collect",
+    "markdown",
+    "page",
+    "sections",
+    "ticket",
+]

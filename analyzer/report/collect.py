@@ -45,6 +45,8 @@ class ReportFacts:
     captured_bytes: int
     remarks: list[str]
     """Sentences on what is missing or odd about the capture."""
+    gaps: list[str]
+    """Of these, what makes results incomplete."""
 
     @property
     def found(self) -> list[Finding]:
@@ -90,6 +92,7 @@ def collect(
         "stdin" if name == "-" else PurePath(name).name or name for name in options.inputs
     )
     said = list(remarks(reading.capture, verbose=True))
+    gaps = list(remarks(reading.capture, verbose=False))
     if not reading.exchanges_read:
         said.insert(0, nothing_found(reading.capture))
     damage = [str(each) for each in source.damage]
@@ -115,4 +118,5 @@ def collect(
         source.connections,
         source.captured_bytes,
         said,
+        gaps + damage,
     )

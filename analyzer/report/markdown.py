@@ -1,4 +1,4 @@
-"""The report as Markdown, for tickets and merge requests: the same sections without pictures."""
+"""The report as Markdown: a ticket of some thirty lines, or all sections without pictures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
-from kafkascope.analyzer.findings.causes import apart, names_of
+from kafkascope.analyzer.findings.causes import Cause, apart, names_of
+from kafkascope.analyzer.findings.commands import exchanges_command
+from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.report.collect import ReportFacts
 from kafkascope.analyzer.report.sections import ReportTable, Section
@@ -40,9 +42,35 @@ _HASH: Final = re.compile(r"[0-9a-fA-F]{7,}")
 """What hosts of code take for a commit."""
 
 
-def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
-    """The whole file."""
-    names = " ".join(shlex.quote(name) for name in facts.inputs)
+TICKET_LINES: Final = 30
+"""Of a ticket: what is read without scrolling, and pasted into an issue or a chat."""
+
+
+def ticket(facts: ReportFacts, redacted: str) -> str:
+    """Return the summary and the causes: as many as fit with fix and evidence, the others with
+    their symptom, the rest counted."""
+    names = shlex.join(facts.inputs)
+    head = [*_head(facts), *[f"- {_text(sentence)}" for sentence in summary(facts, causes=0)], ""]
+    command = _code(f"kafkascope report {names} -o report.md --full")
+    gaps = [f"- {_text(each)}" for each in facts.gaps[:2]]
+    tail = [*gaps, "", f"All sections: {command}. {redacted}"]
+    trouble, _ = apart(facts.causes)
+    room = TICKET_LINES - len(head) - len(tail)
+    shown = trouble[: len(trouble) if len(trouble) <= room else room - 1]
+    spare = room - len(shown) - (len(shown) < len(trouble))
+    out: list[str] = []
+    for cause in shown:
+        symptom, *rest = _cause(cause, names)
+        spare -= len(rest)
+        out += [symptom, *(rest if spare >= 0 else [])]
+    if len(shown) < len(trouble):
+        more = plural(len(trouble) - len(shown), "more finding")
+        out.append(f"- {more}: {_code(f'kafkascope check {names}')}")
+    return "\n".join([*head, *out, *tail, ""])
+
+
+def _head(facts: ReportFacts) -> list[str]:
+    """Return the title, and when and how much."""
     out = [f"# Kafka traffic: {', '.join(map(_code, facts.inputs))}", ""]
     if facts.span.first_ns is not None:
         span = (facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns
@@ -51,25 +79,37 @@ def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
             f" {facts.connections:,} connections, {facts.packets:,} packets.",
             "",
         ]
-    out += [f"- {_text(sentence)}" for sentence in summary(facts)]
+    return out
+
+
+def _cause(cause: Cause, names: str) -> list[str]:
+    """Return a cause as an item of a list: symptom, consequences, fix, evidence."""
+    finding = cause.finding
+    out = [f"- **{finding.severity}**: {_text(finding.text)} ({_often(finding.count)})"]
+    if cause.consequences:
+        out.append(f"  Consequences: {_text(cause.therefore())}")
+    out.append(f"  {_text(finding.advice)}")
+    if finding.filter:
+        out.append(f"  {_code(exchanges_command(finding, names))}")
+    return out
+
+
+def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
+    """Return all sections."""
+    names = shlex.join(facts.inputs)
+    out = [*_head(facts), *[f"- {_text(sentence)}" for sentence in summary(facts)]]
     out += ["", "## Findings", ""]
     trouble, chats = apart(facts.causes)
     if not facts.causes:
-        out += ["Nothing was found that is worth a remark.", ""]
+        out += ["No findings.", ""]
     for cause in trouble:
-        finding = cause.finding
-        out.append(f"- **{finding.severity}**: {_text(finding.text)} ({_often(finding.count)})")
-        out.append(f"  {_text(finding.advice)}")
-        if finding.filter:
-            out.append(f"  {_code(f'kafkascope open {names} -Y {shlex.quote(finding.filter)}')}")
-        if cause.consequences:
-            out.append(f"  therefore: {_text(cause.therefore())}")
+        out += _cause(cause, names)
         out += [
             f"  - **{each.severity}**: {_text(each.text)} ({_often(each.count)})"
             for each in cause.consequences
         ]
     if chats:
-        out.append(f"- **chat**: normal, and often taken for trouble: {_text(names_of(chats))}")
+        out.append(f"- **chat**: normal, though often mistaken: {_text(names_of(chats))}")
     out.append("")
     for part in parts:
         out += [f"## {part.title}", "", _text(part.says), ""]
@@ -77,10 +117,10 @@ def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
             out += _block(text)
         for table in part.tables:
             out += [f"**{_text(table.caption)}**", "", *_table(table), ""]
-        out += [f"The same: {_code(part.command)}", ""]
-    out += ["## How complete it is", ""]
-    said = facts.remarks or ["Every packet was whole, and everything that is Kafka was decoded."]
-    out += [f"- {_text(each)}" for each in said]
+        out += [f"Reproduce with: {_code(part.command)}", ""]
+    out += ["## Completeness", ""]
+    notes = facts.remarks or ["All packets are complete, and all Kafka traffic was decoded."]
+    out += [f"- {_text(each)}" for each in notes]
     return "\n".join([*out, "", redacted, ""])
 
 
@@ -147,4 +187,4 @@ def _table(table: ReportTable) -> Iterable[str]:
         yield "| " + " | ".join(_cell(cell) for cell in row) + " |"
     if table.left_out:
         yield ""
-        yield f"{table.left_out:,} more lines: see the command below."
+        yield f"{table.left_out:,} more rows: see the command below."

@@ -9,6 +9,7 @@ from typing import Final
 
 from kafkascope.analyzer.findings import Cause, Finding
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
+from kafkascope.analyzer.findings.commands import exchanges_command
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.render.times import Times
@@ -170,7 +171,7 @@ def _findings(facts: ReportFacts) -> str:
     out.append(_left_out(len(trouble)))
     if chats:
         inner = "".join(_cause(each, facts, times) for each in chats[:MOST_FINDINGS])
-        said = f"{plural(len(chats), 'normal thing')}, often taken for trouble: {names_of(chats)}"
+        said = f"{plural(len(chats), 'chat')}, normal though often mistaken: {names_of(chats)}"
         inner += _left_out(len(chats))
         out.append(f"<details><summary>{escaped(said)}</summary>{inner}</details>")
     out.append(_command(f"kafkascope check {_names(facts)}"))
@@ -178,7 +179,7 @@ def _findings(facts: ReportFacts) -> str:
 
 
 def _names(facts: ReportFacts) -> str:
-    return " ".join(shlex.quote(name) for name in facts.inputs)
+    return shlex.join(facts.inputs)
 
 
 def _left_out(count: int) -> str:
@@ -194,7 +195,7 @@ def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
     inner = "".join(
         _finding(each, facts, times) for each in cause.consequences[:MOST_FINDINGS]
     ) + _left_out(count)
-    said = f"therefore: {cause.therefore()}"
+    said = f"consequences: {cause.therefore()}"
     folded = f"<details><summary>{escaped(said)}</summary>{inner}</details>"
     return _finding(cause.finding, facts, times, folded)
 
@@ -213,8 +214,7 @@ def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "
         f" {often}{escaped(when)}</span></p>",
     ]
     if finding.filter:
-        command = f"kafkascope open {_names(facts)} -Y {shlex.quote(finding.filter)}"
-        out.append(f"<p><code>{escaped(command)}</code></p>")
+        out.append(f"<p><code>{escaped(exchanges_command(finding, _names(facts)))}</code></p>")
     return "".join([*out, behind, "</article>"])
 
 
@@ -227,7 +227,7 @@ def _prose(text: str) -> str:
 
 
 def _command(text: str) -> str:
-    return f'<p class="dim">The same: <code>{escaped(text)}</code></p>' if text else ""
+    return f'<p class="dim">Reproduce with: <code>{escaped(text)}</code></p>' if text else ""
 
 
 def _section(part: Section) -> str:

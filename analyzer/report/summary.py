@@ -12,14 +12,15 @@ from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.report.collect import ReportFacts
 
 MOST_CAUSES: Final = 3
-"""Each told in a sentence; all of them follow below the summary."""
+"""With a sentence each; all of them follow below the summary."""
 LONGEST: Final = 240
 """Characters of a sentence about a cause, so that a summary stays one."""
 
 
-def summary(facts: ReportFacts) -> list[str]:
-    """Three to six sentences; commands stand between backticks."""
-    return [*_seen(facts), *_found(facts.causes)]
+def summary(facts: ReportFacts, causes: int = MOST_CAUSES) -> list[str]:
+    """Return three to six sentences, with commands between backticks. `causes`: how many of them
+    have a sentence."""
+    return [*_seen(facts), *_found(facts.causes, causes)]
 
 
 def _seen(facts: ReportFacts) -> Iterator[str]:
@@ -59,21 +60,18 @@ def _brokers(facts: ReportFacts) -> int:
     return len({line["address"] for line in lines} if several or not nodes else nodes)
 
 
-def _found(causes: Iterable[Cause]) -> Iterator[str]:
-    """How many causes there are, and the worst of them."""
+def _found(causes: Iterable[Cause], most: int) -> Iterator[str]:
+    """How many causes there are, and the most severe ones."""
     trouble, _ = apart(causes)
     if not trouble:
         yield "Nothing was found that needs attention."
         return
     counts = counted(trouble)
-    followed = counts.pop("consequence")
-    more = f", from which {plural(followed, 'other')} followed" if followed else ""
-    listed = _and([plural(count, word) for word, count in counts.items() if count])
-    yield f"Findings: {listed}{more}."
-    for number, cause in enumerate(trouble[:MOST_CAUSES]):
+    yield f"Findings: {_and([plural(count, word) for word, count in counts.items() if count])}."
+    for number, cause in enumerate(trouble[:most]):
         if number and cause.severity == "note":
             return
-        therefore = f"; therefore {cause.therefore()}" if cause.consequences else ""
+        therefore = f"; consequences: {cause.therefore()}" if cause.consequences else ""
         yield _sentence(f"{cause.finding.severity.capitalize()}: {cause.finding.text}{therefore}")
 
 

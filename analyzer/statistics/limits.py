@@ -51,7 +51,7 @@ LIMITS: Final[dict[str, Limit]] = {
         "ns",
         "a starting leader that does not know the topics yet rejoins within a second",
     ),
-    "stuck.fetches": Limit(3, "count", "fetches of one offset; a restart reads it twice"),
+    "stuck.fetches": Limit(3, "count", "of one offset; a restart reads it twice"),
 }
 
 

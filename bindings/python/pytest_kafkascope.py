@@ -583,7 +583,7 @@ def _folded(bad: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> I
             if one in place:
                 yield f"    because: {every[place[one]]['text']}"
         if consequences:
-            yield "    therefore:"
+            yield "    consequences:"
         for each in consequences:
             yield from (f"        {line}" for line in _told(each))
 

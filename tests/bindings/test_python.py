@@ -48,7 +48,7 @@ def test_a_failure_tells_the_cause_and_below_it_what_followed(
     lines = failure(it).splitlines()
     assert lines[0] == "2 findings of level warning or worse:"
     assert lines[1].startswith("warning broker-down: broker 127.0.0.1:9092 (node 1) was down")
-    assert lines[3] == "    therefore:"
+    assert lines[3] == "    consequences:"
     assert lines[4].startswith("        warning unanswered: 1 JoinGroup request")
     assert lines[5].startswith("            ls -Y 'client == ")
     assert len(lines) == 6

@@ -140,7 +140,7 @@ def test_a_cut_is_a_capture_of_the_same(tmp_path: Path) -> None:
 def test_comments_of_names_are_not_anonymous(tmp_path: Path) -> None:
     done = run("cut", LARGE, "--comments", "--anonymize", "-o", tmp_path / "a.pcapng")
     assert done.exit_code == 2
-    assert "--comments tells names" in done.stderr
+    assert "--comments shows names" in done.stderr
 
 
 def shown(path: Path) -> list[str]:

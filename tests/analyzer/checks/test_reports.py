@@ -72,7 +72,9 @@ def cases(xml: str) -> dict[str, ElementTree.Element]:
 
 
 def test_junit_has_a_case_for_each_key_and_each_silent_rule() -> None:
-    found = cases(junit(judged([CAUSE, MILD], (), "warning"), [*RULE_NAMES[:3], SILENT], times()))
+    found = cases(
+        junit(judged([CAUSE, MILD], (), "warning"), [*RULE_NAMES[:3], SILENT], times(), "x.pcap")
+    )
     assert list(found) == [
         *("unknown-topic topic=t", "slow-answers topic=t", "no-api-versions client=c", SILENT)
     ]
@@ -81,7 +83,7 @@ def test_junit_has_a_case_for_each_key_and_each_silent_rule() -> None:
     assert (failure.attrib["message"], failure.attrib["type"]) == ("it broke", "error")
     assert failure.text is not None
     assert failure.text.splitlines()[0] == "error: it broke"
-    assert "    do: Fix it." in failure.text.splitlines()
+    assert "    fix: Fix it." in failure.text.splitlines()
     (followed,) = found["slow-answers topic=t"]
     assert "    because: it broke" in (followed.text or "").splitlines()
     assert [each.tag for each in found["no-api-versions client=c"]] == ["system-out"]
@@ -89,7 +91,9 @@ def test_junit_has_a_case_for_each_key_and_each_silent_rule() -> None:
 
 
 def test_junit_joins_findings_of_one_key() -> None:
-    found = cases(junit(judged([CAUSE, Cause(finding("again"))], (), "error"), (), times()))
+    found = cases(
+        junit(judged([CAUSE, Cause(finding("again"))], (), "error"), (), times(), "x.pcap")
+    )
     (failure,) = found["unknown-topic topic=t"]
     texts = (failure.text or "").split("\n\n")
     assert [text.split("\n")[0] for text in texts] == ["error: it broke", "error: again"]
@@ -97,7 +101,7 @@ def test_junit_joins_findings_of_one_key() -> None:
 
 def test_junit_skips_what_is_known() -> None:
     found = judged([CAUSE], {"unknown-topic topic=t"}, "warning")
-    one, other = cases(junit(found, (), times())).values()
+    one, other = cases(junit(found, (), times(), "x.pcap")).values()
     assert [each.tag for each in one] == ["skipped"]
     assert one[0].attrib["message"] == "known: it broke"
     assert [each.tag for each in other] == ["failure"]
@@ -286,13 +290,13 @@ def test_sarif_names_the_captures(path: str, uri: str) -> None:
 
 def test_workflow_commands_are_one_for_each_cause() -> None:
     mild = Cause(finding("odd", "note"), CAUSE.consequences)
-    lines = list(commands([CAUSE, mild, MILD, CHAT], times()))
+    lines = list(commands([CAUSE, mild, MILD, CHAT], times(), "x.pcap"))
     assert [line.split(" ")[0] for line in lines] == ["::error", "::warning", "::notice"]
     head, _, message = lines[0].removeprefix("::").partition("::")
     assert head == "error title=kafkascope%3A unknown-topic"
     first, *others = message.split("%0A")
     assert first == "it broke"
-    assert "    do: Fix it." in others
+    assert "    fix: Fix it." in others
 
 
 COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\r\n]*)::([^\r\n]*)")
@@ -315,7 +319,7 @@ def test_texts_from_traffic_stay_texts(text: str, key: str) -> None:
     hostile = finding(text or "x", key=f"unknown-topic client={key}")
     causes = [Cause(hostile, (finding(text or "x", "note", key, "slow-answers"),))]
 
-    (line,) = commands(causes, times())
+    (line,) = commands(causes, times(), "x.pcap")
     kind, title, message = read_command(line)
     assert (kind, title) == ("error", "kafkascope: unknown-topic")
     assert message.split("\n")[0].isprintable()
@@ -323,7 +327,7 @@ def test_texts_from_traffic_stay_texts(text: str, key: str) -> None:
 
     for known in ((), (hostile.key,)):
         found = judged(causes, known, "note")
-        root = ElementTree.fromstring(junit(found, [SILENT], times()).encode())
+        root = ElementTree.fromstring(junit(found, [SILENT], times(), "x.pcap").encode())
         tags = {each.tag for each in root.iter()}
         assert tags <= {"testsuites", "testsuite", "testcase", "failure", "skipped"}
         assert len(root[0]) == 1 + len({hostile.key, key})
@@ -340,7 +344,7 @@ def test_texts_from_traffic_stay_texts(text: str, key: str) -> None:
 
 def test_escapes_of_workflow_commands() -> None:
     cause = Cause(finding("100% of a,b: c"))
-    (line,) = commands([cause], times())
+    (line,) = commands([cause], times(), "x.pcap")
     assert "::100%25 of a,b: c%0A" in line
     assert read_command(line)[2].startswith("100% of a,b: c\n")
 

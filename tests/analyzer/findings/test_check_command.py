@@ -38,8 +38,9 @@ def test_a_finding_is_a_block_of_text() -> None:
     lines = done.stdout.splitlines()
     assert states(lines[0], "error", "1 batch", "generous", "topic small")
     assert lines[1].startswith("    message-too-large, 1 x, ")
-    assert lines[2].startswith('    see: -Y \'client == "generous" and api == Produce')
-    assert lines[3].startswith("    do: Raise max.message.bytes")
+    seen = 'client == "generous" and api == Produce'
+    assert lines[2].startswith(f"    evidence: kafkascope ls {shlex.quote(LARGE)} -Y '{seen}")
+    assert lines[3].startswith("    fix: Raise max.message.bytes")
     assert lines[4] == "    more: kafkascope error MESSAGE_TOO_LARGE"
     assert done.stderr == "kafkascope: 1 error\n"
 
@@ -159,7 +160,7 @@ def test_delivery_of_a_group() -> None:
 def test_lag_over_time_as_a_table() -> None:
     done = run("groups", HEALTHY, "--lag", "--format", "csv")
     head, *rows = done.stdout.splitlines()
-    assert head == "group,time,topic,partition,fetched,committed,end,lag"
+    assert head == "group,time,topic,partition,fetched_offset,committed_offset,end_offset,lag"
     assert rows[-1].endswith(",0")
 
 
@@ -193,27 +194,34 @@ def shop() -> list[Cause]:
 def test_no_line_ends_inside_a_word(shop: list[Cause], width: int) -> None:
     assert len(shop) > 10
     for each in shop:
-        wide = [text for text, _ in block(each, Times(), UNBROKEN)]
-        lines = [text for text, _ in block(each, Times(), width)]
+        wide = [text for text, _ in block(each, Times(), UNBROKEN, "x.pcap")]
+        lines = [text for text, _ in block(each, Times(), width, "x.pcap")]
         assert " ".join(lines).split() == " ".join(wide).split()
-        assert [line for line in lines if len(line) > width and len(line.split()) > 1] == []
+        long = [line for line in lines if len(line) > width and len(line.split()) > 1]
+        # Outside its quotes a shell would end a command at a line break.
+        assert [line for line in long if not line.startswith("    evidence: kafkascope ")] == []
 
 
 def test_a_filter_that_is_broken_into_lines_is_the_same_filter(shop: list[Cause]) -> None:
     for each in shop:
-        lines = [text for text, _ in block(each, Times(), 30)]
-        found = re.search(r"^    see:\s+-Y\s(.*?)\n    (?:see|do):", "\n".join(lines), re.S | re.M)
-        told = found[1] if found else "''"
-        assert str(parse(*shlex.split(told))) == str(parse(each.finding.filter))
+        assert _printed(each, "ls") == str(parse(each.finding.filter))
+
+
+def _printed(cause: Cause, command: str) -> str:
+    """The filter of an evidence line, as a shell reads what a narrow terminal shows."""
+    text = "\n".join(text for text, _ in block(cause, Times(), 30, "'my shop.pcap'"))
+    found = re.search(
+        rf"^    evidence: (kafkascope {command} .*?)\n    (?:evidence|fix):", text, re.S | re.M
+    )
+    if found is None:
+        return str(parse(""))
+    *words, printed = shlex.split(found[1])
+    assert words == ["kafkascope", command, "my shop.pcap", "-Y"]
+    return str(parse(printed))
 
 
 def test_a_finding_about_connects_says_where_they_are(shop: list[Cause]) -> None:
     about = [each for each in shop if each.finding.connects]
     assert about
     for each in about:
-        text = "\n".join(text for text, _ in block(each, Times(), 30))
-        found = re.search(r"^    see:\s+kafkascope\s(.*?)\n    do:", text, re.S | re.M)
-        assert found is not None
-        *words, told = shlex.split(found[1])
-        assert words == ["stats", "connections", "INPUT", "-Y"]
-        assert str(parse(told)) == str(parse(each.finding.connects))
+        assert _printed(each, "connections") == str(parse(each.finding.connects))

@@ -95,8 +95,8 @@ def test_causes_and_consequences_of_tables_are_those_of_the_capture(tmp_path: Pa
     assert cause["key"] == "broker-down broker=127.0.0.1 node=1"
     assert [each["because"] for each in consequences] == [[cause["id"]]]
     blocks = [run("check", str(each), "--fail-on", "never").stdout for each in (source, out)]
-    assert "therefore: 1 request without response" in blocks[0]
-    assert blocks[0] == blocks[1]
+    assert "consequences: 1 request without response" in blocks[0]
+    assert blocks[0].replace(str(source), "INPUT") == blocks[1].replace(str(out), "INPUT")
 
 
 def test_the_report_of_tables_is_that_of_the_capture(tmp_path: Path) -> None:

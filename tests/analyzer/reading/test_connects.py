@@ -65,7 +65,7 @@ def test_findings_about_connects_select_connections(path: str) -> None:
         if line["name"].startswith("address-un"):
             assert {each["state"] for each in found} <= {"refused", "unreachable"}
     told = run("check", path).stdout
-    assert "see: kafkascope connections INPUT -Y" in told
+    assert f"evidence: kafkascope connections {path} -Y" in told
 
 
 def test_filters_of_connections_select_connections() -> None:

@@ -61,7 +61,9 @@ class Elements(HTMLParser):
 
 def made(tmp_path: Path, capture: Path, *options: str, name: str = "r.html") -> str:
     target = tmp_path / name
-    result = CliRunner().invoke(main, ["report", str(capture), "-o", str(target), *options])
+    full = ["--full"] if name.endswith(".md") else []
+    words = ["report", str(capture), "-o", str(target), *full, *options]
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     return target.read_text()
 
@@ -141,7 +143,7 @@ def test_it_begins_with_sentences_and_a_chart(page: str) -> None:
     assert re.fullmatch(
         r"[\d,]+ errors; \d+ expected by the protocol, and \d+ requests got no response\.", said[1]
     )
-    assert re.match(r"Findings: \d+ errors, \d+ warnings and \d+ notes, from which \d", said[2])
+    assert re.match(r"Findings: \d+ errors, \d+ warnings, \d+ notes and \d+ consequences", said[2])
     checked = CliRunner().invoke(main, ["check", str(SHOP), "--json", "--fail-on", "never"]).stdout
     worst = [each for each in map(json.loads, checked.splitlines()) if not each["because"]]
     for sentence, cause in zip(said[3:], worst, strict=False):
@@ -190,7 +192,7 @@ def test_what_followed_is_folded_into_its_cause(redact: str, tmp_path: Path) -> 
     page = made(tmp_path, DOWN, "--redact", redact)
     fold = re.search(
         r'<article class="warning">.{,400}was down for 26 s((?!</article>).)*'
-        r"<details><summary>therefore: 1 request without response</summary>"
+        r"<details><summary>consequences: 1 request without response</summary>"
         r'<article class="warning">((?!</article>).)*got no response((?!</article>).)*'
         r"</article></details></article>",
         page,
@@ -198,11 +200,13 @@ def test_what_followed_is_folded_into_its_cause(redact: str, tmp_path: Path) -> 
     )
     assert fold is not None
     assert page.count("got no response: ") == 1
-    assert "therefore 1 request without response." in paragraphs(page, "summary")[-1]
+    assert "consequences: 1 request without response." in paragraphs(page, "summary")[-1]
     lines = made(tmp_path, DOWN, "--redact", redact, name="r.md").splitlines()
-    (at,) = (n for n, line in enumerate(lines) if line == "  therefore: 1 request without response")
-    assert "was down for 26 s" in "".join(lines[at - 3 : at])
-    assert lines[at + 1].startswith("  - **warning**: 1 JoinGroup request from ")
+    (at,) = (
+        n for n, line in enumerate(lines) if line == "  Consequences: 1 request without response"
+    )
+    assert "was down for 26 s" in lines[at - 1]
+    assert lines[at + 3].startswith("  - **warning**: 1 JoinGroup request from ")
     for text in (page, *lines):
         assert redact == "values" or "restart-" not in text
 
@@ -217,6 +221,19 @@ def test_no_table_is_wider_or_longer_than_its_place(page: str) -> None:
             assert re.search(r": [\d,]+ lines?<", summary)
     assert ".wide{overflow:auto" in page
     assert "details::details-content{content-visibility:visible" in page, "paper opens folds"
+
+
+@pytest.mark.parametrize("name", [SHOP, HEALTHY, DOWN], ids=lambda path: path.name)
+def test_markdown_is_a_ticket_of_thirty_lines(tmp_path: Path, name: Path) -> None:
+    target = tmp_path / "ticket.md"
+    assert CliRunner().invoke(main, ["report", str(name), "-o", str(target)]).exit_code == 0
+    lines = target.read_text().splitlines()
+    assert len(lines) <= 30
+    assert lines[0] == f"# Kafka traffic: `{name.name}`"
+    assert f"kafkascope report {name.name} -o report.md --full" in lines[-1]
+    if name == DOWN:
+        (at,) = (n for n, line in enumerate(lines) if "was down for 26 s" in line)
+        assert lines[at + 3].startswith(f"  `kafkascope ls {name.name} -Y ")
 
 
 def test_markdown_has_the_same_findings(tmp_path: Path) -> None:

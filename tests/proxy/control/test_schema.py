@@ -225,7 +225,7 @@ def test_findings_are_expected(steered: Steered) -> None:
     at = "" if worst["severity"] == "chat" else f" of level {worst['severity']} or worse"
     assert head == f"{bad['found']} {noun}{at}:"
     assert first == f"{worst['severity']}: {worst['text']}"
-    assert any(line.startswith("    do: ") for line in rest)
+    assert any(line.startswith("    fix: ") for line in rest)
     assert bad["sent"][f"{worst['severity']} {worst['name']}"] >= 1
     names = [each["name"] for each in ask("expect", of="findings")["findings"]]
     assert ask("expect", of="findings", count=0, allow=names)["met"]
