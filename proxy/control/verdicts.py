@@ -194,11 +194,11 @@ def _findings(options: ReadOptions, expected: Expected) -> Seen:
             if each.fails and finding.name not in expected.allow:
                 seen.add(dumps(json_line(Findings.COLUMNS, finding.line(), "finding/1")))
                 bad.append(each)
-        seen.remark = "\n".join(_told(bad, reading.times()))
+        seen.remark = "\n".join(_told(bad, reading.times(), options.source()))
     return seen
 
 
-def _told(bad: Sequence[Checked], times: Times) -> Iterator[str]:
+def _told(bad: Sequence[Checked], times: Times, source: str) -> Iterator[str]:
     """Yield the lines about findings: causes with what followed from them, and consequences whose
     cause is milder, or allowed, with the sentence of that."""
     from kafkascope.analyzer.checks.blocks import INDENT, UNBROKEN, block
@@ -208,7 +208,7 @@ def _told(bad: Sequence[Checked], times: Times) -> Iterator[str]:
         each for each in bad if not (each.because and places.intersection(each.finding.because))
     ]
     for each in heads[:MOST_SHOWN]:
-        for text, _ in block(each.cause, times, UNBROKEN):
+        for text, _ in block(each.cause, times, UNBROKEN, source):
             yield text
         if each.because:
             yield f"{INDENT}because: {each.because}"
