@@ -224,8 +224,8 @@ def test_80_columns_show_what_matters(store: Store) -> None:
         screen = text_of(app).splitlines()
         assert all(len(line) <= 80 for line in screen)
         assert "! COORDINATOR_NOT_" in "\n".join(screen)
-        assert "Client" in screen[2]
-        assert "java-4.4.0" in "\n".join(screen[3:])
+        assert "Client" in screen[3]
+        assert "java-4.4.0" in "\n".join(screen[4:])
         await pilot.press("ctrl+g", *"14", "enter", "enter")
         await idle(app, pilot)
         assert "FindCoordinatorResponse v6" in text_of(app)

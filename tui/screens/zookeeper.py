@@ -234,7 +234,7 @@ def data_lines(line: Mapping[str, Any], width: int) -> list[Spans]:
     text = line.get("data")
     if not text:
         size = line.get("bytes")
-        told = f"{size} bytes, binary or secret" if size else "no data in the capture"
+        told = f"{size} bytes, binary or secret" if size else "No data seen"
         return [[(told, "dim")]]
     try:
         opened = orjson.dumps(orjson.loads(text), option=orjson.OPT_INDENT_2).decode()

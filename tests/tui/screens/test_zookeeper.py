@@ -182,4 +182,4 @@ def test_data_are_json_opened_or_text_or_a_sentence() -> None:
     assert data_lines({"data": '{"a":{"b":1}}'}, 80)[2] == [('    "b": 1', "")]
     assert data_lines({"data": "x" * 50}, 40) == [[("x" * 40, "")], [("x" * 10, "")]]
     assert data_lines({"data": None, "bytes": 7}, 40) == [[("7 bytes, binary or secret", "dim")]]
-    assert data_lines({}, 40) == [[("no data in the capture", "dim")]]
+    assert data_lines({}, 40) == [[("No data seen", "dim")]]
