@@ -138,7 +138,7 @@ def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) ->
         numbers.done, numbers.share, numbers.version = True, None, 2
         app.tick()
         await settled(app, pilot)
-        assert "warnings: 7 " in text_of(app).splitlines()[0]
+        assert "warnings (7)" in text_of(app).splitlines()[0]
 
     run(store, steps, few=10_000, counted=lambda text: numbers)
 
