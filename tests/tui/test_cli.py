@@ -91,7 +91,7 @@ def test_every_command_has_help_that_begins_as_the_list_says() -> None:
         (["decode"], "NAME and VERSION"),
         (["decode", "Fetch", "12", "00"], "--request or --response"),
         (["decode", "Fetch", "12", "--request", "zzz!"], "in none of the forms"),
-        (["encode", "Fetch", "12", "--request", "{"], "no JSON"),
+        (["encode", "Fetch", "12", "--request", "{"], "JSON cannot be read"),
         (["encode", "Fetch", "12", "--request", '{"x": 1}'], "field"),
         (["error", "NOT_LEDER"], "did you mean"),
         (["completion", "tcsh"], "tcsh"),
