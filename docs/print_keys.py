@@ -91,7 +91,7 @@ Invalid settings (an unknown id, theme or name) are reported at start. `NO_COLOR
 no information depends on colour alone. ctrl+o lists recent files. Saved filters are in filters.toml
 beside the settings: `@slow = latency > 1s` in the filter box saves one, `@slow` stands for it from
 then on, alone or inside others, in the box and in `-Y`, and `@slow =` deletes it
-([more](filter.md#names)).
+([more](filter.md#saved-filters)).
 """
 
 

@@ -213,7 +213,8 @@ def cell(column: Column, line: Line, times: Times) -> str:
         case "flag":
             return "yes" if value else "no"
         case "list":
-            return safe(", ".join(map(str, value)))
+            items = list(map(str, value))
+            return safe(("; " if any("," in item for item in items) else ", ").join(items))
         case _:
             return safe(str(value))
 
