@@ -247,10 +247,9 @@ def _known(release: str | None) -> str:
     """Return a release as findings want it; `UsageError` for one that is none."""
     if release is None:
         return ""
-    from kafkascope.dissectors.reference.releases import release_key
+    from kafkascope.dissectors.reference.releases import known_release
 
     try:
-        release_key(release)
+        return known_release(release)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return release.strip().removeprefix("v")

@@ -189,8 +189,8 @@ def check(
             else:
                 lines = [each.finding.line() for each in found if not each.known]
                 schema = "finding/1"
-                times, columns = reading.times(), Findings.COLUMNS
-                print_lines(lines, columns, schema, options, output, times, PRIORITY)
+                columns = Findings.COLUMNS
+                print_lines(lines, columns, schema, options, output, reading, PRIORITY)
         if baseline is not None:
             _write(baseline, found)
         code = reading.finish(tls=all(each.finding.name != "tls-opaque" for each in found))

@@ -20,9 +20,7 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.clients import Clients
-from kafkascope.analyzer.terminal import say
 from kafkascope.captures.model import Resolved
-from kafkascope.dissectors.reference.releases import RELEASES, release_key
 
 LIFE: Final = Priority(("outcome", "failed", "breaks_at", "software"), ("worst_finding",))
 UPGRADE: Final = Priority(("verdict", "breaks_at", "software"), ("why",))
@@ -70,9 +68,6 @@ def clients(
         else:
             found = findings.base.clients
             count(reading, findings, watch=True, hosts=hosts)
-        times = reading.times()
-        if release is not None and not options.quiet:
-            _remark(release)
         with Output(options) as output:
             if apis:
                 columns, lines, name = Clients.API_COLUMNS, found.apis(), "client-api"
@@ -92,11 +87,5 @@ def clients(
                 elif chosen:
                     reason = f"not told: the tables hold what -Y {chosen!r} wants"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
-            print_lines(lines, columns, f"{name}/1", options, output, times, priority)
+            print_lines(lines, columns, f"{name}/1", options, output, reading, priority)
         return reading.finish()
-
-
-def _remark(release: str) -> None:
-    last = RELEASES[-1]
-    if release_key(release)[:2] > release_key(last)[:2]:
-        say(f"releases are known up to {last}; {release} is judged as {last}")

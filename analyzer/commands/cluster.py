@@ -60,7 +60,6 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
         keeper = ZooKeeper()
         count(reading, found, keeper, watch=not options.filter_text, hosts=hosts)
         several = len(keeper.stories()) > 1
-        times = reading.times()
         names = reading.capture.context.names
         tables = (
             ("nodes", "node/1", Cluster.COLUMNS, found.rows(names)),
@@ -69,6 +68,8 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
             ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, keeper.elections()),
             ("topics", "zk-topic/1", ZooKeeper.TOPIC_COLUMNS, keeper.topics()),
         )
+        if only is None and not any(table[3] for table in tables):
+            reading.lacks("advertised brokers")
         with Output(options) as output:
             if options.form == "table" and only is None:
                 _print_whole(found, output)
@@ -80,7 +81,7 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
                     if blank:
                         output.line("")
                     priority = PRIORITIES[what]
-                    print_lines(lines, columns, schema, options, output, times, priority)
+                    print_lines(lines, columns, schema, options, output, reading, priority)
         return reading.finish()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.grid import NO_LINES, print_lines
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.unknown import refuse_unknown
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
-from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
@@ -45,19 +45,16 @@ def print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | No
     with Reading(options) as reading:
         found, groups, cluster = Delivery(), Groups(), Cluster()
         count(reading, found, groups, cluster)
-        times = reading.times()
         known = found.groups()
         shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
+        refuse_unknown("group", wanted, [*known, *groups.names()], reading)
         for name in shared if not options.quiet else ():
             if name in wanted or not wanted:
                 say(f"{safe(unaudited(name))}")
-        for name in wanted:
-            if name not in known and name not in shared:
-                say(f'no traffic of a group "{name}"')
         chosen = [name for name in wanted if name in known] if wanted else known
         audit = Audit(found, groups, cluster, reading.capture.context.names)
         with Output(options) as output:
-            _print(audit, chosen, only, options, output, times)
+            _print(audit, chosen, only, options, output, reading)
         return reading.finish()
 
 
@@ -67,7 +64,7 @@ def _print(
     only: str | None,
     options: ReadOptions,
     output: Output,
-    times: Times,
+    reading: Reading,
 ) -> None:
     tables: dict[str, tuple[str, tuple[Column, ...], list[Line]]] = {
         "partitions": (
@@ -95,12 +92,14 @@ def _print(
     if options.form in ("csv", "tsv", "json"):
         # One table of one shape.
         shown = shown[:1]
+    if not any(tables[name][2] for name in shown):
+        reading.lacks(NO_LINES[tables[shown[0]][0]])
     first = True
     for name in shown:
         schema, columns, lines = tables[name]
-        if not lines:
+        if not lines and len(shown) > 1:
             continue
         if not first and options.form == "table":
             output.line("")
         first = False
-        print_lines(lines, columns, schema, options, output, times, PRIORITIES[name])
+        print_lines(lines, columns, schema, options, output, reading, PRIORITIES[name])

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.failures import USAGE
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.unknown import no_exchange
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 from kafkascope.analyzer.render.layout import GAP, laid_out, widths_of
@@ -184,9 +186,7 @@ def _exchanges(
 ) -> int:
     (one, bad, ours), (two, worse, theirs) = (_told(options, side) for side in (left, right))
     if one is None or two is None:
-        missing = left if one is None else right
-        say(f"there is no exchange {missing.number} in {missing.path}")
-        return bad or worse or 2
+        return bad or worse or USAGE
     different = False
     with Output(options) as output:
         for line in compared(one[1], two[1], sides, strict, show_hex, decoder(ours, theirs)):
@@ -210,4 +210,6 @@ def _told(options: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int,
         for row, exchange in reading.rows():
             if row.number == side.number:
                 return (row, exchange), 0, payloads
-        return None, reading.finish(tls=False), None
+        code = reading.finish(tls=False)
+        say(no_exchange(str(side.number), reading, safe(side.path)))
+        return None, code, None

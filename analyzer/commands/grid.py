@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import click
 
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column, Line
@@ -22,6 +24,43 @@ from kafkascope.analyzer.statistics.table import (
     told_name,
 )
 
+NO_LINES: Final = {
+    "apis/1": "requests",
+    "latency/1": "requests with responses",
+    "topics/1": "topics",
+    "partitions/1": "partitions",
+    "stored-topics/1": "topics",
+    "stored-partitions/1": "partitions",
+    "connections/1": "connections",
+    "client-connections/1": "connections",
+    "sizes/1": "messages",
+    "rates/1": "requests",
+    "client/1": "clients",
+    "client-api/1": "clients",
+    "group/1": "consumer groups",
+    "rebalance/1": "rebalances",
+    "group-member/1": "group members",
+    "delivery-partition/1": "commits or fetches of consumer groups",
+    "delivery-event/1": "skipped records, redelivered records, or pauses",
+    "delivery-plan/1": "partition assignments",
+    "delivery-lag/1": "offsets to compute lag from",
+    "node/1": "brokers",
+    "coordinator/1": "coordinators",
+    "leader/1": "partition leaders",
+    "producer/1": "producers with IDs",
+    "producer-partition/1": "producers with IDs",
+    "transaction/1": "transactions",
+    "known-schema/1": "record schemas",
+    "zk-session/1": "ZooKeeper sessions",
+    "zk-election/1": "controller elections in ZooKeeper",
+    "zk-node/1": "ZooKeeper nodes",
+    "zk-change/1": "changes of ZooKeeper nodes",
+    "zk-slow/1": "ZooKeeper requests",
+    "zk-topic/1": "topics created or deleted in ZooKeeper",
+}
+"""Kind of a line -> what a capture without one lacks. `check` and `errors` say it
+themselves."""
+
 
 def print_lines(
     lines: Iterable[Line],
@@ -29,11 +68,13 @@ def print_lines(
     schema: str,
     options: ReadOptions,
     output: Output,
-    times: Times | None = None,
+    reading: Reading | None = None,
     priority: Priority = NO_PRIORITY,
+    of: str = "",
 ) -> int:
     """Print lines as `options` says, sorted, the first ones; the number of those printed. JSON has
-    all columns and the word `schema`. `priority`: what a narrow terminal shows."""
+    all columns and the word `schema`. `priority`: what a narrow terminal shows. Without lines,
+    `reading` says so at its end; `of`: what the lines belong to (` of group "billing"`)."""
     chosen = chosen_columns(columns, options)
     found = ordered(list(lines), columns, options)[: options.top]
     if options.form in ("json", "jsonl"):
@@ -50,7 +91,10 @@ def print_lines(
         if options.columns:
             priority = Priority(options.columns, priority.sentences)
         width = None if options.wide else output.width
-        _print_table(found, chosen, times or Times(options.time_format), output, width, priority)
+        times = reading.times() if reading is not None else Times(options.time_format)
+        _print_table(found, chosen, times, output, width, priority)
+    if not found and reading is not None and schema in NO_LINES:
+        reading.lacks(NO_LINES[schema] + of)
     return len(found)
 
 

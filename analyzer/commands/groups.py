@@ -10,10 +10,11 @@ from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.grid import NO_LINES, print_lines
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.unknown import quoted, refuse_unknown
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
@@ -107,10 +108,7 @@ def groups(
         found, keeper = Groups(), ZooKeeper()
         count(reading, found, keeper)
         kept = KeptGroups(keeper.stories())
-        times = reading.times()
-        missing = [name for name in wanted if name not in found.names() and not kept.called(name)]
-        for name in missing:
-            say(f'no traffic of a group "{name}"{_nearest(name, found)}')
+        refuse_unknown("group", wanted, [*found.names(), *kept.all_names()], reading)
         old = [each for name in wanted for each in kept.called(name)] if wanted else kept.names()
         chosen = [name for name in wanted if name in found.names()] or (
             [] if wanted else found.names()
@@ -124,18 +122,21 @@ def groups(
         names = reading.capture.context.names
         with Output(options) as output:
             if lanes:
-                _print_lanes(found, chosen, times, output, options)
+                _print_lanes(found, chosen, reading.times(), output, options)
+                if not chosen:
+                    reading.lacks(NO_LINES["group/1"])
             elif not wanted and only is None:
                 lines = [*found.rows(names), *kept.lines()]
                 columns = shown(Groups.COLUMNS, "worst_rebalance")
-                print_lines(lines, columns, "group/1", options, output, times, STABILITY)
+                print_lines(lines, columns, "group/1", options, output, reading, STABILITY)
             else:
                 rebalances = [line for name in chosen for line in found.rebalances(name)]
                 members = [line for name in chosen for line in found.members(name, names)]
                 rebalances += [line for name in old for line in kept.rebalances(name)]
                 members += [line for name in old for line in kept.members(name)]
                 several = len({*chosen, *old}) > 1
-                _print_details(rebalances, members, only, options, output, times, several)
+                of = f" of {', '.join(map(quoted, wanted))}" if wanted else ""
+                _print_details(rebalances, members, only, options, output, reading, several, of)
         return reading.finish()
 
 
@@ -146,13 +147,6 @@ def split_names(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ..
     for word in inputs[1:]:
         (files if word == "-" or Path(word).exists() or os.sep in word else names).append(word)
     return tuple(files), tuple(names)
-
-
-def _nearest(name: str, found: Groups) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, found.names(), n=1)
-    return f'; did you mean "{safe(near[0])}"?' if near else ""
 
 
 def _print_lanes(
@@ -201,8 +195,9 @@ def _print_details(
     only: str | None,
     options: ReadOptions,
     output: Output,
-    times: Times,
+    reading: Reading,
     several: bool,
+    of: str,
 ) -> None:
     tables = (
         ("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS, rebalances, CAUSE),
@@ -219,4 +214,4 @@ def _print_details(
             columns = shown(columns, "group")
         if both and what == "members" and options.form == "table" and lines:
             output.line("")
-        print_lines(lines, columns, schema, options, output, times, priority)
+        print_lines(lines, columns, schema, options, output, reading, priority, of)

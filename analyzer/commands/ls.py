@@ -112,6 +112,8 @@ def ls(options: ReadOptions, connects: bool) -> int:
         output.end()
         if index >= 0 and printing.tail:
             output.octets(printing.tail)
+        if connects and index < 0:
+            reading.lacks("exchanges, nor connection attempts")
         code = reading.finish()
         if connects:
             _left_out(watcher, quiet=options.quiet)

@@ -46,13 +46,12 @@ def known_release(ctx: click.Context, parameter: click.Parameter, value: str | N
     """The value of an option that names a Kafka release."""
     if value is None:
         return None
-    from kafkascope.dissectors.reference.releases import release_key
+    from kafkascope.dissectors.reference.releases import known_release as checked
 
     try:
-        release_key(value)
+        return checked(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-    return value.strip().removeprefix("v")
 
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:

@@ -73,10 +73,11 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     problems: list[Problem] = []
     shown = 0
     with Reading(options, records=True) as reading, Output(options, live=reading.live) as output:
-        printer = _printer(options, parts or ("key", "value"), output)
+        printer, empty = _printer(options, parts or ("key", "value"), output), True
         try:
             for pieces in _read(reading, problems, whole=options.top is None):
                 for piece in pieces:
+                    empty = False
                     if options.top is None:
                         printer(piece)
                         continue
@@ -90,6 +91,8 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
         output.end()
         _finish(printer)
         problems_said(problems, options)
+        if empty:
+            reading.lacks("records")
         return reading.finish()
 
 

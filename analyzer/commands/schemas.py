@@ -82,7 +82,7 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
             ]
             if redact:
                 lines = list(map(_without_places, lines))
-            print_lines(lines, COLUMNS, "known-schema/1", options, output, priority=PRIORITY)
+            print_lines(lines, COLUMNS, "known-schema/1", options, output, reading, PRIORITY)
         if folder is not None:
             count = _write(folder, known, redact=redact is not None)
             if not options.quiet:

@@ -13,6 +13,7 @@ from kafkascope.analyzer.commands.atrest import kafka_files, show_files
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.unknown import no_exchange
 from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
@@ -83,10 +84,9 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
             first = False
             if numbers and not missing:
                 break
-        if missing and not options.quiet:
+        if missing and (first or not options.quiet):
             some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
-            told = reading.exchanges_read
-            say(f"there is no exchange {some} ({told} in all)")
+            say(no_exchange(some, reading))
         return reading.finish(tls=False) or (2 if missing and first else 0)
 
 

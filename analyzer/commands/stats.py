@@ -158,13 +158,12 @@ def shown(
             reading.capture.watch = watcher.saw
         watch = hasattr(statistic, "saw") and not options.filter_text
         count(reading, statistic, watch=watch, whole=whole)
-        times = reading.times()
         with Output(options) as output:
             found = lines(reading.capture.context.names)
             if for_people is not None and options.form == "table" and not options.columns:
                 columns = for_people(found)
             priority = priority or Priority(PRIORITIES[name])
-            print_lines(found, columns, f"{name}/1", options, output, times, priority)
+            print_lines(found, columns, f"{name}/1", options, output, reading, priority)
         code = reading.finish()
         if not options.quiet:
             for remark in remarks():

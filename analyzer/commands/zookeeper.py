@@ -57,7 +57,6 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
     with Reading(options) as reading:
         found = ZooKeeper()
         count(reading, found)
-        times = reading.times()
         stories = found.stories()
         several = len(stories) > 1
         tables = (
@@ -67,6 +66,8 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
             ("history", "zk-change/1", ZooKeeper.HISTORY_COLUMNS, found.history),
             ("slow", "zk-slow/1", ZooKeeper.SLOW_COLUMNS, found.slowest),
         )
+        if only is None and not any(table[3]() for table in tables):
+            reading.lacks("ZooKeeper traffic")
         with Output(options) as output:
             blank = only is None and options.form == "table"
             if blank and found.whole.first_ns is not None:
@@ -87,7 +88,9 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
                     continue
                 if blank:
                     output.line("")
-                print_lines(lines, columns, schema, options, output, times, PRIORITIES[what])
+                of = f" at or below {safe(under)}" if under and what in ("nodes", "history") else ""
+                order = PRIORITIES[what]
+                print_lines(lines, columns, schema, options, output, reading, order, of)
         return reading.finish()
 
 

@@ -27,7 +27,7 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks, snaplen
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import plural, safe
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.opening import is_live, is_once
 from kafkascope.captures.inputs.spool import Spool
@@ -139,6 +139,9 @@ class Reading:
         self._heard = Heard()
         self.pooled: Pool | None = None
         """The processes that have read all."""
+        self._empty: list[str] = []
+        """What the tables without rows would list."""
+        self._records = records
         self._divided = 0
         """Number of exchanges that several processes told of."""
         self._progress = Progress(options, self)
@@ -166,8 +169,8 @@ class Reading:
             pairs = self._wanted(pairs, self._filter)
         count = self.options.count
         try:
-            if self._filter is None and count is None:
-                yield from pairs  # All are shown.
+            if not self.options.selects:
+                yield from pairs  # All match.
             for row, exchange in pairs:
                 self._shown += 1
                 yield row, exchange
@@ -423,6 +426,22 @@ class Reading:
                 continue
             yield row, exchange
 
+    def lacks(self, things: str) -> None:
+        """Note that a table has no rows: `finish` says that there are no such things."""
+        if things not in self._empty:
+            self._empty.append(things)
+
+    def _nothing_shown(self) -> Iterator[str]:
+        """Yield why there are no rows."""
+        selects, total = self.options.selects, self.exchanges_read
+        if selects and not self._shown:
+            what = "have records that match" if self._records else "match"
+            yield f"0 of {plural(total, 'exchange')} {what}"
+            return
+        where = "this capture" if not selects else f"the {plural(self._shown, 'matching exchange')}"
+        for things in self._empty:
+            yield f"no {things} in {where}"
+
     def finish(self, *, tls: bool = True) -> int:
         """Write the remarks about the capture to stderr and return the exit code. `tls`: whether
         exchanges that cannot be decrypted would have been shown."""
@@ -442,6 +461,9 @@ class Reading:
                 say(f"{error}")
             if not self.exchanges_read and self.code != INTERRUPTED:
                 say(f"{nothing_found(self.capture)}")
+            elif self.code != INTERRUPTED:
+                for line in self._nothing_shown():
+                    say(line)
             if len(self._heard.sides) == 1 and self.options.count is None:
                 say(f"{one_way(*self._heard.sides)}")
             tls &= not (self._shown and (self.options.filter_text or self.options.count))

@@ -83,6 +83,28 @@ def release_key(release: str) -> tuple[int, ...]:
     return key + (LATEST,) * (whole - len(key))
 
 
+def known_release(release: str) -> str:
+    """Return a release that users name, without blanks and `v`; `ValueError` for one of no line in
+    `RELEASES`, with the nearest ones. Every patch release of a line is known: versions change with
+    lines, and 4.0.9 may come out after the facts were written."""
+    key = release_key(release)
+    name = release.strip().removeprefix("v")
+    parts = name.split(".")
+    lines = {known: known.split(".")[: 3 if known[0] == "0" else 2] for known in RELEASES}
+    if any(all(map(_same, parts, line)) for line in lines.values()):
+        return name
+    older = [known for known in RELEASES if _fact_key(known) < key]
+    near = [*older[-1:], *RELEASES[len(older) :][:1]]
+    text = f"{name} is not a known Kafka release; the newest is {RELEASES[-1]}"
+    raise ValueError(
+        text if near == [RELEASES[-1]] else f"{text}, the nearest {' and '.join(near)}"
+    )
+
+
+def _same(part: str, other: str) -> bool:
+    return int(part) == int(other)
+
+
 def _fact_key(release: str) -> tuple[int, ...]:
     """Return the key of a release in the facts, which say 0.10.2 for 0.10.2.0."""
     key = tuple(map(int, release.split(".")))

@@ -13,7 +13,7 @@ from kafkascope.analyzer.statistics.clients import Clients, Usage
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.verdict import breaks_at
 from kafkascope.analyzer.text import safe, wrapped
-from kafkascope.dissectors.reference.releases import RELEASES, release_key
+from kafkascope.dissectors.reference.releases import RELEASES, known_release
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Hint, Key, bindings
 from kafkascope.tui.screens import CONNECTIONS, evidence
@@ -119,7 +119,7 @@ class ClientsBoard(ChartedBoard):
         def chosen(release: str) -> None:
             try:
                 if release:
-                    release_key(release)
+                    release = known_release(release)
             except ValueError as error:
                 self.host.shell.tell(str(error), "warning")
                 return

@@ -281,6 +281,10 @@ class KeptGroups:
         """Return the names of groups that had members, or committed offsets."""
         return sorted(self.groups)
 
+    def all_names(self) -> list[str]:
+        """Return all names that `called` finds."""
+        return [*self.names(), *(group.name for group in self.groups.values())]
+
     def called(self, name: str) -> list[str]:
         """Return the names that are shown of the groups of a name."""
         return [shown for shown in self.names() if name in (shown, self.groups[shown].name)]

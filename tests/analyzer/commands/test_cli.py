@@ -341,7 +341,7 @@ def test_show_takes_several_numbers_and_filters() -> None:
 def test_show_says_which_exchange_is_not_there() -> None:
     code, out, err = run("show", DEMO, "100000")
     assert (code, out) == (2, "")
-    assert "there is no exchange 100000" in err
+    assert "there is no exchange 100000; this capture has 1 to 336" in err
     assert run("show", DEMO)[0] == 2
 
 

@@ -166,8 +166,8 @@ def test_lag_over_time_as_a_table() -> None:
 
 def test_a_group_that_is_not_there() -> None:
     done = run("groups", HEALTHY, "nobody", "--delivery")
-    assert done.exit_code == 0
-    assert 'no traffic of a group "nobody"' in done.stderr
+    assert done.exit_code == 2
+    assert 'there is no group "nobody"' in done.stderr
     assert done.stdout == ""
 
 
