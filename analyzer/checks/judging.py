@@ -1,4 +1,8 @@
-"""What becomes of each finding of a check: whether it was known before, and whether it fails."""
+"""What becomes of each cause of a check: whether it was known before, and whether it fails.
+
+Reports for CI count causes, as the summary does: a consequence belongs to its cause, and makes it
+fail, but is no test and no alert of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +17,26 @@ NEVER: Final = "never"
 
 
 class Checked(NamedTuple):
-    """A finding, and what a check makes of it."""
+    """A cause, and what a check makes of it."""
 
     cause: Cause
-    """The finding with what followed from it; a consequence alone."""
-    because: str
-    """The sentence of the cause that it followed from; empty for a cause."""
     known: bool
-    """Whether a baseline has its key."""
-    fails: bool
-    """Whether it makes the check fail."""
-
-    @property
-    def finding(self) -> Finding:
-        """The finding itself."""
-        return self.cause.finding
+    """Whether a baseline has its key and those of its consequences."""
+    failing: tuple[Finding, ...]
+    """Those of the cause and its consequences that make the check fail."""
 
 
 def judged(causes: Iterable[Cause], known: Collection[str], fail_on: str) -> list[Checked]:
-    """Judge all findings, each consequence behind its cause. `known`: keys that no longer fail;
-    `fail_on`: the mildest severity that does, or `NEVER`."""
-    return [
-        Checked(
-            cause if place == 0 else Cause(finding),
-            "" if place == 0 else cause.finding.text,
-            finding.key in known,
-            finding.key not in known and _is_bad(finding, fail_on),
-        )
-        for cause in causes
-        for place, finding in enumerate((cause.finding, *cause.consequences))
-    ]
+    """Judge all causes. `known`: keys that no longer fail; `fail_on`: the mildest severity that
+    does, or `NEVER`."""
+    checked = []
+    for cause in causes:
+        new = [each for each in (cause.finding, *cause.consequences) if each.key not in known]
+        failing = tuple(each for each in new if fails(each, fail_on))
+        checked.append(Checked(cause, not new, failing))
+    return checked
 
 
-def _is_bad(finding: Finding, fail_on: str) -> bool:
+def fails(finding: Finding, fail_on: str) -> bool:
+    """Return whether a finding is at least as bad as `fail_on`."""
     return any(RANK[finding.severity] <= rank for word, rank in RANK.items() if word == fail_on)
-
-
-def unknown(causes: Iterable[Cause], known: Collection[str]) -> list[Cause]:
-    """Return the causes that are new, or that something new followed from."""
-    return [
-        cause
-        for cause in causes
-        if any(each.key not in known for each in (cause.finding, *cause.consequences))
-    ]

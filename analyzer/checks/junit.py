@@ -1,16 +1,20 @@
 """Findings as JUnit XML: what Jenkins, GitLab, Azure and others show as tests.
 
-A test case is what one key names, so that it has the same name in the next run; a rule that found
-nothing is a test that passed. Findings that fail the check are failures, known ones are skipped.
+A test case is a cause, named by its key, so that it has the same name in the next run; a rule that
+found nothing is a test that passed. A cause fails if it or a consequence does; known ones are
+skipped. Tests and failures are thus the numbers of the summary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.checks.blocks import UNBROKEN, block
 from kafkascope.analyzer.checks.judging import Checked
+from kafkascope.analyzer.findings.causes import Cause, unfolded
+from kafkascope.analyzer.findings.model import RANK
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import safe
 
@@ -19,22 +23,21 @@ if TYPE_CHECKING:
 
 NAME: Final = "kafkascope check"
 CLASS: Final = "kafkascope.check"
+MAX_CONSEQUENCES: Final = 20
+"""In the text of one test; the rest is counted."""
 
 
 def junit(found: Sequence[Checked], rules: Iterable[str], times: Times, source: str) -> str:
     """Return the document. `rules`: those that ran; `source`: inputs as words of a shell."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    cases: dict[str, list[Checked]] = {}
-    for each in found:
-        cases.setdefault(each.finding.key, []).append(each)
-    told = {each.finding.name for each in found}
+    told = {each.name for each in unfolded(one.cause for one in found)}
     silent = [rule for rule in rules if rule not in told]
-    failures = sum(any(each.fails for each in group) for group in cases.values())
-    skipped = sum(all(each.known for each in group) for group in cases.values())
+    failures = sum(bool(each.failing) for each in found)
+    skipped = sum(each.known for each in found)
     counts = {
         "name": NAME,
-        "tests": str(len(cases) + len(silent)),
+        "tests": str(len(found) + len(silent)),
         "failures": str(failures),
         "errors": "0",
         "time": "0",
@@ -42,8 +45,12 @@ def junit(found: Sequence[Checked], rules: Iterable[str], times: Times, source: 
     # Jenkins holds the document against its schema, which knows no `skipped` here.
     root = Element("testsuites", counts)
     suite = SubElement(root, "testsuite", counts, skipped=str(skipped))
-    for key, group in cases.items():
-        _fill(_case(suite, key), group, times, source)
+    names: Counter[str] = Counter()
+    for each in found:
+        key = each.cause.finding.key
+        names[key] += 1
+        again = f" ({names[key]})" if names[key] > 1 else ""
+        _fill(_case(suite, key + again), each, times, source)
     for rule in silent:
         _case(suite, rule)
     indent(root)
@@ -57,25 +64,32 @@ def _case(suite: Element, name: str) -> Element:
     return SubElement(suite, "testcase", classname=CLASS, name=safe(name), time="0")
 
 
-def _fill(case: Element, group: Sequence[Checked], times: Times, source: str) -> None:
-    """Write what was found into its test case."""
+def _fill(case: Element, checked: Checked, times: Times, source: str) -> None:
+    """Write a cause into its test case."""
     from xml.etree.ElementTree import SubElement
 
-    first = next((each for each in group if each.fails), group[0])
-    finding = first.finding
-    text = "\n\n".join("\n".join(_lines(each, times, source)) for each in group)
-    if first.fails:
-        element = SubElement(case, "failure", message=safe(finding.text), type=finding.severity)
-    elif first.known:
+    finding = checked.cause.finding
+    if checked.failing:
+        worst = min(checked.failing, key=lambda each: RANK[each.severity])
+        message = finding.text if finding in checked.failing else checked.failing[0].text
+        element = SubElement(case, "failure", message=safe(message), type=worst.severity)
+    elif checked.known:
         SubElement(case, "skipped", message=f"known: {safe(finding.text)}")
         return
     else:
         element = SubElement(case, "system-out")
-    element.text = text
+    element.text = "\n".join(_lines(checked.cause, times, source))
 
 
-def _lines(each: Checked, times: Times, source: str) -> Iterable[str]:
-    for line, _ in block(each.cause, times, UNBROKEN, source):
-        yield safe(line)
-    if each.because:
-        yield f"    because: {safe(each.because)}"
+def _lines(cause: Cause, times: Times, source: str) -> Iterator[str]:
+    """Yield the cause and its consequences, as `check --all` prints them."""
+    consequences = cause.consequences[:MAX_CONSEQUENCES]
+    for each in (cause, *map(Cause, consequences)):
+        if each is not cause:
+            yield ""
+        for line, _ in block(each, times, UNBROKEN, source):
+            yield safe(line)
+        if each is not cause:
+            yield f"    because: {safe(cause.finding.text)}"
+    if more := len(cause.consequences) - len(consequences):
+        yield f"\n{more} more consequences"

@@ -1,6 +1,7 @@
 """Findings as SARIF 2.1.0, which GitHub's code scanning and other viewers show as alerts.
 
-Alerts of two runs are the same when their fingerprints are: these are made of a finding's key.
+An alert is a cause, as bad as the worst that followed from it. Alerts of two runs are the same when
+their fingerprints are: these are made of the key of the cause.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def sarif(
     }
     results = []
     for each in found:
-        result = _result(each, where) | {"ruleIndex": places[each.finding.name]}
+        result = _result(each, where) | {"ruleIndex": places[each.cause.finding.name]}
         if compared:
             result["baselineState"] = "unchanged" if each.known else "new"
         results.append(result)
@@ -84,15 +85,16 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(each: Checked, where: list[dict[str, Any]]) -> dict[str, Any]:
-    finding = each.finding
-    text = finding.text if not each.because else f"{finding.text} (because: {each.because})"
+    cause, finding = each.cause, each.cause.finding
+    parts = [finding.text, *([f"Therefore: {cause.therefore()}"] if cause.consequences else [])]
+    text = ". ".join((*parts, finding.advice))
     name = _fingerprint(finding)
     return {
         "ruleId": finding.name,
         # Of all kinds only `fail` has a level.
-        "kind": "informational" if finding.severity == "chat" else "fail",
-        "level": LEVELS[finding.severity],
-        "message": {"text": safe(f"{text}. {finding.advice}").translate(_MARKED)},
+        "kind": "informational" if cause.severity == "chat" else "fail",
+        "level": LEVELS[cause.severity],
+        "message": {"text": safe(text).translate(_MARKED)},
         "locations": where,
         # The second is the one that GitHub tells alerts apart by.
         "partialFingerprints": {"findingKey/v1": name, "primaryLocationLineHash": f"{name}:1"},
@@ -102,7 +104,8 @@ def _result(each: Checked, where: list[dict[str, Any]]) -> dict[str, Any]:
             for key, value in finding.line().items()
             if key in ("filter", "connects", "link", "entities", "id", "key", "because")
             and value not in ("", [], None)
-        },
+        }
+        | ({"consequences": [one.key for one in cause.consequences]} if cause.consequences else {}),
     }
 
 

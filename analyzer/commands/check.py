@@ -9,14 +9,14 @@ from typing import Any, Final
 import click
 
 from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block
-from kafkascope.analyzer.checks.judging import NEVER, Checked, judged, unknown
+from kafkascope.analyzer.checks.judging import NEVER, Checked, judged
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import known_release, reporting_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.commands.targets import refuse_inputs
-from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
+from kafkascope.analyzer.findings import RANK, RULES, Cause, Finding, Findings
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.causes import unfolded as flat
 from kafkascope.analyzer.findings.view import plural
@@ -176,7 +176,9 @@ def check(
         count(reading, findings, watch=not options.filter_text, hosts=hosts, whole=whole)
         causes = findings.causes(reading.capture.context.names, whole)
         found = judged(causes, known or (), NEVER if baseline is not None else fail_on)
-        new = unknown(causes, known) if known else causes
+        new = [each.cause for each in found if not each.known] if known else causes
+        every = flat(causes)
+        old = [each for each in every if each.key in (known or ())]
         rules = [name for name in RULES if name in findings.wanted]
         with Output(options) as output:
             if options.form in REPORTS:
@@ -187,21 +189,21 @@ def check(
                     told[: options.top], reading.times(), output, options.source(), unfolded
                 )
             else:
-                lines = [each.finding.line() for each in found if not each.known]
+                lines = [each.line() for each in every if each.key not in (known or ())]
                 schema = "finding/1"
                 columns = Findings.COLUMNS
                 print_lines(lines, columns, schema, options, output, reading, PRIORITY)
         if baseline is not None:
-            _write(baseline, found)
-        code = reading.finish(tls=all(each.finding.name != "tls-opaque" for each in found))
+            _write(baseline, every)
+        code = reading.finish(tls=all(each.name != "tls-opaque" for each in every))
         if not options.quiet:
             for sentence in findings.beyond():
                 say(sentence)
             if known is not None:
-                _say_gone(known, found, rules)
+                _say_gone(known, every, rules)
             if reading.exchanges_read:
-                say(_summary(new, sum(each.known for each in found)))
-        if any(each.fails for each in found):
+                say(_summary(new, len(old)))
+        if any(each.failing for each in found):
             return code if code not in (0, 4) else FOUND
         return code
 
@@ -241,19 +243,19 @@ def _report(
                 output.line(line)
 
 
-def _write(baseline: Path, found: list[Checked]) -> None:
+def _write(baseline: Path, found: list[Finding]) -> None:
     from kafkascope.analyzer.checks.baseline import baseline_lines
     from kafkascope.captures.inputs.private import PrivateFile
 
     # It holds names, no traffic, and is there to be kept beside the code.
     with PrivateFile(baseline, shared=True) as file:
-        file.write(baseline_lines(each.finding.key for each in found))
+        file.write(baseline_lines(each.key for each in found))
 
 
-def _say_gone(known: frozenset[str], found: list[Checked], rules: list[str]) -> None:
+def _say_gone(known: frozenset[str], found: list[Finding], rules: list[str]) -> None:
     from kafkascope.analyzer.checks.baseline import gone
 
-    keys = gone(known, (each.finding.key for each in found), rules)
+    keys = gone(known, (each.key for each in found), rules)
     if keys:
         names = "; ".join(keys[:MOST_GONE])
         rest = f" and {len(keys) - MOST_GONE} more" if len(keys) > MOST_GONE else ""

@@ -168,10 +168,10 @@ def apart(causes: Iterable[Cause]) -> tuple[list[Cause], list[Cause]]:
 
 def counted(causes: Iterable[Cause]) -> dict[str, int]:
     """Return how many causes of each severity there are, worst first, and under `consequence` how
-    many findings followed from them."""
+    many findings followed from them. A cause is as bad as the worst that followed from it."""
     counts: dict[str, int] = {**dict.fromkeys(RANK, 0), "consequence": 0}
     for each in causes:
-        counts[each.finding.severity] += 1
+        counts[each.severity] += 1
         counts["consequence"] += len(each.consequences)
     return counts
 

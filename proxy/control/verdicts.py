@@ -19,9 +19,9 @@ from kafkascope.proxy.control.nearest import Nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kafkascope.analyzer.checks.judging import Checked
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.findings import Cause
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
     from kafkascope.analyzer.render.times import Times
@@ -168,8 +168,8 @@ def _undecoded(record: dict[str, Any]) -> str:
 
 
 def _findings(options: ReadOptions, expected: Expected) -> Seen:
-    from kafkascope.analyzer.checks.judging import judged
-    from kafkascope.analyzer.findings import RANK, RULES, Findings
+    from kafkascope.analyzer.checks.judging import fails
+    from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
     from kafkascope.analyzer.reading.counting import count
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.statistics.table import json_line
@@ -187,31 +187,34 @@ def _findings(options: ReadOptions, expected: Expected) -> Seen:
         whole = Findings(payloads=payloads) if reading.is_piece else None
         count(reading, findings, watch=not reading.is_piece, whole=whole)
         causes = findings.causes(reading.capture.context.names, whole)
-        bad: list[Checked] = []
-        for each in judged(causes, (), expected.level):
-            finding = each.finding
-            seen.count(f"{finding.severity} {finding.name}")
-            if each.fails and finding.name not in expected.allow:
-                seen.add(dumps(json_line(Findings.COLUMNS, finding.line(), "finding/1")))
-                bad.append(each)
+        bad: list[tuple[Cause, str]] = []
+        for cause in causes:
+            for finding in (cause.finding, *cause.consequences):
+                seen.count(f"{finding.severity} {finding.name}")
+                if fails(finding, expected.level) and finding.name not in expected.allow:
+                    seen.add(dumps(json_line(Findings.COLUMNS, finding.line(), "finding/1")))
+                    follows = finding is not cause.finding
+                    bad.append((Cause(finding), cause.finding.text) if follows else (cause, ""))
         seen.remark = "\n".join(_told(bad, reading.times(), options.source()))
     return seen
 
 
-def _told(bad: Sequence[Checked], times: Times, source: str) -> Iterator[str]:
+def _told(bad: Sequence[tuple[Cause, str]], times: Times, source: str) -> Iterator[str]:
     """Yield the lines about findings: causes with what followed from them, and consequences whose
     cause is milder, or allowed, with the sentence of that."""
     from kafkascope.analyzer.checks.blocks import INDENT, UNBROKEN, block
 
-    places = {each.finding.id for each in bad}
+    places = {cause.finding.id for cause, _ in bad}
     heads = [
-        each for each in bad if not (each.because and places.intersection(each.finding.because))
+        (cause, because)
+        for cause, because in bad
+        if not (because and places.intersection(cause.finding.because))
     ]
-    for each in heads[:MOST_SHOWN]:
-        for text, _ in block(each.cause, times, UNBROKEN, source):
+    for cause, because in heads[:MOST_SHOWN]:
+        for text, _ in block(cause, times, UNBROKEN, source):
             yield text
-        if each.because:
-            yield f"{INDENT}because: {each.because}"
+        if because:
+            yield f"{INDENT}because: {because}"
     if len(heads) > MOST_SHOWN:
         yield f"and {len(heads) - MOST_SHOWN} more"
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from kafkascope.analyzer.checks.judging import NEVER, judged, unknown
-from kafkascope.analyzer.checks.junit import junit
+from kafkascope.analyzer.checks.judging import NEVER, judged
+from kafkascope.analyzer.checks.junit import MAX_CONSEQUENCES, junit
 from kafkascope.analyzer.checks.sarif import sarif
 from kafkascope.analyzer.checks.workflow import commands
 from kafkascope.analyzer.findings import RULES, Cause, Finding
@@ -71,40 +71,54 @@ def cases(xml: str) -> dict[str, ElementTree.Element]:
     return found
 
 
-def test_junit_has_a_case_for_each_key_and_each_silent_rule() -> None:
+def test_junit_has_a_case_for_each_cause_and_each_silent_rule() -> None:
     found = cases(
         junit(judged([CAUSE, MILD], (), "warning"), [*RULE_NAMES[:3], SILENT], times(), "x.pcap")
     )
-    assert list(found) == [
-        *("unknown-topic topic=t", "slow-answers topic=t", "no-api-versions client=c", SILENT)
-    ]
+    assert list(found) == ["unknown-topic topic=t", "no-api-versions client=c", SILENT]
     failure = found["unknown-topic topic=t"].find("failure")
     assert failure is not None
     assert (failure.attrib["message"], failure.attrib["type"]) == ("it broke", "error")
-    assert failure.text is not None
-    assert failure.text.splitlines()[0] == "error: it broke"
-    assert "    fix: Fix it." in failure.text.splitlines()
-    (followed,) = found["slow-answers topic=t"]
-    assert "    because: it broke" in (followed.text or "").splitlines()
+    lines = (failure.text or "").splitlines()
+    assert lines[0] == "error: it broke"
+    assert "    fix: Fix it." in lines
+    assert "warning: it was slow" in lines
+    assert lines[-1] == "    because: it broke"
     assert [each.tag for each in found["no-api-versions client=c"]] == ["system-out"]
     assert list(found[SILENT]) == []
 
 
-def test_junit_joins_findings_of_one_key() -> None:
+def test_junit_counts_the_consequences_that_it_leaves_out() -> None:
+    many = tuple(
+        finding(f"it was slow {n}", "warning", f"slow-answers topic={n}", "slow-answers")
+        for n in range(MAX_CONSEQUENCES + 3)
+    )
+    (case,) = cases(
+        junit(judged([Cause(finding(), many)], (), "error"), (), times(), "x.pcap")
+    ).values()
+    assert (case[0].text or "").endswith("\n3 more consequences")
+
+
+def test_junit_has_a_case_for_each_of_several_causes_with_one_key() -> None:
     found = cases(
         junit(judged([CAUSE, Cause(finding("again"))], (), "error"), (), times(), "x.pcap")
     )
-    (failure,) = found["unknown-topic topic=t"]
-    texts = (failure.text or "").split("\n\n")
-    assert [text.split("\n")[0] for text in texts] == ["error: it broke", "error: again"]
+    assert list(found) == ["unknown-topic topic=t", "unknown-topic topic=t (2)"]
+
+
+def test_junit_fails_a_mild_cause_for_a_consequence() -> None:
+    cause = Cause(MILD.finding, CAUSE.consequences)
+    for known in ((), {MILD.finding.key}):
+        (case,) = cases(junit(judged([cause], known, "warning"), (), times(), "x.pcap")).values()
+        assert [(each.tag, each.attrib["type"]) for each in case] == [("failure", "warning")]
+        assert case[0].attrib["message"] == "it was slow"
 
 
 def test_junit_skips_what_is_known() -> None:
-    found = judged([CAUSE], {"unknown-topic topic=t"}, "warning")
-    one, other = cases(junit(found, (), times(), "x.pcap")).values()
+    found = judged([CAUSE], {"unknown-topic topic=t", "slow-answers topic=t"}, "warning")
+    (one,) = cases(junit(found, (), times(), "x.pcap")).values()
     assert [each.tag for each in one] == ["skipped"]
     assert one[0].attrib["message"] == "known: it broke"
-    assert [each.tag for each in other] == ["failure"]
 
 
 TEXT = {
@@ -245,22 +259,25 @@ def results(
     return found
 
 
-def test_sarif_has_a_result_for_each_finding() -> None:
-    found = results([CAUSE, MILD, CHAT])
+def test_sarif_has_a_result_for_each_cause() -> None:
+    mild = Cause(finding("odd", "note", name="no-api-versions"), CAUSE.consequences)
+    found = results([CAUSE, mild, MILD, CHAT])
     assert [(each["level"], each["kind"]) for each in found] == [
         ("error", "fail"),
         ("warning", "fail"),
         ("note", "fail"),
         ("none", "informational"),
     ]
-    assert found[0]["message"]["text"] == "it broke. Fix it."
-    assert found[1]["message"]["text"] == "it was slow (because: it broke). Fix it."
+    assert found[0]["message"]["text"] == f"it broke. Therefore: {CAUSE.therefore()}. Fix it."
+    assert found[2]["message"]["text"] == "by the way. Fix it."
     assert found[0]["properties"]["key"] == "unknown-topic topic=t"
+    assert found[0]["properties"]["consequences"] == ["slow-answers topic=t"]
+    assert "consequences" not in found[2]["properties"]
     assert "baselineState" not in found[0]
 
 
 def test_sarif_fingerprints_are_those_of_the_keys() -> None:
-    one, other, again = results([CAUSE, Cause(finding("broken 3 times"))])
+    one, other, again = results([CAUSE, MILD, Cause(finding("broken 3 times"))])
     assert one["partialFingerprints"] == again["partialFingerprints"]
     assert one["partialFingerprints"] != other["partialFingerprints"]
     # Of the form that GitHub's own have.
@@ -268,8 +285,8 @@ def test_sarif_fingerprints_are_those_of_the_keys() -> None:
 
 
 def test_sarif_tells_what_is_known() -> None:
-    found = results([CAUSE], {"unknown-topic topic=t"})
-    assert [each["baselineState"] for each in found] == ["unchanged", "new"]
+    found = results([CAUSE, MILD], {MILD.finding.key, CAUSE.finding.key})
+    assert [each["baselineState"] for each in found] == ["new", "unchanged"]
 
 
 @pytest.mark.parametrize(
@@ -330,7 +347,7 @@ def test_texts_from_traffic_stay_texts(text: str, key: str) -> None:
         root = ElementTree.fromstring(junit(found, [SILENT], times(), "x.pcap").encode())
         tags = {each.tag for each in root.iter()}
         assert tags <= {"testsuites", "testsuite", "testcase", "failure", "skipped"}
-        assert len(root[0]) == 1 + len({hostile.key, key})
+        assert len(root[0]) == 2
 
     log = sarif(judged(causes, (), NEVER), RULE_NAMES, ["a.pcap"], False)
     Draft202012Validator(LOG).validate(log)
@@ -352,28 +369,28 @@ def test_escapes_of_workflow_commands() -> None:
 @pytest.mark.parametrize(
     ("fail_on", "fails"),
     [
-        ("error", [True, False, False]),
-        ("warning", [True, True, False]),
-        ("note", [True, True, True]),
-        (NEVER, [False, False, False]),
+        ("error", ["it broke"]),
+        ("warning", ["it broke", "it was slow"]),
+        ("note", ["it broke", "it was slow", "by the way"]),
+        (NEVER, []),
     ],
 )
-def test_what_fails(fail_on: str, fails: list[bool]) -> None:
-    assert [each.fails for each in judged([CAUSE, MILD], (), fail_on)] == fails
+def test_what_fails(fail_on: str, fails: list[str]) -> None:
+    found = judged([CAUSE, MILD], (), fail_on)
+    assert [each.text for checked in found for each in checked.failing] == fails
 
 
 def test_what_is_known_does_not_fail() -> None:
-    found = judged([CAUSE, MILD], {"slow-answers topic=t"}, "note")
-    assert [(each.known, each.fails) for each in found] == [
-        (False, True),
-        (True, False),
-        (False, True),
-    ]
+    one, other = judged([CAUSE, MILD], {"slow-answers topic=t", MILD.finding.key}, "note")
+    assert (one.known, one.failing) == (False, (CAUSE.finding,))
+    assert (other.known, other.failing) == (True, ())
 
 
-def test_a_cause_is_told_for_something_new_that_followed() -> None:
-    assert unknown([CAUSE, MILD], {"unknown-topic topic=t"}) == [CAUSE, MILD]
-    assert unknown([CAUSE, MILD], {CAUSE.finding.key, CAUSE.consequences[0].key}) == [MILD]
+def test_a_cause_is_new_with_a_new_consequence() -> None:
+    (one,) = judged([CAUSE], {CAUSE.finding.key}, "warning")
+    assert (one.known, one.failing) == (False, CAUSE.consequences)
+    (one,) = judged([CAUSE], {CAUSE.finding.key, CAUSE.consequences[0].key}, "warning")
+    assert one.known
 
 
 def test_the_rules_of_these_tests_are_there() -> None:
