@@ -184,6 +184,8 @@ class ScopeApp(App[None]):
         self.theme_changed_signal.subscribe(self, lambda theme: self._recolour(theme.dark))
         self.focus_now(self.list)
         self.panes.rearrange()
+        if self.host.proxy is not None:
+            self.host.proxy.start(self.run_worker)
         self.set_interval(TICK, self.tick)
         self.tick()
 

@@ -12,6 +12,7 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.dissectors.zookeeper.types import PREFIX
 from kafkascope.tui.data.numbers import Numbers, StoreNumbers
 from kafkascope.tui.data.workspace import Workspace
+from kafkascope.tui.process.watch import ProxyWatch
 from kafkascope.tui.screens import EXCHANGES, LIVE, SCREENS, TABS, ZOOKEEPER, board_class
 from kafkascope.tui.views.exchanges import RELATIVE, ExchangeList
 
@@ -47,7 +48,8 @@ class Host:
         self.workspace, self.shell, self.list = workspace, shell, exchanges
         self.store = workspace.store
         self.glyphs = shell.glyphs
-        self.control = control
+        self.proxy = None if control is None else ProxyWatch(control)
+        """The proxy whose traffic is shown."""
         self._counted = counted or (lambda text: StoreNumbers(self.store, text))
         self._all: Numbers | None = None
         self._some: Numbers | None = None
@@ -94,7 +96,7 @@ class Host:
         """Return the screens in the bar of tabs: those that have something to show."""
         progress, apis = self.store.progress, self.store.session.tables["api"].values
         there = {
-            LIVE: self.control is not None or progress.ring or progress.following,
+            LIVE: self.proxy is not None or progress.ring or progress.following,
             ZOOKEEPER: any(name.startswith(PREFIX) for name in apis),
         }
         return tuple(n for n in TABS if n == self.number or there.get(n, True))

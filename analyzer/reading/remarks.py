@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -19,11 +20,21 @@ ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that sent no more took no part in a session."""
 
 
-def nothing_found(capture: Capture) -> str:
-    """Return a sentence that says why there is no exchange, and what to do."""
-    statistics, opaque = capture.source.statistics, capture.context.opaque
+def nothing_found(capture: Capture, *, so_far: bool = False) -> str:
+    """Return a sentence that says why there is no exchange, and what to do; `so_far`: more packets
+    may come, which another thread reads."""
+    statistics = capture.source.statistics
+    opaque = Counter(capture.context.opaque)  # a copy: the other thread may add to it
     if not statistics.packets:
+        if so_far:
+            return (
+                "no packets yet: check that the traffic passes here, and that the capture filter "
+                "matches it (port 9092, or the port of your brokers)"
+            )
         return "no exchanges: the capture has no packets"
+    if so_far and not opaque:
+        packets = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"
+        return f"no exchanges in {packets} so far; set the broker's port with -d tcp.port==PORT,kafka"
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
     if tls and capture.context.keys.log is not None:
         return (

@@ -45,7 +45,7 @@ class ReadScene:
                 each.add(row, exchange)
         self.store.progress.done = True
         self.glyphs = Glyphs()
-        self.control: Any = None
+        self.proxy: Any = None
         self.filter = ""
         self.counting = False
         self.limited: list[str] = []
@@ -58,7 +58,7 @@ class ReadScene:
         """The same capture, nothing noted."""
         new = object.__new__(ReadScene)
         new.store, new.statistics = self.store, self.statistics
-        new.glyphs, new.control, new.filter, new.counting = Glyphs(plain), None, "", False
+        new.glyphs, new.proxy, new.filter, new.counting = Glyphs(plain), None, "", False
         new.limited, new.shown, new.prepared, new.exchanges, new.told = [], [], [], [], []
         return new
 

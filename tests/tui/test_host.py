@@ -235,10 +235,10 @@ def test_what_would_be_lost_is_not_read_again(
     assert said == [app.inputs.once] * 2
 
     async def proxied(app, pilot):
-        app.host.control = object()
+        app.host.proxy = object()
         await pilot.press("ctrl+r", "ctrl+o")
         app.inputs.reopen(str(DEMO))
-        app.host.control = None
+        app.host.proxy = None
 
     assert run(store, proxied).inputs.wanted is None
     assert said[2:] == ["A proxy has no other input. Press Q to quit."] * 3

@@ -44,7 +44,7 @@ class InputsController(Controller):
         `other`: whether another input is wanted, not this one again."""
         why = (
             "A proxy has no other input. Press Q to quit."
-            if self.shell.host.control is not None
+            if self.shell.host.proxy is not None
             else ""
         )
         why = why or ("" if other else self.once)

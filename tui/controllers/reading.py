@@ -6,6 +6,7 @@ from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.order import OrderController
+from kafkascope.tui.data.empty import Empty, empty
 
 
 class ReadingController(Controller):
@@ -21,6 +22,11 @@ class ReadingController(Controller):
         super().__init__(context)
         self.marks, self.order, self.inspector = marks, order, inspector
         self._ended = False
+        self._empty = Empty("")
+        self._proxy_version = 0
+        self._notices: set[str] = set()
+        """Notices of the proxy that were shown."""
+        self.list.empty = lambda: self._empty
 
     def tick(self) -> None:
         """Take in rows, filter and sort some, and update what shows them."""
@@ -33,6 +39,8 @@ class ReadingController(Controller):
         if store.waiting:
             store.waiting = False
             rows.changed()
+        self._watch_proxy()
+        self._show_empty()
         if not grew and not workspace.unsettled:
             return
         workspace.unsettled = grew or not store.progress.done
@@ -53,6 +61,26 @@ class ReadingController(Controller):
             self._ended = True
             self._tell_end()
 
+    def _watch_proxy(self) -> None:
+        """Show what the proxy reports, once each."""
+        proxy = self.shell.host.proxy
+        if proxy is None or proxy.version == self._proxy_version:
+            return
+        self._proxy_version = proxy.version
+        for text in proxy.notices:
+            if text not in self._notices:
+                self._notices.add(text)
+                self.shell.tell(f"proxy: {text}", "warning")
+
+    def _show_empty(self) -> None:
+        """Keep the sentence in the place of rows up to date."""
+        if len(self.workspace.view):
+            return
+        found = empty(self.workspace, self.shell.host.proxy)
+        if found != self._empty:
+            self._empty = found
+            self.list.changed()
+
     def _stay_with(self, number: int | None) -> None:
         """Keep the cursor on its exchange when rows have moved."""
         rows = self.list
@@ -65,12 +93,11 @@ class ReadingController(Controller):
 
     def _tell_end(self) -> None:
         self.workspace.colours.forget()  # names of topics may have come late
-        progress, empty = self.workspace.store.progress, not len(self.workspace.store)
-        if progress.failure and empty:
+        progress = self.workspace.store.progress
+        if progress.failure and not len(self.workspace.store):
             self.shell.exit(return_code=progress.code or 1, message=progress.failure)
             return
         said = [progress.failure] if progress.failure else []
-        for text in (*said, *progress.said, *(progress.remarks if empty else ())):
+        for text in (*said, *progress.said):
             self.shell.tell(text, "warning")
-        if not empty:
-            self.shell.remark("; ".join(progress.remarks))
+        self.shell.remark("; ".join(progress.remarks))

@@ -220,6 +220,7 @@ class Feed:
                 progress.read = message["read"]
                 progress.size = max(progress.size, progress.read) if progress.size else 0
                 progress.following = message["following"]
+                progress.empty = message["empty"]
                 progress.took(message["told"])
                 if message["schemas"] is not None:
                     self.schemas.take(message["schemas"])

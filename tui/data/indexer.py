@@ -258,7 +258,7 @@ class Indexer:
                 self._send(message)
 
     def _last(self, rest: bool) -> list[dict[str, Any]]:
-        from kafkascope.analyzer.reading.remarks import nothing_found, remarks
+        from kafkascope.analyzer.reading.remarks import remarks
 
         if rest:
             self._waiting.extend(self.capture.in_flight())
@@ -276,8 +276,6 @@ class Indexer:
             elif capture.damage is not None and capture.damage not in found:
                 found.append(capture.damage)
             said = [*remarks(capture, verbose=False)]
-            if not self.session.rows_told:
-                said.insert(0, nothing_found(capture))
             if self._enough:
                 said.insert(0, ENOUGH.format(self.session.rows_told))
         damage = [str(each) for each in found]
@@ -287,6 +285,8 @@ class Indexer:
     # --- handing over -----------------------------------------------------------------------
 
     def _batch(self) -> dict[str, Any]:
+        from kafkascope.analyzer.reading.remarks import nothing_found
+
         texts, self._texts = self._texts, []
         schemas, self._schemas = self._schemas, None
         source, told = self.capture.source, self.session.rows_told
@@ -294,6 +294,7 @@ class Indexer:
             "kind": "rows",
             "delta": self._growth.take(self._limit),
             "told": told,
+            "empty": "" if told else nothing_found(self.capture, so_far=not self._ended),
             "texts": texts,
             "ends": [self._ends.popleft() for _ in range(len(self._ends))],
             "read": source.statistics.captured_bytes,

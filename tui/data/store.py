@@ -102,6 +102,8 @@ class Progress:
     """(time, rows, bytes) of the last batches."""
     said: list[str] = field(default_factory=list)
     """Damage."""
+    empty: str = ""
+    """Why there are no rows, and what to do; empty once there are some."""
     remarks: list[str] = field(default_factory=list)
     """Remarks about the capture as a whole."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import aclosing
 from typing import Any, Final
 
 from textual.app import ComposeResult
@@ -14,6 +12,7 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Hint, Key, bindings
 from kafkascope.tui.process.control import Control, ControlError
+from kafkascope.tui.process.watch import ProxyWatch
 from kafkascope.tui.screens.board import Board
 from kafkascope.tui.screens.editor import Editor
 from kafkascope.tui.screens.panes import StaticLines
@@ -32,8 +31,6 @@ from kafkascope.tui.screens.proxied import (
 )
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
 
-RETRY_S: Final = 2.0
-"""Seconds until a proxy that does not respond is asked again."""
 NO_PROXY: Final = "Not attached to a proxy: kafkascope proxy --upstream HOST:PORT --open"
 
 
@@ -103,19 +100,18 @@ class LiveBoard(Board):
         super().__init__(host)
         self.head = StaticLines(host.glyphs, id="liveboard-head")
         self.head.styles.height = 3
-        self._watching = False
+        self._seen = 0
+        """The version of the proxy's state that is shown."""
         self.held: list[Line] = []
         self.rules: list[Line] = []
         self.connections: list[Line] = []
         self.status: dict[str, Any] = {}
         self.metrics: dict[str, dict[str, int]] = {}
-        self.problem = ""
-        """Why the proxy cannot be watched."""
 
     @property
     def control(self) -> Control | None:
         """The connection to the proxy, where there is one."""
-        return self.host.control
+        return None if self.host.proxy is None else self.host.proxy.control
 
     def compose(self) -> ComposeResult:
         """Yield the rates above the board."""
@@ -133,7 +129,7 @@ class LiveBoard(Board):
     def refresh_numbers(self) -> None:
         """Show the rates and the held frames."""
         super().refresh_numbers()
-        problem = NO_PROXY if self.control is None else self.problem
+        problem = NO_PROXY if self.host.proxy is None else self.host.proxy.problem
         if problem:
             self.table.empty = problem
             self.table.changed()
@@ -156,31 +152,23 @@ class LiveBoard(Board):
         return head
 
     def tick(self) -> None:
-        """Watch the proxy, from the first time that the board is shown."""
+        """Show another state of the proxy."""
         super().tick()
-        if self.control is not None and not self._watching:
-            self._watching = True
-            self.run_worker(self._watch(self.control), group="watch", exit_on_error=False)
+        proxy = self.host.proxy
+        if proxy is None:
+            return
+        proxy.start(self.app.run_worker)
+        if proxy.version != self._seen:
+            self._seen = proxy.version
+            self._take(proxy)
 
-    async def _watch(self, control: Control) -> None:
-        while True:
-            try:
-                async with aclosing(control.states()) as states:
-                    async for state in states:
-                        self.problem = ""
-                        self._take(state, (await control.ask("connections"))["connections"])
-            except ControlError as error:
-                self.problem = str(error)
-                self.held, self.rules, self.connections = [], [], []
-                self.refresh_numbers()
-            await asyncio.sleep(RETRY_S)
-
-    def _take(self, state: dict[str, Any], connections: list[dict[str, Any]]) -> None:
+    def _take(self, proxy: ProxyWatch) -> None:
+        state = proxy.state
         now = state.get("at_ns") or time.time_ns()
-        self.status, self.metrics = state["status"], state["metrics"]
-        self.rules = state["rules"]
-        self.held = [held_line(each, now) for each in state["held"]]
-        self.connections = [connection_line(each, now) for each in connections]
+        self.status, self.metrics = proxy.status, state.get("metrics", {})
+        self.rules = state.get("rules", [])
+        self.held = [held_line(each, now) for each in state.get("held", ())]
+        self.connections = [connection_line(each, now) for each in proxy.connections]
         self.refresh_numbers()
 
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -17,8 +18,9 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.render.listing import PRIORITY, ListColumn, columns_of, fitted
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.session.rows import ColumnRow
-from kafkascope.analyzer.text import padded
+from kafkascope.analyzer.text import padded, wrapped
 from kafkascope.captures.errors import CaptureError
+from kafkascope.tui.data.empty import Empty
 from kafkascope.tui.data.store import BAD_STATES
 from kafkascope.tui.data.view import View
 from kafkascope.tui.data.workspace import Workspace
@@ -27,6 +29,8 @@ from kafkascope.tui.views.lines import Lines, Piece
 
 EDGE: Final = 2
 GAP: Final = 2
+MOST_EMPTY: Final = 90
+"""Columns of the sentences in the place of rows."""
 LEFT_OVER: Final = 400
 """Columns of the terminal in which a click is one on the last title."""
 SINCE_MARK: Final = "m"
@@ -53,6 +57,8 @@ class ExchangeList(Lines):
         """Columns that the user added: fields of the filter language."""
         self._columns: list[ListColumn] = []
         self._for: tuple[object, ...] = ()
+        self.empty: Callable[[], Empty] = lambda: Empty("")
+        """Why there are no rows."""
         self._overview = ""
         self._overview_for: tuple[int, int, float] = (0, 0, 0.0)
         self._numpy, self._asked = "numpy" in sys.modules, False
@@ -169,7 +175,10 @@ class ExchangeList(Lines):
     # --- the overview -----------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        """Draw a row, and at its edge the sign of the line's share of all rows."""
+        """Draw a row, and at its edge the sign of the line's share of all rows; without rows, why
+        there are none."""
+        if not len(self.view):
+            return self._empty_line(y)
         strip = super().render_line(y)
         signs = self.overview()
         if not signs or y >= len(signs) or strip.cell_length < 2:
@@ -178,6 +187,12 @@ class ExchangeList(Lines):
         last = Segment(self.glyphs.text("▐") if sign != " " else " ", STYLES.get(sign, NORMAL))
         head = strip.crop(0, strip.cell_length - 1)
         return Strip([*head, *Strip([last]).apply_style(self.behind)], strip.cell_length)
+
+    def _empty_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        pieces = dict(enumerate(empty_lines(self.empty(), width), 1)).get(y, [])
+        segments = [Segment(self.glyphs.text(text), style) for text, style in pieces]
+        return Strip(segments).adjust_cell_length(width).apply_style(self.behind)
 
     def overview(self) -> str:
         """Return for each line of the screen the worst sign in its share of the view; an empty
@@ -242,6 +257,24 @@ class ExchangeList(Lines):
         super().on_click(event)
         if event.chain > 1:
             self.post_message(self.Opened())
+
+
+def empty_lines(empty: Empty, width: int) -> list[list[Piece]]:
+    """Return what stands in the place of rows: sentences, and keys below them."""
+    room = max(10, min(width - 2 * GAP, MOST_EMPTY))
+    out: list[list[Piece]] = []
+    for text in empty.text.splitlines():
+        indent = " " * (GAP + len(text) - len(text.lstrip()))
+        lines = wrapped(text, room, indent=indent, breaks=True)
+        out += [[(line, NORMAL)] for line in lines]
+    margin = max((len(key) for key, _ in empty.keys), default=0)
+    if empty.keys:
+        out.append([])
+    for key, does in empty.keys:
+        out.append(
+            [(" " * GAP, NORMAL), (f"{key:<{margin}}", STYLES["label"]), (f"  {does}", NORMAL)]
+        )
+    return out
 
 
 class ListHeading(Static):

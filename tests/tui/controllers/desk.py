@@ -57,7 +57,7 @@ class Shell:
 
     def __init__(self) -> None:
         self.glyphs = Glyphs()
-        self.host = SimpleNamespace(board=None, number=1, control=None, filter_changed=lambda: None)
+        self.host = SimpleNamespace(board=None, number=1, proxy=None, filter_changed=lambda: None)
         self.size = SimpleNamespace(width=160, height=50)
         self.focused = None
         self.told: list[str] = []

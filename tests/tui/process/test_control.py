@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafkascope.tui.process.control import Control, ControlError
+from kafkascope.tui.process.watch import ProxyWatch
 from kafkascope.tui.screens.editor import Editor
 from kafkascope.tui.screens.live import LiveBoard
 from tests.tui.boards import ReadScene, perform, settled, text_of
@@ -121,11 +122,13 @@ async def looked(app: Any, pilot: Any) -> None:
         if steering:  # of none it would wait for all, and the watch never ends
             await app.workers.wait_for_complete(steering)
         await pilot.pause(0.02)
+        app.board.tick()
+    await pilot.pause()
 
 
 def with_proxy(demo: ReadScene) -> tuple[ReadScene, FakeProxy]:
     scene, proxy = demo.fresh(), FakeProxy()
-    scene.control = proxy
+    scene.proxy = ProxyWatch(proxy)  # type: ignore[arg-type]
     return scene, proxy
 
 
@@ -268,7 +271,7 @@ def test_tabs_tell_about_the_proxy(demo: ReadScene) -> None:
 
 def test_a_proxy_that_is_gone_is_told(demo: ReadScene, tmp_path: Path) -> None:
     scene = demo.fresh()
-    scene.control = Control(tmp_path / "none.sock")
+    scene.proxy = ProxyWatch(Control(tmp_path / "none.sock"))
 
     async def steps(app, pilot):
         await looked(app, pilot)

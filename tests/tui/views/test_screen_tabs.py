@@ -69,8 +69,8 @@ def test_a_click_shows_a_screen_and_tabs_without_content_are_hidden(store: Store
         assert app.host.number == 4
         await pilot.press("9")
         assert app.host.tabs() == (*USUAL, ZOOKEEPER)
-        app.host.control = object()
+        app.host.proxy = object()
         assert LIVE in app.host.tabs()
-        app.host.control = None
+        app.host.proxy = None
 
     run(store, steps, (80, 24))

@@ -1,0 +1,65 @@
+"""Why a list has no rows, and the keys that help. No widgets here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkascope.analyzer.text import plural
+
+if TYPE_CHECKING:
+    from kafkascope.tui.data.workspace import Workspace
+    from kafkascope.tui.process.watch import ProxyWatch
+
+KEYS: Final = (("2", "show connections"), ("d", "decode other ports as Kafka"))
+"""Keys that help where there are packets, but no exchanges."""
+OTHER: Final = ("ctrl+o", "open another file")
+
+
+class Empty(NamedTuple):
+    """What stands in the place of rows."""
+
+    text: str
+    """One sentence, or several with a new line between them."""
+    keys: tuple[tuple[str, str], ...] = ()
+    """Key, and what it does."""
+
+
+def empty(workspace: Workspace, proxy: ProxyWatch | None = None) -> Empty:
+    """Return why the list shows no exchange. `proxy`: where the exchanges come from, if not from a
+    capture."""
+    store, view, notes = workspace.store, workspace.view, workspace.notes
+    progress, total = store.progress, len(store)
+    if not total:
+        if not progress.done and not workspace.endless:
+            return Empty("reading ...")
+        if proxy is not None and not progress.done:
+            return _of_proxy(proxy)
+        if progress.done:
+            return Empty(_sentence(progress.empty or "no exchanges"), (*KEYS, OTHER))
+        return Empty(_sentence(progress.empty or "no packets yet"), KEYS)
+    if not view.text:
+        if notes.ignored:
+            return Empty(f"All {plural(total, 'exchange')} are ignored.", (("I", "show them"),))
+        return Empty("")
+    if view.behind:
+        return Empty(f"filtering {plural(total, 'exchange')}: {int(100 * view.scanned)} %")
+    so_far = "" if progress.done else " so far"
+    clear = ("/ Esc", "clear the filter")
+    return Empty(
+        f"0 of {plural(total, 'exchange')}{so_far} match the filter\n  {view.text}",
+        (clear, ("/", "change it")),
+    )
+
+
+def _of_proxy(proxy: ProxyWatch) -> Empty:
+    clients = proxy.status.get("bootstrap", "")
+    lines = [proxy.problem] if proxy.problem else []
+    lines += [_sentence(text) for text in proxy.notices[-3:]]
+    lines.append(
+        "No requests yet." + f" Set bootstrap.servers={clients} in a client." * bool(clients)
+    )
+    return Empty("\n".join(lines), (("8", "the proxy: rules, held frames, connections"),))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
