@@ -34,7 +34,9 @@ def nothing_found(capture: Capture, *, so_far: bool = False) -> str:
         return "no exchanges: the capture has no packets"
     if so_far and not opaque:
         packets = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"
-        return f"no exchanges in {packets} so far; set the broker's port with -d tcp.port==PORT,kafka"
+        return (
+            f"no exchanges in {packets} so far; set the broker's port with -d tcp.port==PORT,kafka"
+        )
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
     if tls and capture.context.keys.log is not None:
         return (

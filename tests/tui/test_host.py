@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -235,7 +236,7 @@ def test_what_would_be_lost_is_not_read_again(
     assert said == [app.inputs.once] * 2
 
     async def proxied(app, pilot):
-        app.host.proxy = object()
+        app.host.proxy = SimpleNamespace(version=0)
         await pilot.press("ctrl+r", "ctrl+o")
         app.inputs.reopen(str(DEMO))
         app.host.proxy = None

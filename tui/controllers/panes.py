@@ -94,6 +94,7 @@ class PanesController(Controller):
         """Height or width of the list as a multiple of what is below or beside it."""
         self._beside = False
         self._compact = 0
+        self._empty = False
         """Lines of a short list on a small terminal, where the detail has the rest."""
         self._bytes = BYTES
 
@@ -118,8 +119,9 @@ class PanesController(Controller):
         goes, so that no key is lost to the filter."""
         pane = self.entered
         self._compact = self._rows_that_leave_room(width, height)
+        self._empty = not len(self.workspace.view)
         narrow = height < (LOW if width >= MIDDLE else TALL)
-        alone = self.zoomed or (narrow and not self._compact)
+        alone = self.zoomed or (narrow and not self._compact) or (self._empty and pane is self.list)
         board = self.shell.host.board is not None
         beside = self._layout == "beside" and width >= WIDE
         self._beside = beside and not alone
@@ -141,14 +143,15 @@ class PanesController(Controller):
     def _rows_that_leave_room(self, width: int, height: int) -> int:
         """Return the lines of a list that is so short that a small terminal has room for the detail
         below it; 0 elsewhere."""
-        lines = max(1, len(self.workspace.view)) + 1
+        lines = len(self.workspace.view) + 1
         small = height < (LOW if width >= MIDDLE else TALL)
-        return lines if small and height - AROUND - lines >= FREE else 0
+        return lines if lines > 1 and small and height - AROUND - lines >= FREE else 0
 
     def fit(self) -> None:
         """Arrange the panes again when rows came or went that others need."""
         width, height = self.shell.size.width, self.shell.size.height
-        if self._compact != self._rows_that_leave_room(width, height):
+        rows = self._rows_that_leave_room(width, height)
+        if (self._compact, self._empty) != (rows, not len(self.workspace.view)):
             self.rearrange()
 
     def rearrange(self) -> None:

@@ -35,8 +35,8 @@ def empty(workspace: Workspace, proxy: ProxyWatch | None = None) -> Empty:
         if proxy is not None and not progress.done:
             return _of_proxy(proxy)
         if progress.done:
-            return Empty(_sentence(progress.empty or "no exchanges"), (*KEYS, OTHER))
-        return Empty(_sentence(progress.empty or "no packets yet"), KEYS)
+            return Empty(sentence(progress.empty or "no exchanges"), (*KEYS, OTHER))
+        return Empty(sentence(progress.empty or "no packets yet"), KEYS)
     if not view.text:
         if notes.ignored:
             return Empty(f"All {plural(total, 'exchange')} are ignored.", (("I", "show them"),))
@@ -44,22 +44,22 @@ def empty(workspace: Workspace, proxy: ProxyWatch | None = None) -> Empty:
     if view.behind:
         return Empty(f"filtering {plural(total, 'exchange')}: {int(100 * view.scanned)} %")
     so_far = "" if progress.done else " so far"
-    clear = ("/ Esc", "clear the filter")
     return Empty(
         f"0 of {plural(total, 'exchange')}{so_far} match the filter\n  {view.text}",
-        (clear, ("/", "change it")),
+        (("Esc", "go back, or remove the filter"), ("/", "change the filter")),
     )
 
 
 def _of_proxy(proxy: ProxyWatch) -> Empty:
     clients = proxy.status.get("bootstrap", "")
     lines = [proxy.problem] if proxy.problem else []
-    lines += [_sentence(text) for text in proxy.notices[-3:]]
+    lines += [sentence(text) for text in proxy.notices[-3:]]
     lines.append(
         "No requests yet." + f" Set bootstrap.servers={clients} in a client." * bool(clients)
     )
     return Empty("\n".join(lines), (("8", "the proxy: rules, held frames, connections"),))
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return a remark about the capture as a sentence."""
     return f"{text[:1].upper()}{text[1:]}."

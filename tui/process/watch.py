@@ -51,7 +51,9 @@ class ProxyWatch:
                         connections = (await self.control.ask("connections"))["connections"]
                         self._set(state, connections, "")
             except ControlError as error:
-                left = {key: self.state[key] for key in ("status", "metrics") if key in self.state}
+                left: dict[str, Any] = {
+                    key: self.state[key] for key in ("status", "metrics") if key in self.state
+                }
                 self._set(left, [], str(error))
             await asyncio.sleep(RETRY_S)
 

@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.topics import TopicNames
+from kafkascope.tui.data.empty import sentence
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import BOARD_KEYS, Key, bindings
 from kafkascope.tui.screens import evidence
@@ -60,6 +61,8 @@ class Board(Vertical):
     EMPTY: ClassVar[str] = "Nothing of this kind in the capture"
     """Text of an empty table when all is counted; until then it is `EARLY`."""
     EARLY: ClassVar[str] = "Nothing yet ..."
+    NEEDS_EXCHANGES: ClassVar[bool] = True
+    """Whether a capture without exchanges has nothing for the table."""
     TABLE: ClassVar[type[Table]] = Table
     """The widget of the table."""
     KEYS: ClassVar[tuple[Key, ...]] = ()
@@ -250,12 +253,21 @@ class Board(Vertical):
         found = self.lines()
         self.note.display = bool(self.so_far) and self.NOTED and found is not None
         self.note.update(self.host.glyphs.rich(f" {self.so_far}{NOT_FINAL}", STYLES["?"]))
-        self.table.empty = self.EARLY if self.so_far else self.EMPTY
+        self.table.empty = self.EARLY if self.so_far else self.why_empty()
         if found is None:
             self.table.empty = "Counting ..."
         self.upper.refilled(lambda: self.sheet.fill(found or (), self.host.times()))
         self.refill_lower()
         self.place()
+
+    def why_empty(self) -> str:
+        """Return why the table has no lines, with what to do."""
+        if self.limited and self.host.workspace.view.text:
+            return f"{self.EMPTY}, among exchanges that match the filter. L counts all of them."
+        progress = self.host.store.progress
+        if self.NEEDS_EXCHANGES and progress.empty:
+            return sentence(progress.empty)
+        return f"{self.EMPTY}."
 
     def remake(self) -> None:
         """Show another table, after what `make_sheet` depends on has changed."""

@@ -35,7 +35,7 @@ class ClientsBoard(ChartedBoard):
     STATISTICS = ("clients", "findings")
     COMMAND = "kafkascope clients {}"
     TABS = ("Versions", "All clients", "Over time")
-    EMPTY = "No client in the capture"
+    EMPTY = "No clients in the capture"
     KEYS = (
         Key(
             "clients.release",

@@ -40,7 +40,8 @@ class ConnectionsBoard(ChartedBoard):
     STATISTICS = ("connections",)
     COMMAND = "kafkascope connections {}"
     TABS = ("Ladder", "Network", "Over time")
-    EMPTY = "No connection in the capture"
+    EMPTY = "No connections in the capture"
+    NEEDS_EXCHANGES = False
     KEYS = (
         Key(
             "connections.by",

@@ -123,6 +123,7 @@ class FindingsBoard(ChartedBoard):
     TABS = ("About", "Over time")
     TABLE = FoldTable
     EMPTY = "No findings"
+    NEEDS_EXCHANGES = False
     KEYS = FOLD_KEYS
     VIEW = (*ChartedBoard.VIEW, "_open")
     HELP = (

@@ -37,7 +37,7 @@ class GroupsBoard(ChartedBoard):
     STATISTICS = ("groups", "delivery", "cluster", "zookeeper")
     COMMAND = "kafkascope groups {}"
     TABS = ("Timeline", "Members", "Delivery", "Audit", "Plans", "Over time")
-    EMPTY = "No group traffic in the capture"
+    EMPTY = "No consumer groups in the capture"
     KEYS = (
         Key(
             "groups.zoom",

@@ -39,7 +39,7 @@ class LatencyBoard(ChartedBoard):
     COMMAND = "kafkascope latency {}"
     TABS = ("Charts", "Histogram", "Over time")
     CHARTS = frozenset({"Charts", "Over time"})
-    EMPTY = "No request was answered in the capture"
+    EMPTY = "No responses in the capture"
     KEYS = (
         Key(
             "latency.waits",

@@ -44,7 +44,8 @@ class LiveBoard(Board):
     TABS = ("Rules", "Connections", "Proxy", "Counters")
     LINES_MATTER = False
     NOTED = False  # rates are of now
-    EMPTY = "No held frames   (i holds frames that match a filter, for example api == Produce)"
+    EMPTY = "No held frames. i holds frames that match a filter, for example api == Produce"
+    NEEDS_EXCHANGES = False
     EARLY = EMPTY
     KEYS = (
         Key(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from rich.segment import Segment
 from textual.app import ComposeResult
@@ -15,6 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.text import wrapped
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.stack import Position
@@ -22,6 +23,8 @@ from kafkascope.tui.views.lines import Lines, Piece
 
 EDGE = 1
 """Columns at the left of a table."""
+MAX_EMPTY: Final = 90
+"""Columns of the sentence in the place of lines."""
 
 
 def styled(spans: Spans) -> list[Piece]:
@@ -91,13 +94,20 @@ class Table(Lines):
         return self.sheet.lines[self.cursor] if self.cursor < len(self.sheet.lines) else None
 
     def count(self) -> int:
-        """Return how many lines there are, one of them for the sentence when there is none."""
-        return len(self.sheet.lines) or bool(self.empty)
+        """Return how many lines there are, those of the sentence where the sheet has none."""
+        return len(self.sheet.lines) or len(self._empty_lines())
+
+    def _empty_lines(self) -> list[str]:
+        return wrapped(self.empty, min(self.room, MAX_EMPTY), breaks=True)
+
+    def ground(self, line: int) -> str:
+        """Return the role behind a line: a sentence has no cursor."""
+        return super().ground(line) if self.sheet.lines else ""
 
     def pieces(self, line: int, width: int) -> list[Piece]:
         """Return the cells of a line."""
         if not self.sheet.lines:
-            return [(f" {self.empty}", STYLES["dim"])]
+            return [(f" {self._empty_lines()[line]}", NORMAL)]
         edge = "▶" if line == self.cursor else " "
         return [(edge, STYLES["label"]), *styled(self.sheet.row(line, max(1, width - EDGE)))]
 

@@ -32,7 +32,7 @@ class TopicsBoard(ChartedBoard):
     STATISTICS = ("topics", "sizes", "cluster")
     COMMAND = "kafkascope topics {}"
     TABS = ("Partitions", "Who", "Batches", "Keys", "Leaders", "Over time")
-    EMPTY = "No records of any topic in the capture"
+    EMPTY = "No records of topics in the capture"
     HELP = (
         "Topics with the records produced and fetched in this capture, their clients, batch "
         "sizes and compression. Partitions shows the share of each partition and reveals hot "

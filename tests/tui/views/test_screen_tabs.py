@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from rich.text import Text
 
@@ -69,7 +71,7 @@ def test_a_click_shows_a_screen_and_tabs_without_content_are_hidden(store: Store
         assert app.host.number == 4
         await pilot.press("9")
         assert app.host.tabs() == (*USUAL, ZOOKEEPER)
-        app.host.proxy = object()
+        app.host.proxy = SimpleNamespace(version=0)
         assert LIVE in app.host.tabs()
         app.host.proxy = None
 
