@@ -6,7 +6,7 @@ from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.order import OrderController
-from kafkascope.tui.data.empty import Empty, empty
+from kafkascope.tui.views.empty import Empty, empty
 
 
 class ReadingController(Controller):

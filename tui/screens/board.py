@@ -16,7 +16,6 @@ from textual.widgets import Static
 
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.tui.data.empty import sentence
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import BOARD_KEYS, Key, bindings
 from kafkascope.tui.screens import evidence
@@ -25,6 +24,7 @@ from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.screens.sheet import Sheet, TextLine
 from kafkascope.tui.settings.palette import STYLES
 from kafkascope.tui.stack import BoardState, Position
+from kafkascope.tui.views.empty import sentence
 from kafkascope.tui.views.help import HelpScreen, Row, Section
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Splitter, tab_at, tab_titles

@@ -18,19 +18,17 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.render.listing import PRIORITY, ListColumn, columns_of, fitted
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.session.rows import ColumnRow
-from kafkascope.analyzer.text import padded, wrapped
+from kafkascope.analyzer.text import padded
 from kafkascope.captures.errors import CaptureError
-from kafkascope.tui.data.empty import Empty
 from kafkascope.tui.data.store import BAD_STATES
 from kafkascope.tui.data.view import View
 from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.views.empty import Empty, empty_lines
 from kafkascope.tui.views.lines import Lines, Piece
 
 EDGE: Final = 2
 GAP: Final = 2
-MOST_EMPTY: Final = 90
-"""Columns of the sentences in the place of rows."""
 LEFT_OVER: Final = 400
 """Columns of the terminal in which a click is one on the last title."""
 SINCE_MARK: Final = "m"
@@ -257,24 +255,6 @@ class ExchangeList(Lines):
         super().on_click(event)
         if event.chain > 1:
             self.post_message(self.Opened())
-
-
-def empty_lines(empty: Empty, width: int) -> list[list[Piece]]:
-    """Return what stands in the place of rows: sentences, and keys below them."""
-    room = max(10, min(width - 2 * GAP, MOST_EMPTY))
-    out: list[list[Piece]] = []
-    for text in empty.text.splitlines():
-        indent = " " * (GAP + len(text) - len(text.lstrip()))
-        lines = wrapped(text, room, indent=indent, breaks=True)
-        out += [[(line, NORMAL)] for line in lines]
-    margin = max((len(key) for key, _ in empty.keys), default=0)
-    if empty.keys:
-        out.append([])
-    for key, does in empty.keys:
-        out.append(
-            [(" " * GAP, NORMAL), (f"{key:<{margin}}", STYLES["label"]), (f"  {does}", NORMAL)]
-        )
-    return out
 
 
 class ListHeading(Static):

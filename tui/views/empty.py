@@ -1,10 +1,12 @@
-"""Why a list has no rows, and the keys that help. No widgets here."""
+"""Why a list has no rows, and the keys that help."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.text import plural
+from kafkascope.analyzer.text import plural, wrapped
+from kafkascope.tui.settings.palette import NORMAL, STYLES
+from kafkascope.tui.views.lines import Piece
 
 if TYPE_CHECKING:
     from kafkascope.tui.data.workspace import Workspace
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
 KEYS: Final = (("2", "show connections"), ("d", "decode other ports as Kafka"))
 """Keys that help where there are packets, but no exchanges."""
 OTHER: Final = ("ctrl+o", "open another file")
+
+WIDTH: Final = 90
+"""Columns of the sentences."""
+MARGIN: Final = 2
 
 
 class Empty(NamedTuple):
@@ -63,3 +69,21 @@ def _of_proxy(proxy: ProxyWatch) -> Empty:
 def sentence(text: str) -> str:
     """Return a remark about the capture as a sentence."""
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def empty_lines(empty: Empty, width: int) -> list[list[Piece]]:
+    """Return what stands in the place of rows: sentences, and keys below them."""
+    room = max(10, min(width - 2 * MARGIN, WIDTH))
+    out: list[list[Piece]] = []
+    for text in empty.text.splitlines():
+        indent = " " * (MARGIN + len(text) - len(text.lstrip()))
+        lines = wrapped(text, room, indent=indent, breaks=True)
+        out += [[(line, NORMAL)] for line in lines]
+    named = max((len(key) for key, _ in empty.keys), default=0)
+    if empty.keys:
+        out.append([])
+    for key, does in empty.keys:
+        out.append(
+            [(" " * MARGIN, NORMAL), (f"{key:<{named}}", STYLES["label"]), (f"  {does}", NORMAL)]
+        )
+    return out
