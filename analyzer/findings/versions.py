@@ -104,7 +104,7 @@ class Versions(Detector):
         library = spelled(usage.identity.software) or "library unknown"
         text = (
             f"{who} ({library}) will not work with Kafka {at}: "
-            f"{listed((r.text for r in reasons), 3)}"
+            f"{listed((r.text for r in reasons), 3, '; ')}"
         )
         any_of = " or ".join(parts)
         yield view.finding(

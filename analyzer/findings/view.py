@@ -346,8 +346,8 @@ def closed_at(line: Line) -> int:
     return int(line["ended"] or ended_at(line))
 
 
-def listed(values: Iterable[Any], most: int = MOST_NAMED) -> str:
+def listed(values: Iterable[Any], most: int = MOST_NAMED, between: str = ", ") -> str:
     """Return the first few of a list, and how many more there are."""
     found = [spelled(value) for value in values]
     rest = len(found) - most
-    return Spelled(", ".join(found[:most]) + (f" and {rest} more" if rest > 0 else ""))
+    return Spelled(between.join(found[:most]) + (f" and {rest} more" if rest > 0 else ""))

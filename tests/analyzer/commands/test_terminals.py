@@ -53,21 +53,32 @@ FILES: Final = {
 }
 
 
-def screen(monkeypatch: pytest.MonkeyPatch, command: str, width: int | None) -> str:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the captures have the names that are typed, and printed."""
+    here = tmp_path_factory.mktemp("terminal")
+    for name, path in FILES.items():
+        (here / name).symlink_to(path)
+    return here
+
+
+def screen(monkeypatch: pytest.MonkeyPatch, folder: Path, command: str, width: int | None) -> str:
     """Return what a command prints on stdout, on a terminal or (without a width) in a pipe."""
     for module in (output, tables):
         monkeypatch.setattr(module, "terminal_width", lambda: width)
-    words = [str(FILES.get(word, word)) for word in shlex.split(command)]
-    result = CliRunner().invoke(main, words)
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(main, shlex.split(command))
     assert result.exit_code in (0, 1), result.output
     return result.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_answer_is_on_the_screen(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+def test_the_answer_is_on_the_screen(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, command: str
+) -> None:
     name = "-".join("".join(c if c.isalnum() else " " for c in command).split())
     for width in WIDTHS if command in README else WIDTHS[:1]:
-        text = screen(monkeypatch, command, width)
+        text = screen(monkeypatch, folder, command, width)
         assert max(map(columns_taken, text.splitlines())) <= width
         flowing = " ".join(text.split())
         assert not [answer for answer in COMMANDS[command] if answer not in flowing]
@@ -77,27 +88,29 @@ def test_the_answer_is_on_the_screen(monkeypatch: pytest.MonkeyPatch, command: s
         assert text == golden.read_text("utf-8"), golden.name
 
 
-def test_wide_tables_have_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow = screen(monkeypatch, "clients demo.pcap --for 4.0", 80)
+def test_wide_tables_have_all_columns(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    narrow = screen(monkeypatch, folder, "clients demo.pcap --for 4.0", 80)
     assert narrow.splitlines()[-1].endswith(" columns hidden: --wide, or --json")
     for command in ("clients demo.pcap --for 4.0", "ls demo.pcap -n 3", "records demo.pcap -n 3"):
-        head, *rows = screen(monkeypatch, f"{command} --wide", 80).splitlines()
-        titles = screen(monkeypatch, f"{command} --wide", None).splitlines()[0].split("\t")
+        head, *rows = screen(monkeypatch, folder, f"{command} --wide", 80).splitlines()
+        titles = screen(monkeypatch, folder, f"{command} --wide", None).splitlines()[0].split("\t")
         empty = rows[-1].removeprefix("empty columns: ") if "empty" in rows[-1] else ""
         assert [title for title in titles if title not in f"{head}, {empty}"] == []
         assert "hidden" not in "".join(rows)
 
 
-def test_in_a_pipe_nothing_is_cut_or_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    head, *rows = screen(monkeypatch, "clients demo.pcap --for 4.0", None).splitlines()
+def test_in_a_pipe_nothing_is_cut_or_hidden(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    head, *rows = screen(monkeypatch, folder, "clients demo.pcap --for 4.0", None).splitlines()
     assert {row.count("\t") for row in (head, *rows)} == {head.count("\t")}
     assert {"Verdict", "Breaks at", "Why", "Outcome"} <= set(head.split("\t"))
     assert "…" not in "".join(rows)
 
 
-def test_columns_of_the_question_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_the_question_come_first(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A filter or an order by a column keeps it on a terminal that hides it else."""
-    usual = screen(monkeypatch, "ls demo.pcap -n 3", 80).splitlines()[0].split()
-    asked = screen(monkeypatch, "ls demo.pcap -n 3 --sort broker", 80).splitlines()[0].split()
+    usual = screen(monkeypatch, folder, "ls demo.pcap -n 3", 80).splitlines()[0].split()
+    asked = (
+        screen(monkeypatch, folder, "ls demo.pcap -n 3 --sort broker", 80).splitlines()[0].split()
+    )
     assert "Broker" in asked
     assert "Broker" not in usual
