@@ -58,7 +58,11 @@ def api_named(name: str) -> Api:
     try:
         return _BY_NAME[name.lower()]
     except KeyError:
-        raise UnknownApi(f"there is no API {name!r}") from None
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.lower(), _BY_NAME, n=1)
+        hint = f"did you mean {_BY_NAME[near[0]].name}?" if near else "list: kafkascope grammar"
+        raise UnknownApi(f'there is no API "{name}" ({hint})') from None
 
 
 def api_of(key: int) -> Api:

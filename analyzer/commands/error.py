@@ -48,9 +48,8 @@ def error(wanted: str | None, how: TableFormat) -> int:
         return 0
     if not rows and wanted is not None:
         near = nearest(wanted, (code.name for code in ERRORS.values()))
-        raise click.UsageError(
-            f'there is no error "{wanted}"' + (f"; did you mean {near}?" if near else "")
-        )
+        hint = f"; did you mean {near}?" if near else " (list: kafkascope error)"
+        raise click.UsageError(f'there is no error "{wanted}"{hint}')
     if len(rows) == 1 and how.name == "table":
         document("\n".join(_explained(rows[0][0])))
         return 0

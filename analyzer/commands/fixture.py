@@ -184,7 +184,8 @@ def new(
             else:
                 made = [making.fixture_of(chosen, version, side, form or "default")]
     except DissectError as error:
-        raise click.UsageError(str(error)) from None
+        field = f"{error.path}: " if error.path else ""
+        raise click.UsageError(f"{field}{error.reason}") from None
     if output is None or output == "-":
         _print(made)
     else:

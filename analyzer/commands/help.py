@@ -171,6 +171,16 @@ class CommandGroup(click.Group):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command; the error for an unknown one lists those that exist."""
+        if args and self.get_command(ctx, args[0]) is None:
+            commands = self.list_commands(ctx)
+            shown = ", ".join(name for name in commands if not self.commands[name].hidden)
+            ctx.fail(f'there is no "{args[0]}": choose from {shown}')
+        return super().resolve_command(ctx, args)
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the usage of the default command, where there is one."""
         meant = self.commands.get(self.default)

@@ -49,6 +49,11 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
     inputs, numbers = _split(options.inputs)
     if files := kafka_files(inputs):
         return show_files(files, numbers, options, show_hex)
+    for word in inputs[1:]:
+        if word != "-" and not Path(word).exists():
+            raise click.UsageError(
+                f'"{word}" is no file and no exchange number: write 12, 15-17, or 12,20'
+            )
     if not numbers and not options.filter_text:
         raise click.UsageError(
             "no exchange is selected: add a number (see kafkascope ls), or -Y FILTER"

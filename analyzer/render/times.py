@@ -119,6 +119,6 @@ def mark(text: str) -> Mark:
         try:
             return Mark("start", duration(text))
         except ValueError:
-            reason = "a clock (12:03), a date (2026-11-20T12:03Z), seconds or -5m is wanted"
+            reason = "write 12:03, 2026-11-20T12:03Z, 30 (seconds), or -5m (before the end)"
             raise ValueError(reason) from None
     return Mark("absolute" if isinstance(found, Instant) else "clock", found.ns)

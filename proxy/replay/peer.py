@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 import struct
 from collections import deque
@@ -90,7 +92,7 @@ class Peer(asyncio.BufferedProtocol):
         except TimeoutError:
             raise PeerError(f"{host}:{port} does not answer in {reach.timeout:g} s") from None
         except OSError as error:
-            raise PeerError(f"{host}:{port}: {error.strerror or error}") from None
+            raise PeerError(f"no broker answers at {host}:{port} ({_reason(error)})") from None
         except (ValueError, OverflowError) as error:
             # What a broker tells of others may be no host name, and no port.
             raise PeerError(f"{host!r}, port {port}: no address ({error})") from None
@@ -268,3 +270,10 @@ class Peer(asyncio.BufferedProtocol):
         except TimeoutError:
             self._transport.abort()
             await asyncio.sleep(0)  # so that it is told
+
+
+def _reason(error: OSError) -> str:
+    """Return why a connection failed. asyncio puts the address in place of the error's text."""
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror or str(error)
+    return os.strerror(error.errno).lower()

@@ -236,7 +236,10 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
         if model.more_nodes:
             say(f"brokers beyond {MOST_NODES} are not served: {min(model.nodes)} stands for them")
         if not model.asked:
-            say("there is nothing to serve")
+            say(
+                "there is nothing to serve: no Kafka responses are selected; see what the capture"
+                " has with `kafkascope ls`"
+            )
             return damaged or BUSY
         code = asyncio.run(_serve(model, library, options, settings))
     return code or damaged

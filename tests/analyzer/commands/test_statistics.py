@@ -97,7 +97,7 @@ def test_json_of_several_tables_is_nothing_but_json(words: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("table", TABLES, ids=" ".join)
 def test_a_filter_that_nothing_passes_leaves_nothing(table: tuple[str, ...]) -> None:
-    assert printed(*table, REBALANCE, "-Y", "number > 100000") == ""
+    assert printed(*table, REBALANCE, "-Y", "number > 100000", "-q") == ""
 
 
 def test_filters_and_ranges_choose_what_is_counted() -> None:
@@ -180,7 +180,7 @@ def test_old_clients_break_on_new_releases() -> None:
     lines = {line["client_id"]: line for line in objects("clients", OLD, "--for", "4.0")}
     old = lines["java-0.10.2.2"]
     assert (old["verdict"], old["breaks_at"]) == ("breaks", "4.0.0")
-    assert any(text.startswith("Produce v2: 4.0 has v3-12") for text in old["why"])
+    assert any("Produce v2, removed in 4.0.0 (4.0 supports v3-12)" in text for text in old["why"])
     here = {line["client_id"]: line["verdict"] for line in objects("clients", OLD, "--for", "3.9")}
     assert here["java-0.10.2.2"] == "ok"
     assert run("clients", OLD, "--for", "four").exit_code == 2
@@ -222,8 +222,8 @@ def test_a_group_behind_the_input() -> None:
     causes = [line["cause"] for line in found if line["schema"] == "rebalance/1"]
     assert causes == ["formed", "joined", "left"]
     done = run("groups", REBALANCE, "librdkafka.group")
-    assert done.exit_code == 0
-    assert f'did you mean "{name}"?' in done.stderr
+    assert done.exit_code == 2
+    assert f"groups: {name}, " in done.stderr
 
 
 def test_a_timeline_has_a_lane_for_every_member() -> None:

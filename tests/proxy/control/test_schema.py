@@ -239,7 +239,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"count": -1}, "`count` is a number from 0 on"),
     ({"within": "1s"}, "`within` is seconds"),
     ({"limit": True}, "`limit` is a number"),
-    ({"filter": "marked"}, "marked is known in the terminal UI only"),
+    ({"filter": "marked"}, "marked is available in the terminal UI only"),
     ({"of": "topics"}, "`of` is one of exchanges, records, findings, not 'topics'"),
     ({"of": "records", "filter": "record.value ="}, "filter: "),
     ({"of": "findings", "level": "grave"}, "`level` is one of error, warning, note, chat, not"),

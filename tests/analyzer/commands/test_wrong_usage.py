@@ -1,0 +1,82 @@
+"""Wrong command lines end with one message that says what to type, and an exit code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.tui.cli import main
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+REBALANCE = str(SAMPLES / "rebalance.pcap")
+WRONG = (
+    ("ls missing.pcap", 3, "missing.pcap: no such file"),
+    ("ls empty.pcap", 3, "empty.pcap is empty"),
+    ("ls text.txt", 3, "text.txt is not a capture"),
+    ("ls folder", 3, "folder is a folder without captures"),
+    ("ls cut.pcap", 4, "cut.pcap is cut short"),
+    ("ls -", 3, "standard input is empty"),
+    ("ls", 2, "INPUT"),
+    ("ls R --from noon", 2, "write 12:03"),
+    ("ls R -d tcp.port==x,kafka", 2, "write tcp.port==9094,kafka"),
+    ("ls R --connects -c 3", 2, "leave out --from"),
+    ("ls R -T fields", 2, "at least one -e FIELD"),
+    ("ls R -Y topik==3", 2, "did you mean topic?"),
+    ("ls R -o folder/none/x", 3, "folder/none/x"),
+    ("ls R --keylog missing", 3, "missing: no such file"),
+    ("show R", 2, "add a number"),
+    ("show R abc", 2, '"abc" is no file and no exchange number'),
+    ("show R 5-2", 2, "write 12 or 15-17"),
+    ("check R --rule nope", 2, "kafkascope check --rules"),
+    ("check R --baseline missing", 2, "--write-baseline missing"),
+    ("check R --baseline text.txt", 2, "text.txt: line 1"),
+    ("report R", 2, "write -o FILE.html"),
+    ("clients R --columns nope", 2, 'no column "nope"; there are client_id'),
+    ("clients R --sort verdikt --for 4.0", 2, "did you mean verdict?"),
+    ("cluster R --only nope", 2, "coordinators"),
+    ("latency R --by nope", 2, "choose from api"),
+    ("stats nope R", 2, "choose from apis, connections"),
+    ("integrations wireshark nope", 2, "choose from install, uninstall"),
+    ("integrations nope", 2, 'there is no command "nope"'),
+    ("nope", 2, 'there is no command and no file "nope"'),
+    ("cut R", 2, "write -o FILE.pcapng"),
+    ("cut R -o x --decrypt --secrets", 2, "choose one"),
+    ("export R -o x.xls", 2, "choose from jsonl, csv, parquet"),
+    ("diff R", 2, "write A.pcap B.pcap"),
+    ("diff R R --api Fetsch", 2, "did you mean Fetch?"),
+    ("serve Z", 3, "see what the capture has with `kafkascope ls`"),
+    ("serve R --listen x", 2, "write HOST:PORT"),
+    ("replay R --to 127.0.0.1:1", 3, "no broker answers at 127.0.0.1:1 (connection refused)"),
+    ("fixture R", 2, "write -o DIR"),
+    ("fixture check missing", 3, "missing"),
+    ("fixture check text.txt", 3, "line 1 is no fixture"),
+    ("fixture new Fetsch 1 -o x", 2, "did you mean Fetch?"),
+    ("grammar Fetch 99", 2, "versions 0-18"),
+    ("decode Fetch", 2, "write, for example"),
+    ("encode FetchRequest 12 {", 2, "JSON cannot be read"),
+    ("error 9999", 2, "list: kafkascope error"),
+    ("tls-keys nope", 2, "librdkafka"),
+    ("completion csh", 2, "bash"),
+    ("capture", 2, "-i"),
+    ("proxy", 2, "write --upstream HOST:PORT"),
+    ("proxy --upstream 127.0.0.1:99999", 2, "65535"),
+)
+
+
+@pytest.mark.parametrize(("line", "code", "text"), WRONG, ids=[line for line, *_ in WRONG])
+def test_wrong_usage_says_what_to_type(
+    line: str, code: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.pcap").touch()
+    Path("text.txt").write_text("hello\n")
+    Path("folder").mkdir()
+    Path("cut.pcap").write_bytes(Path(REBALANCE).read_bytes()[:3000])
+    files = {"R": REBALANCE, "Z": str(SAMPLES / "zookeeper.pcap")}
+    done = CliRunner().invoke(main, [files.get(word, word) for word in line.split(" ")])
+    assert done.exit_code == code, done.output
+    assert text in " ".join(done.stderr.split())
+    assert not re.search(r"Traceback|\b[A-Z]\w+(Error|Exception)\b|errno|at byte 0", done.stderr)
