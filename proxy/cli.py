@@ -7,11 +7,11 @@ import errno
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Awaitable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,11 +22,11 @@ from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy import answers
+from kafkascope.proxy.engine.upstream import unanswered
 from kafkascope.proxy.options import ProxyOptions, proxy_options
 
 if TYPE_CHECKING:
     from kafkascope.proxy.control.control import Control
-    from kafkascope.proxy.engine.directory import Address
     from kafkascope.proxy.engine.server import KafkaProxy
     from kafkascope.proxy.recording.recorder import Recorder
     from kafkascope.proxy.rules.rules import Rule
@@ -165,7 +165,7 @@ class Running:
             self._end_watch()
             raise _ended(error) from error
         self._ready(made)
-        _look_up(made.nodes.upstreams)
+        _try(made)
         await self._wanted.wait()
         await made.stop(options.grace_s)
         for task in tasks:
@@ -284,20 +284,17 @@ async def _stdin_ends() -> None:
         pass
 
 
-def _look_up(addresses: list[Address]) -> None:
-    """Say which hosts have no address. The proxy stays: in containers names come later, and each
-    connection looks them up anew. In a thread that nobody waits for: a resolver may take a
-    minute."""
+def _try(made: KafkaProxy) -> None:
+    """Report upstreams at which no broker answers. The proxy stays: in containers brokers come
+    later. In a thread that nobody waits for: a resolver may take a minute."""
+    loop = asyncio.get_running_loop()
 
-    def look() -> None:
-        for each in addresses:
-            try:
-                socket.getaddrinfo(each.host, each.port, type=socket.SOCK_STREAM)
-            except (OSError, UnicodeError) as error:
-                why = getattr(error, "strerror", None) or error
-                say(f"upstream {each}: {why}; it is looked up again for each client")
+    def report(sentence: str) -> None:
+        with suppress(RuntimeError):  # the proxy has ended meanwhile
+            loop.call_soon_threadsafe(made.hub.once, sentence, sentence)
 
-    threading.Thread(target=look, daemon=True).start()
+    arguments = (made.nodes.upstreams, report)
+    threading.Thread(target=unanswered, args=arguments, daemon=True).start()
 
 
 def _exit(control: Control) -> None:

@@ -431,6 +431,8 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         _check_filter(given["filter"])
     if given["open"] and given["control"] in ("-", "none"):
         raise click.UsageError("--open needs the control socket: leave out --control")
+    if given["open"] and given["json"]:
+        raise click.UsageError("--json prints exchanges, --open shows them: leave one of them out")
     if given["mode"] == "reverse" and not given["upstream"]:
         raise click.UsageError("--upstream is missing: write --upstream HOST:PORT")
     if given["metrics_hosts"] and metrics is None:

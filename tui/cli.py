@@ -337,11 +337,11 @@ def main(context: click.Context) -> None:
     context.meta["open_proxy"] = _open_proxy
 
 
-def _open_proxy(path: Path, schemas: SchemaOptions) -> int:
+def _open_proxy(path: Path, schemas: SchemaOptions, filter_text: str) -> int:
     """Show the proxy, for `proxy --open`."""
     from kafkascope.tui.process.attach import open_proxy
 
-    return open_proxy(path, schemas)
+    return open_proxy(path, schemas, filter_text)
 
 
 if __name__ == "__main__":

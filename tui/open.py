@@ -40,7 +40,29 @@ def _attached(which: str, options: ReadOptions) -> int:
     except NoProxy as error:
         say(f"{error}")
         return INPUT
-    return open_proxy(path, options.schemas)
+    return open_proxy(
+        path,
+        options.schemas,
+        options.filter_text,
+        plain=options.plain,
+        times=options.time_format,
+    )
+
+
+def _check_attached(
+    options: ReadOptions, interface: str | None, capture_filter: str, save: str | None
+) -> None:
+    """Refuse options that say how captures are read: a proxy reads its traffic itself."""
+    given = {
+        "INPUT": options.inputs,
+        "-i": interface,
+        "-f": capture_filter,
+        "-w": save,
+        "-d": options.ports,
+        "--keylog": options.keylog,
+    }
+    if wrong := ", ".join(name for name, value in given.items() if value):
+        raise click.UsageError(f"--attach shows a running proxy: leave out {wrong}")
 
 
 def _input_or_interface(function: Any) -> Any:
@@ -123,6 +145,7 @@ def open_(
     if attach is not None:
         if web:
             raise click.UsageError("--attach shows a proxy in this terminal: leave out --web")
+        _check_attached(options, interface, capture_filter, save)
         return _attached(attach, options)
     if options.filter_text:
         from kafkascope.analyzer.filter.language import bind, compile_filter

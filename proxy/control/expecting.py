@@ -55,7 +55,7 @@ class Expected(NamedTuple):
         """Read the members of a request; `ValueError` with what is wrong."""
         text = request.get("filter")
         if not (text is None or isinstance(text, str)):
-            raise ValueError(f"`filter` is text, not {type(text).__name__}")
+            raise ValueError("`filter` must be a string")
         from kafkascope.analyzer.filter.saved import spelled
 
         count = request.get("count")

@@ -25,9 +25,9 @@ AFTER_S: Final = 10.0
 """Beyond `--grace`, for the end of the proxy."""
 
 
-def run(options: ProxyOptions, hook: Callable[[Path, SchemaOptions], int]) -> int:
+def run(options: ProxyOptions, hook: Callable[[Path, SchemaOptions, str], int]) -> int:
     """Start the proxy, show it until the user leaves, stop it; the exit code. `hook` shows it, with
-    schemas as for the proxy."""
+    schemas as for the proxy and the filter of `-Y`."""
     ready, tell = os.pipe()
     with tempfile.TemporaryFile("w+") as said:
         command = [
@@ -57,7 +57,7 @@ def run(options: ProxyOptions, hook: Callable[[Path, SchemaOptions], int]) -> in
                 with PrivateFile(options.ready_file, shared=True) as file:
                     file.write(bootstrap.encode())
             path = Path(options.control) if options.control else socket_path(child.pid)
-            return hook(path, options.schemas)
+            return hook(path, options.schemas, options.filter)
         finally:
             _end(child, options.grace_s)
             said.seek(0)

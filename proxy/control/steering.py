@@ -163,7 +163,7 @@ def text_of(request: dict[str, Any], name: str) -> str:
     """A member that has to be text; `ValueError`, `KeyError`."""
     text = request[name]
     if not isinstance(text, str):
-        raise ValueError(f"`{name}` is text, not {type(text).__name__}")
+        raise ValueError(f"`{name}` must be a string")
     return text
 
 

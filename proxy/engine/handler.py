@@ -21,6 +21,7 @@ from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutW
 
 from kafkascope.proxy.engine.commands import Acted, Do, Reset, Steer
 from kafkascope.proxy.engine.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
+from kafkascope.proxy.engine.upstream import no_broker
 from kafkascope.proxy.rules.actions import BROKER, Action, Ask, Read, WakeUp
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Handler(LiveConnectionHandler):
             except Exception as error:
                 hub = self.route.hub
                 hub.metrics.add("errors_total")
-                hub.once(f"rule {error!r}", f"a rule failed: {error!r}")
+                hub.once(f"rule {error!r}", f"a rule failed: internal error ({error})")
             self.dispatch(Steer(lambda relay, now_ns: relay.awaited(action.token, result, now_ns)))
 
         task = asyncio.get_running_loop().create_task(wait())
@@ -309,12 +310,12 @@ class Handler(LiveConnectionHandler):
                 continue
             except (OSError, TimeoutError, ValueError, OverflowError) as error:
                 # The latter two: a name or a port that no broker can have.
-                errors.append(f"{host}:{port}: {error.__class__.__name__}: {error}")
+                errors.append(no_broker(host, port, error))
                 self.route.unreachable(host, port)
                 continue
             server.address = (host, port)
             return stream, ""
-        return None, "; ".join(errors) or "no upstream is known"
+        return None, "; ".join(errors) or "no upstream is set"
 
     async def _reach(self, host: str, port: int) -> Stream:
         loop = asyncio.get_running_loop()

@@ -86,9 +86,7 @@ class KafkaLayer(layer.Layer):
     ) -> Iterable[commands.Command]:
         client, server = self.context.client, self.context.server
         if event.reply:
-            self.hub.once(
-                f"upstream {server.address} {event.reply}", f"no upstream answers: {event.reply}"
-            )
+            self.hub.once(event.reply, event.reply)
             return (commands.CloseConnection(client),)
         self.relay = relay = Connection(
             self.hub, next(self.hub.numbers), _endpoint(client.peername), _endpoint(server.peername)

@@ -200,7 +200,7 @@ def _bytes(edited: Any, original: bytes) -> bytes:
         ]
         return _encoded(records, CODECS[edited["codec"]], original)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
-        raise Malformed(f"a batch is not as `show` gives it: {error!r}") from None
+        raise Malformed(f"a batch is not as `show` gives it: {error}") from None
 
 
 def _encoded(records: list[Record], codec: int, original: bytes) -> bytes:

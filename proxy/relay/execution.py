@@ -122,7 +122,10 @@ class RuleExecution:
             # A rule that fails must not take the traffic with it.
             hub = self.context.hub
             hub.metrics.add("errors_total")
-            hub.once(f"rule {rule.name}", f"rule {rule.name} fails, it is passed over: {error!r}")
+            hub.once(
+                f"rule {rule.name}",
+                f"rule {rule.name} failed and was skipped: internal error ({error})",
+            )
             return None
 
     def _hold(self, direction: Direction, frame: InterceptedFrame, stop: Stop) -> None:

@@ -137,7 +137,7 @@ class Server:
         except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
             pass
         except Exception as error:  # a fault of ours must cost this connection only, and be told
-            self.tell(who, f"a fault of kafkascope ({type(error).__name__}: {error}); closed")
+            self.tell(who, f"internal error ({error}); closed")
         finally:
             self._tasks.discard(task)
             writer.close()

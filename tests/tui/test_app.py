@@ -269,7 +269,7 @@ def test_bytes_of_traffic_never_reach_the_terminal_raw(store: Store) -> None:
         app.detail.tree_.lines[0].value = evil
         app.detail.tree_.lines[0].label = evil
         app.detail.changed()
-        app.hex.show(Space("Wire", evil.encode("utf-8", "surrogatepass")), 0, 3)
+        app.hex.show(Space("Wire", evil.encode("utf-8", "surrogatepass")), (0, 3))
         texts = [w.render_line(0).text for w in (app.detail, app.hex)]
         assert all(text.isprintable() for text in texts)
         app.tell(evil)

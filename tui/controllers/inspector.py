@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 REST: Final = 0.03
 """Seconds that the cursor rests before its message is decoded."""
+NOTHING: Final = (0, 0)
 LONG: Final = 0.3
 """Seconds after which the detail says that a message is being decoded."""
 
@@ -189,7 +190,7 @@ class InspectorController(Controller):
     def _show(self, tree: Tree) -> None:
         """Show a tree, and no bytes."""
         self.detail.show(tree)
-        self.hex.show(None, 0, 0)
+        self.hex.show(None)
 
     def _show_decoding(self) -> None:
         self._show(Tree([Item("", "decoding ...", kind="note")], []))
@@ -252,8 +253,12 @@ class InspectorController(Controller):
         self.tab = tab
         tree = self.document.tree(tab)
         self.detail.show(tree)
-        if len(tree.roots) > 1 and tree.roots[0].end and not tree.roots[0].open:
-            self.detail.move_to(1, tell=False)
+        roots = tree.roots
+        first = next((place for place, root in enumerate(roots) if root.end), 0)
+        if len(roots) > first + 1 and roots[first].end and not roots[first].open:
+            first += 1  # the header is closed: to the body
+        if first:
+            self.detail.move_to(first, tell=False)
         self.light_bytes()
 
     def click_tabs(self, x: int) -> None:
@@ -281,7 +286,8 @@ class InspectorController(Controller):
         """Show the bytes of the field under the cursor."""
         item = self.detail.item
         if item is not None:
-            self.hex.show(self.space_of(item), item.start, item.end)
+            space = self.space_of(item)
+            self.hex.show(space, *highlights(item, space), item.start)
         self.shell.update_status()
 
     def pick_byte(self, at: int) -> None:
@@ -292,7 +298,7 @@ class InspectorController(Controller):
         item = self.detail.tree_.find(number, at)
         if item is not None:
             self.detail.select(item)
-            self.hex.span = (item.start, item.end)
+            self.hex.span, self.hex.around = highlights(item, self.hex.space)
             self.hex.changed()
         self.shell.update_status()
 
@@ -303,10 +309,24 @@ class InspectorController(Controller):
             self.shell.tell("No alternate bytes. Expand a compressed batch first.")
             return
         here = self._space_number()
-        self.hex.show(spaces[0 if here is None else (here + 1) % len(spaces)], 0, 0)
+        self.hex.show(spaces[0 if here is None else (here + 1) % len(spaces)])
         self.shell.update_status()
 
     def _space_number(self) -> int | None:
         """Return which of the tree's spaces the bytes pane shows."""
         spaces = self.detail.tree_.spaces
         return next((n for n, space in enumerate(spaces) if space is self.hex.space), None)
+
+
+def highlights(item: Item, space: Space | None) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the bytes that stand out for a line, strong and faint: a field, and what it is part
+    of. A part with fields is faint, and a whole message not at all: it would only paint the pane.
+    """
+    if space is None:
+        return NOTHING, NOTHING
+    part = item if item.foldable else item.parent
+    around = NOTHING
+    if part is not None and part.parent is not None and part.space == item.space:
+        whole = part.end - part.start >= len(space.data)
+        around = NOTHING if whole else (part.start, part.end)
+    return (NOTHING if item.foldable else (item.start, item.end)), around

@@ -24,7 +24,7 @@ BOXES: Final = ("filter", "prompt")
 """Ids of the boxes in which all keys type."""
 PANES: Final = {"exchanges": "list", "detail": "detail", "hex": "hex"}
 """Id of a pane -> its name in the hints of keys."""
-TITLE: Final = 30
+TITLE: Final = 38
 """Columns of the header that the name of the input and of the screen keep."""
 REMARK_S: Final = 30.0
 """Seconds that a remark about the capture stays."""
@@ -49,6 +49,7 @@ class StatusController(Controller):
         self.panes, self.navigation, self.filter, self.order = panes, navigation, filter_, order
         self.inspector, self.findings = inspector, findings
         self._remark = ""
+        self.list.widened = self.shell.update_status
 
     def update(self) -> None:
         """Write header, heading, tabs, filter state and footer."""

@@ -55,5 +55,5 @@ class Decoder:
             except (CaptureError, DissectError, OSError) as error:
                 made, why = None, str(error)
             except Exception as error:  # the outermost guard of the thread: it tells
-                made, why = None, f"cannot be shown: {error!r}"
+                made, why = None, f"cannot be shown: internal error ({error})"
             self._done(number, made, why)

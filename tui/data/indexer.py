@@ -425,7 +425,7 @@ def main() -> None:
         from kafkascope.analyzer.commands.failures import explain
 
         found = explain(error)
-        text = f"the reader failed: {error!r}" if found is None else found.text
+        text = f"the reader failed: internal error ({error})" if found is None else found.text
         code = 1 if found is None else found.code
         if indexer is not None:
             indexer.fail(text, code)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.columns import Kept, Read, grown
 from kafkascope.analyzer.model import Exchange
@@ -240,6 +241,11 @@ class Store:
             except CaptureError:
                 pass  # its bytes are gone
         return self.texts[index]
+
+    def deeds(self, index: int) -> list[str]:
+        """Return what rules of the proxy that recorded an exchange did to it."""
+        noted = self.session.remarks_by_row.get(self.session.dropped + index)
+        return [] if noted is None else deeds_of(noted[1])
 
     def wait(self, index: int) -> int:
         """Return the nanoseconds that the client asked to wait."""

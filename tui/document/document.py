@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import row_of
@@ -98,9 +99,11 @@ class Document:
         exchange, names = self.exchange, self._names
         match tab:
             case "Request":
-                return _Side(exchange, exchange.request, names, self._payloads()).tree("request")
+                side = _Side(exchange, exchange.request, names, self._payloads())
+                return _with_deeds(exchange, side.tree("request"))
             case "Response":
-                return _Side(exchange, exchange.response, names, self._payloads()).tree("response")
+                side = _Side(exchange, exchange.response, names, self._payloads())
+                return _with_deeds(exchange, side.tree("response"))
             case "Records":
                 none = Item("", "no records", kind="note")
                 return Tree(list(_records(exchange, names, self._payloads())) or [none], [])
@@ -113,6 +116,15 @@ class Document:
     def usual_tab(self) -> str:
         """Return the tab to show first."""
         return "Response" if self.exchange.response is not None else "Request"
+
+
+def _with_deeds(exchange: Exchange, tree: Tree) -> Tree:
+    """Put what rules of the proxy did to the exchange above its fields."""
+    deeds = deeds_of(exchange.notes)
+    if deeds:
+        tree.roots[:0] = [Item("proxy rule", deed, kind="mark") for deed in deeds]
+        tree.refresh()
+    return tree
 
 
 def _context(exchange: Exchange, names: TopicNames, hints: Iterable[str]) -> list[Item]:

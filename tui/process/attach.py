@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,11 +22,22 @@ TIMEOUT_S: Final = 10.0
 def stream(path: Path) -> socket.socket:
     """Return a connection that carries what passes the proxy from now on, as pcapng; `OSError` with
     a sentence."""
+    return _asked(path, "capture")[0]
+
+
+def clients_address(path: Path) -> str:
+    """Return the address of the proxy for clients; `OSError` with a sentence."""
+    connection, answer = _asked(path, "status")
+    connection.close()
+    return str(answer.get("bootstrap", ""))
+
+
+def _asked(path: Path, do: str) -> tuple[socket.socket, dict[str, Any]]:
     found = socket.socket(socket.AF_UNIX)
     try:
         found.settimeout(TIMEOUT_S)
         found.connect(str(path))
-        found.sendall(b'{"do":"capture"}\n')
+        found.sendall(f'{{"do":"{do}"}}\n'.encode())
         line = b""
         # What follows the answer is not ours to read.
         while not line.endswith(b"\n") and len(line) < MOST:
@@ -41,10 +52,17 @@ def stream(path: Path) -> socket.socket:
         found.close()
         raise OSError(f"no proxy answers at {path}: {error}") from error
     found.settimeout(None)
-    return found
+    return found, answer
 
 
-def open_proxy(path: Path, schemas: SchemaOptions) -> int:
+def open_proxy(
+    path: Path,
+    schemas: SchemaOptions,
+    filter_text: str = "",
+    *,
+    plain: bool = False,
+    times: str = "a",
+) -> int:
     """Show the proxy behind a control socket until the user leaves; return the exit code.
     `schemas`: where those of keys and values come from, besides the traffic."""
     from kafkascope.tui.data.feed import Feed
@@ -53,7 +71,7 @@ def open_proxy(path: Path, schemas: SchemaOptions) -> int:
 
     check_terminal()
     try:
-        data = stream(path)
+        data, clients = stream(path), clients_address(path)
     except OSError as error:
         raise click.ClickException(str(error)) from error
     made = _payloads(schemas) if schemas.words() else None
@@ -66,7 +84,11 @@ def open_proxy(path: Path, schemas: SchemaOptions) -> int:
     data.close()
     control = Control(path)
     try:
-        return show(feed, path.stem, control=control).code
+        title = f"clients: {clients}"
+        shown = show(
+            feed, title, filter_text=filter_text, plain=plain, times=times, control=control
+        )
+        return shown.code
     finally:
         feed.close()
 

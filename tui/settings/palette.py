@@ -62,6 +62,7 @@ def _styles(colours: dict[str, str]) -> dict[str, Style]:
         # They set the background alone, so that texts keep their colours.
         "cursor": Style(bgcolor=colours["cursor"], bold=True),
         "faint cursor": Style(bgcolor=colours["faint cursor"]),
+        "faint span": Style(bgcolor=colours["faint cursor"], underline=True),
     }
 
 
@@ -76,7 +77,7 @@ def use(*, dark: bool) -> None:
 
 ASCII: Final = str.maketrans(
     {
-        **dict(zip("▶◀▼▲▸▾●○◆◇", "><v^>v*o#+", strict=True)),
+        **dict(zip("▶◀▼▲▸▾●○◆◇■", "><v^>v*o#+@", strict=True)),
         **dict(zip("─━│┃└├┤┬┴┼╵·", "-=||`||-++|.", strict=True)),
         **dict(zip("▁▂▃▄▅▆▇█▌", "_.,-=+*##", strict=True)),
         **dict(zip("░▒▓", ".:#", strict=True)),

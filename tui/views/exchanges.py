@@ -28,6 +28,9 @@ from kafkascope.tui.views.empty import Empty, empty_lines
 from kafkascope.tui.views.lines import Lines, Piece
 
 EDGE: Final = 2
+"""Columns for the signs of marks and of findings."""
+RULE: Final = "■"
+"""The sign of an exchange that a rule of the proxy changed, in a column of its own."""
 GAP: Final = 2
 LEFT_OVER: Final = 400
 """Columns of the terminal in which a click is one on the last title."""
@@ -55,6 +58,10 @@ class ExchangeList(Lines):
         """Columns that the user added: fields of the filter language."""
         self._columns: list[ListColumn] = []
         self._for: tuple[object, ...] = ()
+        self.proxied = False
+        """Whether a rule of a proxy has changed an exchange, so that its sign has a column."""
+        self.widened: Callable[[], object] = lambda: None
+        """Draws the titles again."""
         self.empty: Callable[[], Empty] = lambda: Empty("")
         """Why there are no rows."""
         self._overview = ""
@@ -83,7 +90,7 @@ class ExchangeList(Lines):
 
     def columns(self, width: int) -> list[ListColumn]:
         """Return the columns that fit into a width."""
-        key = (width, self.times, tuple(self.extra), self.reference_ns)
+        key = (width, self.times, tuple(self.extra), self.reference_ns, self.edge)
         if self._for != key:
             times = Times("r" if self.times in RELATIVE else self.times)
             session = self.view.store.session
@@ -91,13 +98,22 @@ class ExchangeList(Lines):
                 times.saw(session.columns["time_ns"][0])
             usual = columns_of((), times)
             # Shorter, so that the result has room.
-            room = width - EDGE - OVERVIEW
+            room = width - self.edge - OVERVIEW
             if self.extra:
                 added = columns_of((*self.extra, "result"), times)[:-1]
                 usual[-1:-1] = added
             self._columns = fitted(usual, room, (*PRIORITY[:3], *self.extra, *PRIORITY[3:]))
             self._for = key if len(session) else ()
         return self._columns
+
+    @property
+    def edge(self) -> int:
+        """Columns at the left, for signs."""
+        return EDGE + self.proxied
+
+    def _widen(self) -> None:
+        self.changed()
+        self.widened()
 
     def heading(self, width: int) -> str:
         """Return the titles, as wide as the list."""
@@ -108,7 +124,7 @@ class ExchangeList(Lines):
             if order is not None and order.name == column.name:
                 title += "▼" if order.downwards else "▲"
             cells.append(padded(title, column.width or 20, right=column.right))
-        return " " * EDGE + (" " * GAP).join(cells)
+        return " " * self.edge + (" " * GAP).join(cells)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
         """Return the cells of a row."""
@@ -129,6 +145,12 @@ class ExchangeList(Lines):
         out: list[Piece] = [("*" if marked else " ", mark)]
         sign, role = self.workspace.mentions.sign(number)
         out.append((sign, style if ground else STYLES[role]))
+        deeds = store.deeds(index)
+        if self.proxied:
+            out.append((RULE if deeds else " ", style if ground else STYLES["mark"]))
+        elif deeds:
+            self.proxied = True
+            self.call_later(self._widen)
         for column in self.columns(width + OVERVIEW):  # those of the titles
             if column.name == "result":
                 out.append((text, style))
@@ -272,7 +294,7 @@ class ListHeading(Static):
 
     def on_click(self, event: Click) -> None:
         """Tell which column is under the mouse."""
-        at = EDGE
+        at = self._list.edge
         for column in self._list.columns(max(1, self._list.scrollable_content_region.width)):
             end = at + (column.width or LEFT_OVER)
             if at <= event.x < end + GAP:

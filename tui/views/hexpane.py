@@ -36,6 +36,9 @@ class HexPane(Lines):
         super().__init__(glyphs, id="hex")
         self.space: Space | None = None
         self.span = (0, 0)
+        """The bytes of the field under the cursor."""
+        self.around = (0, 0)
+        """Those of what the field is part of, or of a part that has fields itself."""
         self.at = 0
 
     @property
@@ -48,9 +51,16 @@ class HexPane(Lines):
         """Return how many lines the bytes take."""
         return 0 if self.space is None else -(-len(self.space.data) // self.wide)
 
-    def show(self, space: Space | None, start: int, end: int) -> None:
-        """Show bytes with a range of them highlighted."""
-        self.space, self.span, self.at = space, (start, end), start
+    def show(
+        self,
+        space: Space | None,
+        span: tuple[int, int] = (0, 0),
+        around: tuple[int, int] = (0, 0),
+        start: int = 0,
+    ) -> None:
+        """Show bytes from `start` on, with the `span` of a field strong, and what is `around` it
+        faint."""
+        self.space, self.span, self.around, self.at = space, span, around, start
         self.cursor = start // self.wide
         self.changed()
         self.show_line(self.cursor)
@@ -58,17 +68,21 @@ class HexPane(Lines):
     def pieces(self, line: int, width: int) -> list[Piece]:
         """Return the offset, the bytes and the text of a line."""
         assert self.space is not None
-        wide, (start, end) = self.wide, self.span
+        wide, (start, end), (low, high) = self.wide, self.span, self.around
         at = line * wide
         row = self.space.data[at : at + wide]
         out: list[Piece] = [(f"{at:08x}  ", STYLES["dim"])]
         texts: list[Piece] = []
         for offset, octet in enumerate(row, at):
-            style = STYLES["span"] if start <= offset < end else NORMAL
+            faint = STYLES["faint span"] if low <= offset < high else NORMAL
+            style = STYLES["span"] if start <= offset < end else faint
             if offset == self.at and self.has_focus:
                 style += Style(underline=True, bold=True)
-            gap = " " if offset + 1 < min(end, at + wide) and offset >= start else ""
-            out += [(f"{octet:02x}", style), (" ", style if gap else NORMAL)]
+            last = offset + 1 == at + wide
+            between = style if not last and start <= offset < end - 1 else NORMAL
+            if not last and low <= offset < high - 1 and between is NORMAL:
+                between = STYLES["faint span"]
+            out += [(f"{octet:02x}", style), (" ", between)]
             texts.append((chr(octet) if 32 <= octet < 127 else ".", style))
         out.append(("   " * (wide - len(row)) + " ", NORMAL))
         return out + texts

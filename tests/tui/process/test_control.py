@@ -77,7 +77,7 @@ class FakeProxy:
                     "held": 2,
                     "pid": 4711,
                     "nodes": {"1": {"broker": "10.0.0.1:9092", "listener": "127.0.0.1:40001"}},
-                    "notices": ["no upstream answers"],
+                    "notices": ["no broker answers at b:1"],
                 },
                 "metrics": {"requests_total": {"Produce": 7}},
             }
@@ -261,7 +261,7 @@ def test_tabs_tell_about_the_proxy(demo: ReadScene) -> None:
         await pilot.press("R")
         await settled(app, pilot)
         assert "127.0.0.1:19092" in text_of(app)
-        assert "no upstream answers" in text_of(app)
+        assert "no broker answers at b:1" in text_of(app)
         await pilot.press("R")
         await settled(app, pilot)
         assert "requests_total" in text_of(app)
