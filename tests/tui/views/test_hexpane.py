@@ -30,7 +30,8 @@ def test_a_field_is_strong_and_what_it_is_part_of_faint() -> None:
 def test_a_whole_message_does_not_paint_the_pane(store: Store) -> None:
     async def steps(app, pilot):
         item = app.detail.item
-        assert item is not None and item.foldable
+        assert item is not None
+        assert item.foldable
         assert item.parent is None
         grounds = {
             style.bgcolor
