@@ -40,7 +40,7 @@ def test_piped_stdin_leaves_the_keyboard_alone() -> None:
         terminal.type("Home")  # what is read from a pipe stays on its newest row
         terminal.wait_for("ApiVersions v5")
         terminal.type("e", "Enter")
-        terminal.wait_for("▼ FindCoordinatorResponse v6")
+        terminal.wait_for("▼ MetadataRequest v13")
         terminal.type("Q")
         terminal.wait_for("EXIT 0")
 
