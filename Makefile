@@ -26,7 +26,7 @@ ALONE := -n 2 -m "not interop and not soak"
 # Else hundreds of programs that tests start compile all our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick slow check fmt lint type fuzz soak bench docs site golden samples wheel spark-package lock clean
+.PHONY: help setup demo test quick slow check fmt lint type fuzz soak bench docs pictures site golden samples wheel spark-package lock clean
 
 help: setup
 	@echo
@@ -95,6 +95,10 @@ bench: setup
 # Printed documents; `git diff docs` is the review.
 docs: setup
 	@for script in docs/print_*.py; do test ! -e "$$script" || $(BIN)/python "$$script" || exit 1; done
+
+# A picture of each screen, in docs/images.
+pictures: setup
+	$(BIN)/python docs/pictures.py
 
 # The site of docs/, in build/site.
 site: setup

@@ -1,61 +1,83 @@
-"""The README's pictures: the real program on the demo capture. `python docs/pictures.py`."""
+"""A picture of each screen: the real program on the demo capture. `make pictures`.
+
+The demo has fixed times and the pictures wait for all numbers, so that the same code makes the same
+files.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.numbers import ProcessNumbers
 from kafkascope.tui.guide.demo import capture
-from tests.tui.pilots import idle
+from tests.tui.pilots import counted, idle
 
-IMAGES = Path(__file__).parent / "images"
+DOCS = Path(__file__).parent
+IMAGES = DOCS / "images"
 SIZE = (132, 36)
+ZOOKEEPER: Final = DOCS.parent / "captures" / "samples" / "zookeeper.pcap"
 PICTURES: dict[str, Sequence[str]] = {
+    # The response with the address that leads nowhere, among its neighbours.
+    "exchanges": ("7", "g", "down", "enter", "slash", "escape"),
+    "connections": ("2",),
+    "clients": ("3",),
+    "topics": ("4",),
+    "groups": ("5",),
+    "latency": ("6",),
     # Open what followed from the broker that went down.
     "findings": ("7", "g", *["down"] * 5, "space"),
-    # The answer with the address that leads nowhere, among its neighbours.
-    "exchanges": ("7", "g", "down", "enter", "slash", "escape"),
-    "groups": ("5",),
+    "live": ("8",),
+    "zookeeper": ("9",),
+    "help": ("question_mark",),
 }
-
-
-async def settled(app: ScopeApp, pilot: Any) -> None:
-    """Until the numbers of a screen are there, too."""
-    for _ in range(80):
-        await idle(app, pilot)
-        await asyncio.sleep(0.1)
+"""Name of the file -> keys that lead to the screen."""
+UNIQUE: Final = re.compile(r"terminal-\d+")
+"""What Rich puts into the names of classes: a hash that differs from run to run."""
 
 
 async def take(name: str, keys: Sequence[str]) -> None:
-    """One picture."""
-    inputs = [str(capture())]
+    """Write one picture."""
+    path = ZOOKEEPER if name == "zookeeper" else capture()
+    inputs = [str(path)]
     feed = Feed(inputs)
-    counted = lambda text: ProcessNumbers(inputs, filter_text=text)  # noqa: E731
+    numbers = lambda text: ProcessNumbers(inputs, filter_text=text)  # noqa: E731
     try:
-        app = ScopeApp(feed, "demo.pcap", counted=counted)
+        app = ScopeApp(feed, path.name if name == "zookeeper" else "demo.pcap", counted=numbers)
         async with app.run_test(size=SIZE) as pilot:
             await settled(app, pilot)
             for key in keys:
                 await pilot.press(key)
-                await idle(app, pilot)
+                await settled(app, pilot, 5)
             await settled(app, pilot)
-            text = app.export_screenshot(title="kafkascope demo")
+            text = app.export_screenshot(title=f"kafkascope {name}")
     finally:
         feed.close()
-    (IMAGES / f"{name}.svg").write_text(text)
+    (IMAGES / f"{name}.svg").write_text(UNIQUE.sub(f"terminal-{name}", text))
     print(f"{name}.svg: {len(text)} bytes")
 
 
+async def settled(app: ScopeApp, pilot: Any, rounds: int = 20) -> None:
+    """Wait until the input is read and all numbers of the screen are there."""
+    while not app.workspace.store.progress.done:
+        await idle(app, pilot)
+    for _ in range(rounds):
+        await counted(app, pilot)
+        await idle(app, pilot)
+        await asyncio.sleep(0.02)
+
+
 def main() -> None:
-    """All of them."""
+    """Write all pictures, or those that are named."""
     IMAGES.mkdir(exist_ok=True)
-    for name, keys in PICTURES.items():
-        asyncio.run(take(name, keys))
+    for name in sys.argv[1:] or PICTURES:
+        asyncio.run(take(name, PICTURES[name]))
 
 
 if __name__ == "__main__":

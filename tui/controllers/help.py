@@ -9,6 +9,7 @@ from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.guide.about import PANES
 from kafkascope.tui.keys import Key, of_all_screens, of_list, of_list_alone
 from kafkascope.tui.screens import EXCHANGES, TABS, board_class
+from kafkascope.tui.views.help import EXCHANGES as EXCHANGES_ABOUT
 from kafkascope.tui.views.help import HelpScreen, Row, Section
 
 
@@ -35,7 +36,9 @@ class HelpController(Controller):
     def keys(self) -> None:
         """Show the keys of this screen."""
         if not self._of_board():
-            self._open("Exchanges", of_list(self.all_keys), others=self._of_boards())
+            about = f"{EXCHANGES_ABOUT} {self.workspace.notes.home}"
+            rows = of_list(self.all_keys)
+            self._open("Exchanges", rows, about=about, others=self._of_boards())
 
     def about(self) -> None:
         """Explain the pane with the focus."""

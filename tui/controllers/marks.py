@@ -36,6 +36,8 @@ class MarksController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.notes = self.workspace.notes
+        self._announced = False
+        """Whether the user has read where marks are kept."""
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield commands that have no key."""
@@ -83,6 +85,9 @@ class MarksController(Controller):
         if number is not None:
             self.notes.mark(number, self.workspace.session)
             self.noted()
+            if not self._announced:
+                self._announced = True
+                self.shell.tell(self.notes.home)
 
     def only_marked(self) -> None:
         """Show only marked exchanges, or all again."""

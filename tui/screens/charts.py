@@ -153,6 +153,9 @@ USUAL, WAITED, WRONG = 0, 1, 2
 MARKED: Final = {USUAL: "", WAITED: "wait", WRONG: "!"}
 """Mark of a point -> its role; of several at one place the highest is drawn."""
 
+SIGNS: Final = {WAITED: "w", WRONG: "!"}
+"""Mark of a point -> its sign, as in the list of exchanges; the others are shades."""
+
 
 def heat(
     times: IntArray, values: IntArray, marks: IntArray, span: tuple[int, int], size: tuple[int, int]
@@ -183,7 +186,10 @@ def heat(
         begin = row * inner
         counts, roles = cells[begin : begin + inner].tolist(), worst[begin : begin + inner].tolist()
         for role, run in groupby(range(inner), key=roles.__getitem__):
-            line.append(("".join(_shade(counts[at], top) for at in run), MARKED[role]))
+            signs = "".join(_shade(counts[at], top) for at in run)
+            if role in SIGNS:
+                signs = "".join(" " if sign == " " else SIGNS[role] for sign in signs)
+            line.append((signs, MARKED[role]))
         out.append(line)
     return out
 

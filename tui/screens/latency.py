@@ -144,8 +144,8 @@ class LatencyBoard(ChartedBoard):
         activity = self.activity(line)
         title: Spans = [("over time", "header")]
         if self.waits:
-            title += [("   ▒", "wait"), (" long poll", "dim")]
-        title += [("   ▒", "!"), (" failed", "dim")]
+            title += [("   w", "wait"), (" long poll", "dim")]
+        title += [("   !", "!"), (" failed", "dim")]
         if activity.behind:
             title.append(("   Counting ...", "dim"))
         chart = activity.heat(width, max(3, height - 2), self.clock(), waits=self.waits)

@@ -14,9 +14,11 @@ from kafkascope.dissectors.reference import releases
 from kafkascope.tui.screens.sheet import Spans
 
 ROLES: Final = {"breaks": "!", "unclear": "?", "ok": "good", "broker": "dim", "": "dim"}
+GONE: Final = "▼"
+"""The sign of a version that is used and that the release has not."""
 LEGEND: Final = (
     ("█", "label", "used"),
-    ("█", "!", "unsupported in target release"),
+    (GONE, "!", "unsupported in target release"),
     ("x", "!", "rejected"),
     ("·", "dim", "offered"),
 )
@@ -67,8 +69,8 @@ def _api(usage: Usage, api: str, name: int, highest: int, step: int, release: st
         if version in refused:
             text, role = "x", "!"
         elif version in used:
-            text = "█"
-            role = "label" if release is None or _has(api, version, release) else "!"
+            there = release is None or _has(api, version, release)
+            text, role = ("█", "label") if there else (GONE, "!")
         elif offered is not None and offered[0] <= version <= offered[1]:
             text, role = "·", "dim"
         out.append((text.ljust(step), role))

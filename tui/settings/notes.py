@@ -84,6 +84,13 @@ class Notes:
             found = True
         return found
 
+    @property
+    def home(self) -> str:
+        """Where notes are kept, as a sentence."""
+        if self.path is None:
+            return "Marks and comments are not saved: the input is not a file."
+        return f"Marks and comments are saved in {self.path}."
+
     def mark(self, number: int, session: Session) -> None:
         """Mark an exchange, or unmark it."""
         self.marked ^= {number}

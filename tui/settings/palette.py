@@ -21,6 +21,7 @@ _ALWAYS: Final = {
     "span": Style(color="#000000", bgcolor="#e69f00"),
 }
 DARK: Final = {
+    "text": "#e4e4e4",
     "!": "#f28e5c",
     "?": "#e69f00",
     "~": "#9a9a9a",
@@ -36,6 +37,7 @@ DARK: Final = {
     "faint cursor": "#2a2a33",
 }
 LIGHT: Final = {
+    "text": "#1c1c22",
     "!": "#a33f00",
     "?": "#7a5200",
     "~": "#5c5c5c",

@@ -9,12 +9,26 @@ from typing import Any, Final
 from textual.app import App
 from textual.theme import Theme
 
+from kafkascope.tui.settings import palette
 from kafkascope.tui.settings.palette import use
 
 BLUE: Final = "#0072b2"
 SKY: Final = "#56b4e9"
 ORANGE: Final = "#e69f00"
 VERMILLION: Final = "#d55e00"
+
+
+def _cursors(colours: dict[str, str]) -> dict[str, str]:
+    """Return the line under the cursor of Textual's own lists: the ground of our cursors, on which
+    all texts have enough contrast."""
+    ground = colours["cursor"]
+    return {
+        "block-cursor-background": ground,
+        "block-cursor-foreground": colours["text"],
+        "block-cursor-blurred-background": ground,
+        "block-cursor-blurred-foreground": colours["text"],
+    }
+
 
 DARK: Final = Theme(
     name="kafkascope",
@@ -24,11 +38,12 @@ DARK: Final = Theme(
     warning=ORANGE,
     error=VERMILLION,
     success=SKY,
-    foreground="#e4e4e4",
+    foreground=palette.DARK["text"],
     background="#101014",
     surface="#1c1c22",
     panel="#26262e",
     dark=True,
+    variables=_cursors(palette.DARK),
 )
 LIGHT: Final = Theme(
     name="kafkascope-light",
@@ -38,11 +53,12 @@ LIGHT: Final = Theme(
     warning="#7a5200",
     error="#a33f00",
     success="#00664a",
-    foreground="#1c1c22",
+    foreground=palette.LIGHT["text"],
     background="#fcfcfa",
     surface="#f1f1ee",
     panel="#e6e6e2",
     dark=False,
+    variables=_cursors(palette.LIGHT),
 )
 USUAL: Final = DARK.name
 

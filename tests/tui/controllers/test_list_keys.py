@@ -152,7 +152,13 @@ def test_marks_and_comments_are_kept_beside_the_capture(store: Store, tmp_path: 
     path = tmp_path / "libraries.pcap.kafkascope.json"
 
     async def mark(app, pilot):
-        await pilot.press("home", "m", "down", "semicolon", *"look here", "enter")
+        await pilot.press("home", "m")
+        await idle(app, pilot)
+        assert str(path) in [str(each.message) for each in app._notifications][-1]
+        await pilot.press("question_mark")
+        await idle(app, pilot)
+        assert path.name in "".join(line.strip() for line in text_of(app).splitlines())
+        await pilot.press("escape", "down", "semicolon", *"look here", "enter")
         await idle(app, pilot)
         assert "; look here" in text_of(app)
         await pilot.press("M")

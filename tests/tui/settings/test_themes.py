@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from rich.color import Color
 
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings import palette
 from kafkascope.tui.settings.themes import DARK, LIGHT, register
+from tests.tui.pilots import idle, run, text_of
 
 LEAST = 4.5
 
@@ -33,9 +38,85 @@ def test_every_role_has_enough_contrast_on_every_ground(theme, colours) -> None:
     for ground in (theme.background, theme.surface, theme.panel, *cursors.values()):
         assert contrast(theme.foreground, ground) >= LEAST
         for role, colour in colours.items():
-            if role in cursors:
+            if role in cursors or role == "text":
                 continue
             assert contrast(colour, ground) >= LEAST, (role, ground)
+
+
+KEYS = (
+    ("",),
+    ("tab",),
+    ("escape", "slash", *"api =="),
+    ("escape", "question_mark"),
+    ("escape", "f1"),
+    ("escape", "colon"),
+    ("escape", "o"),
+    ("escape", "x"),
+    ("escape", "m", "semicolon"),
+    *(("escape", str(number)) for number in range(2, 10)),
+)
+"""Screens, boxes and dialogs, one after the other."""
+BLOCKS = set("▔▁▂▃▄▅▆▇█▌▐░▒▓─━│┃└├┤┬┴┼╵· ")
+
+
+@pytest.mark.parametrize("theme", [DARK.name, LIGHT.name])
+def test_every_text_on_every_screen_has_enough_contrast(store: Store, theme: str) -> None:
+    """All that is drawn: from themes, roles and the style sheets together."""
+    weak: dict[tuple[str, str], str] = {}
+
+    async def steps(app, pilot):
+        app.theme = theme
+        for keys in KEYS:
+            await pilot.press(*filter(None, keys))
+            await idle(app, pilot)
+            for text, one, other in texts(app):
+                if contrast(one, other) < LEAST:
+                    weak[one, other] = f"{keys}: {text} {contrast(one, other):.2f}"
+
+    try:
+        run(store, steps, (120, 40))
+    finally:
+        palette.use(dark=True)
+    assert not weak
+
+
+def texts(app: ScopeApp) -> Iterator[tuple[str, str, str]]:
+    """Yield each text of the screen on top with its colour and that of its ground; what a dialog
+    covers is dim on purpose."""
+    screen = app.screen
+    box = screen.children[0].region if len(app.screen_stack) > 1 else screen.region
+    for y, strip in enumerate(screen._compositor.render_strips()):
+        if not box.y <= y < box.bottom:
+            continue
+        for text, style, _ in strip.crop(box.x, box.right):
+            if style is None or set(text) <= BLOCKS:
+                continue
+            colours = (
+                [style.bgcolor, style.color] if style.reverse else [style.color, style.bgcolor]
+            )
+            one, other = (each.get_truecolor().hex for each in colours if each is not None)
+            yield text.strip(), one, other
+
+
+def test_16_colours_and_none_show_the_same_words(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screens = []
+
+    async def steps(app, pilot):
+        screens.append(text_of(app))
+
+    async def ansi(app, pilot):
+        app.theme = "textual-ansi" if "textual-ansi" in app.available_themes else "ansi-dark"
+        await idle(app, pilot)
+        screens.append(text_of(app))
+
+    run(store, steps)
+    run(store, ansi)
+    monkeypatch.setenv("NO_COLOR", "1")
+    run(store, steps)
+    palette.use(dark=True)
+    assert screens[0] == screens[1] == screens[2]
 
 
 def test_both_grounds_have_the_same_roles() -> None:
