@@ -25,7 +25,7 @@ SIZE = (132, 36)
 ZOOKEEPER: Final = DOCS.parent / "captures" / "samples" / "zookeeper.pcap"
 PICTURES: dict[str, Sequence[str]] = {
     # The response with the address that leads nowhere, among its neighbours.
-    "exchanges": ("7", "g", "down", "enter", "slash", "escape"),
+    "exchanges": ("7", "g", "down", "enter", "slash", "ctrl+u", "enter"),
     "connections": ("2",),
     "clients": ("3",),
     "topics": ("4",),
