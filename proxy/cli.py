@@ -240,7 +240,7 @@ class Running:
         connections = metrics.get("connections_total")
         say(
             f"{requests} requests on {connections} connections, "
-            f"{metrics.bytes[0]} bytes of clients, {metrics.bytes[1]} of brokers"
+            f"{metrics.bytes[0]} bytes from clients, {metrics.bytes[1]} from brokers"
         )
         for rule in made.rules:
             trigger = getattr(rule, "trigger", None)

@@ -100,6 +100,25 @@ def test_a_capture_on_a_terminal_without_the_terminal_ui_is_one_message(tmp_path
     assert screen.replace("\r\n", "") == message("tui", "kafkascope open") + hint
 
 
+def test_the_demo_on_a_terminal_lists_and_names_the_extra() -> None:
+    ours, theirs = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TEXTUAL, "demo"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(theirs)
+    screen = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    *listed, last = screen.replace("\r\n", "\n").splitlines()
+    assert last == message("tui", "kafkascope open")
+    assert max(map(len, listed)) <= 80
+
+
 def test_a_capture_off_a_terminal_is_listed_without_the_terminal_ui() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TEXTUAL, CAPTURE],

@@ -82,10 +82,10 @@ def clients(
                 priority = LIFE if release is None else UPGRADE
                 lines = judged(found, release, ends)
                 if options.count:
-                    reason = "not told: -c stops before the end"
+                    reason = "unknown: -c stops before the end"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
                 elif chosen:
-                    reason = f"not told: the tables hold what -Y {chosen!r} wants"
+                    reason = f"unknown: only exchanges that match -Y {chosen!r} were counted"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
             print_lines(lines, columns, f"{name}/1", options, output, reading, priority)
         return reading.finish()

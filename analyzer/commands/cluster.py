@@ -87,7 +87,7 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
 
 def _print_whole(found: Cluster, output: Output) -> None:
     ids, controller = list(found.whole.ids), found.whole.controller
-    words = [f"cluster {safe(', '.join(ids))}"] if ids else ["cluster id not told"]
+    words = [f"cluster {safe(', '.join(ids))}"] if ids else ["cluster ID unknown"]
     if controller is not None:
         words.append(f"controller {controller[1]}, as told last")
     output.line("   ".join(words))

@@ -75,10 +75,11 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     """Return the name that is probably meant, ignoring case; None when no name is similar.
 
     The order is: a slip of one letter (a transposition counts as one), names that begin with the
-    word, more slips, names that contain it.
+    word, those that begin with it but for one slip, more slips, names that contain it.
     """
     known = {name.lower(): name for name in names}
     wanted = word.lower()
+    lengths = range(len(wanted) - 1, len(wanted) + 2)
     most = max(1, min(3, len(wanted) // 3))
     slips = {name: found for name in known if (found := distance(wanted, name, most)) <= most}
     best = min(slips, key=lambda name: (slips[name], -_common(wanted, name), name), default=None)
@@ -87,6 +88,10 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     begins = sorted((n for n in known if len(wanted) > 1 and n.startswith(wanted)), key=_length)
     if begins:
         return known[begins[0]]
+    if len(wanted) > 4:  # not_leadr for NOT_LEADER_OR_FOLLOWER
+        near = (n for n in known if any(distance(wanted, n[:end], 1) <= 1 for end in lengths))
+        if begun := sorted(near, key=_length):
+            return known[begun[0]]
     if best is not None:
         return known[best]
     inside = sorted((n for n in known if len(wanted) > 2 and wanted in n), key=_length)

@@ -12,6 +12,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, duration, listed, plural
+from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
 from kafkascope.analyzer.text import Spelled, spelled
 
@@ -41,6 +42,11 @@ BROKERS: Final = (
     "Check the member for long garbage collection pauses, a stopped machine or a blocked consumer. "
     "In the consumer protocol the broker sets the timeout: group.consumer.session.timeout.ms, or "
     "consumer.session.timeout.ms of the group."
+)
+REJOINING: Final = (
+    "Lower max.poll.records, raise max.poll.interval.ms, or process records in other threads. A "
+    "member rejoins at its next poll; the rebalance timeout is its max.poll.interval.ms. A process "
+    "that ended without leaving the group is evicted in the same way."
 )
 MEMBERSHIP: Final = (
     "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
@@ -150,7 +156,7 @@ class Rebalances(Detector):
                 f"{len(found)} of {plural(len(story.rebalances), 'rebalance')} of group "
                 f"{spelled(story.group)}: {texts}",
                 view,
-                BROKERS if name == "rebalance-expired" and story.protocol == "consumer" else "",
+                _advice(found, story) if name == "rebalance-expired" else "",
             )
         if not polls:
             yield from self._alone(story, view)
@@ -371,6 +377,13 @@ def _by_instance(text: str) -> bool:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+def _advice(expired: list[Rebalance], story: Story) -> str:
+    """Return the fix for members that timed out; empty for that of the rule."""
+    if story.protocol == "consumer":
+        return BROKERS
+    return REJOINING if all(DID_NOT_REJOIN in each.text for each in expired) else ""
 
 
 def _word(each: Rebalance) -> str:

@@ -12,23 +12,23 @@ from typing import Final
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
-from kafkascope.extras import installed, require
+from kafkascope.extras import installed, missing, require
 
 SAMPLE: Final = "demo.pcap.zst"
 SHOWN: Final = 20
 HINTS: Final = (
-    ("which client breaks on Kafka 4?", "kafkascope clients {} --for 4.0"),
-    ("why did the group rebalance?", "kafkascope groups {} billing --timeline"),
-    ("which broker address was wrong?", "kafkascope cluster {} --only nodes"),
+    ("which client breaks on 4.0?", "kafkascope clients {} --for 4.0"),
+    ("why does the group rebalance?", "kafkascope groups {} billing --timeline"),
+    ("which listener is unreachable?", "kafkascope cluster {} --only nodes"),
     ("and what else?", "kafkascope check {}"),
     ("all of it as a page", "kafkascope report {} -o demo.html"),
 )
 
 HELLO: Final = (
     "One minute of an online shop. Press\n"
-    "7  which broker address was wrong?\n"
-    "3  which client breaks on Kafka 4?\n"
-    "5  why did the group rebalance?\n"
+    "7  which listener is unreachable?\n"
+    "3  which client breaks on Kafka 4.0?\n"
+    "5  why does the group rebalance?\n"
     "kafkascope demo --tour: guided tour"
 )
 
@@ -64,13 +64,17 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
         return _save(path, save)
     if tour:
         require("kafkascope demo --tour", instead="kafkascope demo")
-    if installed("tui") and sys.stdin.isatty() and to_look_at([str(path)]):
+    looks = sys.stdin.isatty() and to_look_at([str(path)])
+    if looks and installed("tui"):
         from kafkascope.tui.open import open_
 
         words = [str(path), *(["--plain"] if plain else [])]
         words += ["--tour"] if tour else ["--hello", HELLO]
         return code_of(open_.main(words, standalone_mode=False))
-    return _print(path)
+    code = _print(path)
+    if looks:
+        say(missing("kafkascope open"), bare=True)
+    return code
 
 
 def _save(path: Path, target: str) -> int:

@@ -24,7 +24,7 @@ STEPS: Final = (
         7,
     ),
     Step(
-        "Which broker address was wrong?",
+        "Which listener is unreachable?",
         'down to "Broker 3 advertises", Enter',
         "The evidence: Metadata responses that send reports-ui to 172.17.0.4:29092, an address"
         " inside a container. Nothing answers there.",
@@ -44,7 +44,7 @@ STEPS: Final = (
         3,
     ),
     Step(
-        "Why did the group rebalance?",
+        "Why does the group rebalance?",
         "5, down to billing, Enter",
         "One lane for each member: J join, = stable, x missed heartbeats, l left. Below: each"
         " rebalance with its cause: joined, expired, left.",

@@ -106,14 +106,14 @@ def summary(
     who = [
         identity.client_id or "no client id",
         identity.host,
-        identity.software or "library not told",
+        identity.software or "library unknown",
         *([f"user {identity.user}"] if identity.user else ()),
     ]
-    asks = {True: "asks for versions", False: "does not ask for versions"}.get(
+    negotiation = {True: "sends ApiVersions", False: "never sends ApiVersions"}.get(
         usage.negotiates,  # type: ignore[arg-type]
-        "whether it asks for versions is not in the capture",
+        "the capture does not show whether it sends ApiVersions",
     )
-    out: list[Spans] = [[("  ", ""), ("   ".join(who), "header"), (f"   {asks}", "dim")]]
+    out: list[Spans] = [[("  ", ""), ("   ".join(who), "header"), (f"   {negotiation}", "dim")]]
     verdict = ReleaseVerdict("ok", ()) if release is None else verdict_of(usage, release)
     words: Spans = [("  ", "")]
     if so_far and verdict.word != "breaks":
@@ -124,7 +124,7 @@ def summary(
     if breaks_at:
         words.append((f"breaks at {breaks_at}", "!"))
     elif release is None and not so_far:
-        words.append(("breaks on no release that is known", "good"))
+        words.append(("works with all known releases", "good"))
     out += [words, []]
     return out
 

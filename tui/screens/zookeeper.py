@@ -141,7 +141,7 @@ class ZooKeeperBoard(Board):
         else:
             changes = story.history(path)
         if not changes:
-            return self._nothing("no change of it in the capture")
+            return self._nothing("no changes of this znode in the capture")
         return history(with_path=tab == "Below").fill(changes, times)
 
     def _nothing(self, text: str) -> Sequence[TextLine]:

@@ -20,6 +20,7 @@ SHORTEST_SESSION_S: Final = 6
 MOST_TEXTS: Final = 4
 """Members that the sentence about a rebalance tells of."""
 
+DID_NOT_REJOIN: Final = "did not rejoin"
 BACK: Final = "left and rejoined as the same member, consistent with max.poll.interval.ms"
 
 
@@ -66,7 +67,7 @@ class Causes:
         if silence < (limit or _patience(member)) and not waited:
             return "left", f"{self.label(name)} disappeared (cause not captured)"
         if limit and silence < limit and member.rebalance_ms:
-            text = f"did not rejoin within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
+            text = f"{DID_NOT_REJOIN} within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
         else:
             session = f" (session {limit:g} s)" if limit else ""
             text = f"no heartbeat for {silence:.1f} s{session}"

@@ -175,6 +175,7 @@ def test_every_prefix_of_a_field_offers_it(name: str, data: st.DataObject) -> No
         ("genration", "generation"),
         ("corelation", "correlation_id"),
         ("epoch", "member_epoch"),
+        ("corelat", "correlation_id"),
         ("xyzzy", None),
         ("", None),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -23,6 +24,23 @@ def restless(turns: int, every: Seconds = 5) -> Members:
         group.join(f"a#{turn}", at + 1, 2 * turn + 1, asked_id="")
         group.join("b", at + 1 + tenth, 2 * turn + 1, ("b", f"a#{turn}"))
     return group
+
+
+@pytest.mark.parametrize(
+    ("beats", "setting"), [("b", "max.poll.interval.ms"), ("a", "session.timeout.ms")]
+)
+def test_the_fix_names_the_timeout_that_passed(beats: str, setting: str) -> None:
+    group = Members()
+    group.join("a", 0, 1, ("a", "b"))
+    group.join("b", Fraction(1, 20), 1)
+    for second in range(1, 15):
+        group.beat(beats, second, 1)
+    group.join("a", 15, 2, ("a",), takes=60 if beats == "b" else Fraction(1, 10))
+    finding = found(group.wires.values())["rebalance-expired"]
+    named = {"max.poll.interval.ms", "session.timeout.ms"} & set(
+        re.findall(r"\w+(?:\.\w+)+", finding.advice)
+    )
+    assert named == {setting}
 
 
 @pytest.mark.parametrize(("turns", "storm"), [(1, False), (2, True), (3, True)])

@@ -162,4 +162,4 @@ def without_end(line: dict[str, object]) -> dict[str, object]:
 def test_where_reading_stops_no_outcome_is_told() -> None:
     (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"), "-c", "3", "-Y", "api == Fetch")
     assert (line["outcome"], line["requests"]) == (None, 3)
-    assert line["outcome_reason"] == "not told: -c stops before the end"
+    assert line["outcome_reason"] == "unknown: -c stops before the end"
