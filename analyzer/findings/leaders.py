@@ -155,13 +155,14 @@ class Leaders(Detector):
         named = sorted({Spelled(f"{view.topic(t)}-{number}") for t, number in places})
         clients = sorted(view.client(*each) for each in moved)
         count = len(set().union(*(run.refused for run in runs)))
+        within = f" within {duration(last - first)}" if count > 1 else ""
         topics = sorted({view.topic(topic) for topic, _ in places})[:MOST_NAMED]
         many = len(moved) > MOST_IN_FILTER
         mine = " or ".join(f"({view.of_client(*each)})" for each in sorted(moved))
         return view.finding(
             self.rule("leader-moved"),
             f"{plural(count, 'request')} from {listed(clients)} reached former leaders of "
-            f"{listed(named)} within {duration(last - first)} (NOT_LEADER_OR_FOLLOWER or a leader "
+            f"{listed(named)}{within} (NOT_LEADER_OR_FOLLOWER or a leader "
             "epoch error)",
             all_of(view.of_client(*next(iter(moved))), CODES)
             if len(moved) == 1

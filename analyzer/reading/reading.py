@@ -460,7 +460,7 @@ class Reading:
             for error in self.capture.key_log_errors() if self.stored is None else ():
                 say(f"{error}")
             if not self.exchanges_read and self.code != INTERRUPTED:
-                say(f"{nothing_found(self.capture)}")
+                say(f"{nothing_found(self.capture, piped=self.live)}")
             elif self.code != INTERRUPTED:
                 for line in self._nothing_shown():
                     say(line)

@@ -20,9 +20,9 @@ ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that sent no more took no part in a session."""
 
 
-def nothing_found(capture: Capture, *, so_far: bool = False) -> str:
+def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False) -> str:
     """Return a sentence that says why there is no exchange, and what to do; `so_far`: more packets
-    may come, which another thread reads."""
+    may come, which another thread reads; `piped`: they came through a pipe."""
     statistics = capture.source.statistics
     opaque = Counter(capture.context.opaque)  # a copy: the other thread may add to it
     if not statistics.packets:
@@ -31,6 +31,8 @@ def nothing_found(capture: Capture, *, so_far: bool = False) -> str:
                 "no packets yet: check that the traffic passes here, and that the capture filter "
                 "matches it (port 9092, or the port of your brokers)"
             )
+        if piped:
+            return "no requests were received"
         return "no exchanges: the capture has no packets"
     if so_far and not opaque:
         packets = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"

@@ -243,6 +243,17 @@ def test_a_capture_without_packets_says_so(inputs: dict[str, str]) -> None:
     assert run("ls", inputs["none"], "-q") == (0, "", "")
 
 
+def test_a_pipe_without_packets_had_no_requests(inputs: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkascope", "ls", "-"],
+        input=Path(inputs["none"]).read_bytes(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr == b"kafkascope: no requests were received\n"
+
+
 @pytest.mark.parametrize(
     ("args", "word"),
     [

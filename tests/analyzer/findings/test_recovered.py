@@ -102,8 +102,8 @@ def test_a_topic_that_never_comes_or_is_gone(answers: list[dict[str, Any]]) -> N
     assert found([asking(*answers)])["unknown-topic"].severity == "warning"
 
 
-def fetching(refresh: float) -> Wire:
-    """A reader that is told five times that the broker is no leader, and asks for metadata after
+def fetching(refresh: float, times: int = 5) -> Wire:
+    """A reader that is told so many times that the broker is no leader, and asks for metadata after
     so many seconds."""
     wire = Wire()
     part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
@@ -111,7 +111,7 @@ def fetching(refresh: float) -> Wire:
     none = {"partition_index": 0, "error_code": 6, "high_watermark": -1, "records": None}
     none |= {"last_stable_offset": -1, "log_start_offset": -1, "aborted_transactions": None}
     none |= {"preferred_read_replica": -1}
-    for number in range(1, 6):
+    for number in range(1, times + 1):
         topics = [{"topic": "orders", "partitions": [part]}]
         wire.client(request("Fetch", 11, number, topics=topics))
         answer = [{"topic": "orders", "partitions": [none]}]
@@ -127,6 +127,11 @@ def test_a_client_may_back_off_before_it_asks_for_metadata() -> None:
     names = found([fetching(1)])
     assert "stale-leader" not in names
     assert states(names["leader-moved"].text, "5 requests", "app", "former leaders")
+
+
+def test_several_refused_requests_have_a_duration() -> None:
+    assert " within " in found([fetching(1)])["leader-moved"].text
+    assert " within " not in found([fetching(1, 1)])["leader-moved"].text
 
 
 def test_a_client_that_does_not_refresh_its_metadata() -> None:
@@ -218,7 +223,7 @@ def test_each_connector_that_is_made_is_a_rebalance_of_its_workers(kind: str, of
         group.join("b", at + 0.05, generation, protocol_type=kind)
     assert ("rebalance-storm" in found(group.wires.values())) == often
     last = group.groups().rebalances("g")[-1]["text"]
-    assert last.endswith("when its topics change" if often else "when connectors change")
+    assert last.endswith("on a topic change" if often else "on a connector change")
 
 
 # --- what the cause is ----------------------------------------------------------------------------
