@@ -57,7 +57,7 @@ def _scale(name: int, highest: int, step: int, release: str | None) -> Spans:
         numbers = f"{numbers:<{version * step}}{version}"
     cells = (highest + 1) * step
     rest = "offered" if release is None else f"offered   {release} has"
-    return [(f"  {'API':{name}}  {'n':>5}  {numbers:<{cells}}  {rest}", "header")]
+    return [(f"  {'API':{name}}  {'Count':>5}  {numbers:<{cells}}  {rest}", "header")]
 
 
 def _api(usage: Usage, api: str, name: int, highest: int, step: int, release: str | None) -> Spans:
