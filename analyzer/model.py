@@ -345,7 +345,7 @@ class Exchange:
     mechanism: str = ""
     """Of SASL, as this connection's handshake named it."""
     reason: str = ""
-    """A sentence: why there is no answer, or what opaque bytes look like."""
+    """A sentence: why there is no response, or what opaque bytes look like."""
     undecoded: tuple[Undecoded, ...] = ()
     notes: tuple[Note, ...] = ()
     fetch_session: FetchSession | None = None

@@ -56,8 +56,8 @@ TlsError = Literal[
     "", "no-key-log", "no-secret", "no-handshake", "bad-secret", "unsupported", "damaged"
 ]
 """Why TLS cannot be read, or not all of it: no key log was given; it has no line for this
-connection; the capture begins behind the handshake; nothing authenticates with the log's secret;
-a version or suite that cannot be decrypted; bytes are missing or were changed."""
+connection; the capture starts after the handshake; nothing authenticates with the log's secret;
+a version or suite that cannot be decrypted; bytes are missing or were modified."""
 
 
 class HandshakeResult(NamedTuple):

@@ -12,10 +12,10 @@ BEGIN, END = "<!-- exchange/1: printed by docs/print_json.py -->\n", "<!-- end o
 FORMS = {
     "errors": '`{"code", "name"}` and, where it has one, `topic`, `partition`, `group`, `message`',
     "undecoded": '`{"side", "reason", "offset", "bytes"}` and, where it has one, `text`, `path`; '
-    "`surplus`: bytes behind the end of a message that did decode",
+    "`surplus`: bytes after the end of a message that did decode",
     "notes": '`{"severity", "text"}`, perhaps `side`',
-    "tls": "whether it was resumed; server that the client asked for (SNI); protocol that both "
-    "chose (ALPN); subject of the client's certificate",
+    "tls": "whether it was resumed; server name that the client requested (SNI); negotiated "
+    "protocol (ALPN); subject of the client's certificate",
 }
 """What elements of lists of objects look like, and what more there is than one value."""
 

@@ -26,7 +26,7 @@ def read(line: bytes) -> tuple[dict[str, Any], bytes]:
     except (ValueError, RecursionError) as error:
         return {}, written({"ok": False, "error": str(error)})
     if not isinstance(request, dict):
-        return {}, written({"ok": False, "error": "an object is wanted"})
+        return {}, written({"ok": False, "error": "expected an object"})
     return request, b""
 
 

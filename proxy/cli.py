@@ -225,7 +225,7 @@ class Running:
         what = {"reverse": "bootstrap.servers", "socks5": "SOCKS5 proxy", "transparent": "listener"}
         say(f"{what[made.mode]} {made.bootstrap}")
         if made.tls.ca_file is not None:
-            say(f"clients have to trust {made.tls.ca_file}")
+            say(f"clients must trust the CA in {made.tls.ca_file}")
         if options.record is not None:
             say(f"recording to {options.record}")
         for rule in made.rules:
@@ -252,9 +252,9 @@ class Running:
         for sink in recorder.sinks:
             if sink.dropped or sink.failed:
                 why = f" ({sink.failed})" if sink.failed else " (too slow)"
-                say(f"{sink.name}: {sink.dropped} packets were left out{why}")
+                say(f"{sink.name}: {sink.dropped} packets are missing{why}")
         if recorder.dropped:
-            say(f"recording: {recorder.dropped} reads were left out (too slow)")
+            say(f"recording: {recorder.dropped} reads are missing (too slow)")
         if recorder.files:
             say("capture: " + ", ".join(map(str, recorder.files)))
 
@@ -269,7 +269,7 @@ class _Failures:
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             # The loop tries again; it would tell so, with a traceback, each second.
-            self._hub.once("accept", f"connections wait, for none can be accepted: {error}")
+            self._hub.once("accept", f"new connections cannot be accepted: {error}")
         else:
             loop.default_exception_handler(context)
 

@@ -131,7 +131,7 @@ def _hosts(
     hosts = {each: host_named(each) for each in given}
     wrong = [each for each, host in hosts.items() if host is None]
     if wrong:
-        raise click.BadParameter(f'"{wrong[0]}" is no host name', context, option)
+        raise click.BadParameter(f'"{wrong[0]}" is not a host name', context, option)
     return tuple(host for host in hosts.values() if host is not None)
 
 
@@ -201,7 +201,7 @@ _OPTIONS: Final = (
         metavar="[HOST]:PORT",
         help="Address for clients; port 0 picks a free one",
     ),
-    _network("--expose", is_flag=True, help="Allow --listen on all interfaces, for everybody"),
+    _network("--expose", is_flag=True, help="Allow --listen on all interfaces"),
     _network(
         "--mode",
         type=click.Choice(["reverse", "transparent", "socks5"]),
@@ -226,7 +226,7 @@ _OPTIONS: Final = (
         multiple=True,
         metavar="NETWORK",
         callback=_networks,
-        help="Network to connect to brokers in, though it is private or local; repeatable",
+        help="Private or local network in which to connect to brokers; repeatable",
     ),
     _network(
         "--no-clamp",
@@ -425,7 +425,7 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         raise click.UsageError(str(error)) from None
     if listen.host in WILDCARDS and not given["expose"]:
         raise click.UsageError(
-            f"--listen {given['listen']} lets everybody connect: add --expose to allow that"
+            f"--listen {given['listen']} listens on all interfaces: add --expose to allow that"
         )
     if given["filter"]:
         _check_filter(given["filter"])

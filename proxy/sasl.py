@@ -54,14 +54,12 @@ def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]
     except (KeyError, ValueError):
         raise LoginRefused("the SCRAM challenge cannot be read") from None
     if not theirs.startswith(nonce):
-        raise LoginRefused("the SCRAM challenge is not for us")
+        raise LoginRefused("the SCRAM challenge has the wrong nonce")
     if "m" in parts:
-        raise LoginRefused(
-            "the SCRAM challenge asks for an extension that nobody knows"
-        )  # RFC 5802, 5.1
+        raise LoginRefused("the SCRAM challenge requires an unknown extension")  # RFC 5802, 5.1
     if not LEAST_ITERATIONS <= count <= MOST_ITERATIONS:
         limits = f"{LEAST_ITERATIONS} to {MOST_ITERATIONS}"
-        raise LoginRefused(f"the SCRAM challenge asks for {count} iterations, not {limits}")
+        raise LoginRefused(f"the SCRAM challenge requires {count} iterations, not {limits}")
     salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, count)
     key = hmac.digest(salted, b"Client Key", name)
     last = f"c=biws,r={theirs}"

@@ -173,7 +173,7 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
             notes.append(Note("error", f"records: {error.reason} at byte {error.offset}"))
     if damaged:
         noun = "a record batch has" if damaged == 1 else f"{damaged} record batches have"
-        notes.append(Note("error", f"{noun} a wrong checksum"))
+        notes.append(Note("error", f"{noun} a checksum mismatch"))
     told = tuple(names), tuple(producers), tuple(epochs), tuple(notes)
     return _contents((records, count, *told))
 

@@ -45,9 +45,9 @@ def cut_of(frame: Frame, side: Side) -> tuple[Undecoded, ...]:
         return ()
     have = len(frame.payload)
     texts = {
-        "gap": "the capture lacks the rest",
+        "gap": "the rest is missing from the capture",
         "end": "the connection or the capture ends inside it",
-        "too-large": "more than we hold of one frame, or of all that are not whole",
+        "too-large": "larger than the buffer for one frame, or for all incomplete frames",
     }
     return (Undecoded(side, frame.cut, have, frame.size - have, texts[frame.cut]),)
 
@@ -89,7 +89,7 @@ def _undecoded(side: Side, error: DissectError, payload: bytes, body_at: int) ->
 
 def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, ...]:
     left = len(payload) - decoded.end
-    text = f"{left} bytes behind the end of the message"
+    text = f"{left} bytes after the end of the message"
     return (Undecoded(side, "surplus", decoded.end, left, text),)
 
 

@@ -85,13 +85,13 @@ MAX_EARLY: Final = 256
 ENDINGS: Final = {
     "fin": "closed by {}",
     "rst": "reset by {}",
-    "reuse": "the ports were used for a new connection",
-    "idle": "the connection was silent for too long",
+    "reuse": "the ports were reused for a new connection",
+    "idle": "the connection was idle for too long",
 }
 
-ACKS_0: Final = "acks=0: no answer is sent"
-NO_ACKS: Final = "none came, and whether one was asked for (acks) is not in the capture"
-IN_A_GAP: Final = "its answer fell into a gap of the capture"
+ACKS_0: Final = "acks=0: no response is sent"
+NO_ACKS: Final = "none was seen; whether one was due (acks) is not in the capture"
+IN_A_GAP: Final = "its response fell into a gap in the capture"
 
 NO_TAGS: Final = b"\0"
 
@@ -340,7 +340,7 @@ class Conversation(Resumable):
         if dropped and self._context.given_up is not None:
             self._context.given_up()
         for pending in dropped:
-            self._unanswered(pending, "none was seen while many more requests were sent")
+            self._unanswered(pending, "none was seen while many later requests were sent")
 
     def _unanswered(self, pending: Pending, reason: str = "") -> None:
         """Tell a request that no answer will come to."""
@@ -621,7 +621,7 @@ class Conversation(Resumable):
                 self._token_answer(frame)
                 return
             for token in self._in_flight.tokens:
-                self._tell(token, "no-reply", None, "no answer follows the last token")
+                self._tell(token, "no-reply", None, "no response follows the last token")
             self._in_flight.tokens = []
         if len(payload) < 4:
             self._orphan(frame)
@@ -651,7 +651,7 @@ class Conversation(Resumable):
         if len(frame.payload) >= 4:
             pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
         if pending is not None:
-            text = f"{len(frame.payload) + 4} of {frame.wire_bytes} bytes of its answer came"
+            text = f"{len(frame.payload) + 4} of {frame.wire_bytes} bytes of its response arrived"
             pending.notes = (Note("warning", text, "response"),)
             pending.blind = False
             self._unanswered(pending)
@@ -732,7 +732,7 @@ class Conversation(Resumable):
             if decoded is not None and decoded.note
         ]
         if self._skipped:
-            text = f"{self._skipped} bytes before it belong to no frame that could be found"
+            text = f"{self._skipped} bytes before it belong to no recognizable frame"
             notes.append(Note("warning", text))
             self._skipped = 0
         return tuple(notes)
@@ -913,7 +913,7 @@ class Conversation(Resumable):
             "orphan",
             None,
             Response(frame, correlation_id, None),
-            "a response to no request that was seen",
+            "response to a request that was not seen",
             (left, *cut_of(frame, "response")) if size else cut_of(frame, "response"),
         )
 

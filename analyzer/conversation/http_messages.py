@@ -23,9 +23,9 @@ MAX_CHUNK_LINE: Final = 1024
 """Size and extensions of a chunk, a line of a trailer."""
 
 TOO_LARGE: Final = f"a body of more than {MAX_BODY >> 20} MB"
-IN_A_GAP: Final = "a part of a body is not in the capture"
+IN_A_GAP: Final = "part of a body is missing from the capture"
 CUT: Final = "the connection ended inside a body"
-RELIEVED: Final = "given up: other connections needed the memory"
+RELIEVED: Final = "evicted: other connections needed the memory"
 
 _METHODS: Final = rb"GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
 REQUEST_LINE: Final = re.compile(

@@ -24,7 +24,7 @@ SEARCH_SECONDS: Final = 1.0
 and most of these are other connections', whose handshakes are about to be read."""
 
 LONG: Final = f"{MOST_SECONDS:.0f} s"
-BEYOND: Final = f"until more than {MOST_BYTES >> 20} MB waited so"
+BEYOND: Final = f"until more than {MOST_BYTES >> 20} MB were buffered"
 END: Final = "until the capture ended"
 """How long was waited, to be told."""
 

@@ -147,7 +147,7 @@ class ZooKeeperSession(Resumable):
         """Return what is odd about an answer."""
         if told is None or told.message != "zk.ConnectResponse" or told.body["timeout_ms"] > 0:
             return ()
-        text = "session refused: it is expired, or the password is wrong"
+        text = "session refused: expired, or wrong password"
         return (Note("warning", text, "response"),)
 
     def facts(self, asked: Decoded | None, told: Decoded | None) -> ZooKeeperFacts:

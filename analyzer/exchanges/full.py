@@ -54,7 +54,7 @@ COLUMN_LIMIT: Final = 32 << 20
 """The same limit for a column of a table: Arrow and Parquet hold a value several times."""
 NO_BATCHES: Final = {"base64": "", "batches": []}
 """Stands for an empty records field."""
-LEFT_OUT: Final = "records are left out: those of the exchange take more than {} MB"
+LEFT_OUT: Final = "records omitted: those of the exchange exceed {} MB"
 
 ARRAYS: Final = {
     PRODUCE: ("request", "topic_data", "partition_data", "records"),

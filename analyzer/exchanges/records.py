@@ -245,7 +245,7 @@ def opened_records(
     if opened.error is not None:
         problems.append(_problem(number, field, opened.error.reason))
     elif not right:
-        problems.append(_problem(number, field, "a batch has a wrong checksum"))
+        problems.append(_problem(number, field, "a batch has a checksum mismatch"))
     return opened.records
 
 

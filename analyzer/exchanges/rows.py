@@ -100,18 +100,18 @@ _NOTES: Final = Kind(
 )
 TLS_COLUMNS: Final = {
     "tls": ("name", "string", "version and suite"),
-    "tls_resumed": ("resumed", "bool", "it was resumed: keys of an earlier connection"),
-    "tls_sni": ("server_name or None", "string", "server that the client asked for (SNI)"),
-    "tls_alpn": ("protocol or None", "string", "protocol that was chosen (ALPN)"),
+    "tls_resumed": ("resumed", "bool", "session resumed with keys of an earlier connection"),
+    "tls_sni": ("server_name or None", "string", "server name that the client requested (SNI)"),
+    "tls_alpn": ("protocol or None", "string", "negotiated protocol (ALPN)"),
     "tls_client": ("client or None", "string", "subject of the client's certificate"),
 }
 """What JSON and tables have of the TLS around an exchange, by the name there: the attribute, its
 type in tables, its meaning."""
 ZOOKEEPER_COLUMNS: Final = {
-    "path": ("path", "string", "node of ZooKeeper that it is about; null for Kafka"),
-    "event": ("event or None", "string", "type of a watch event of ZooKeeper"),
-    "zk_session": ("session_id", "string", "id of the session with ZooKeeper"),
-    "zxid": ("zxid", "int64", "transaction of ZooKeeper that the answer is of"),
+    "path": ("path", "string", "znode of the request; null for Kafka"),
+    "event": ("event or None", "string", "type of a ZooKeeper watch event"),
+    "zk_session": ("session_id", "string", "ZooKeeper session ID"),
+    "zxid": ("zxid", "int64", "ZooKeeper transaction ID (zxid) of the response"),
 }
 """The same of messages of ZooKeeper."""
 _ZOOKEEPER: Final = Kind(
@@ -141,7 +141,7 @@ class Row:
         int,
         RowColumn(
             INT,
-            "in the order in which first bytes are read; from 1",
+            "from 1, in the order of first bytes",
             Asked("number", "number == 1206", doc="number of the exchange, from 1"),
             "head",
             own=True,
@@ -151,7 +151,7 @@ class Row:
         str,
         RowColumn(
             TEXT,
-            "hash of the file's fingerprint and the place of the first byte",
+            "hash of the file's fingerprint and the position of the first byte",
             json={"exchange_id": "{}"},
             table="exchange_id",
             own=True,
@@ -293,7 +293,7 @@ class Row:
         int,
         RowColumn(
             _WAIT,
-            "part of the latency that the client asked for (long poll, group forming)",
+            "part of the latency that the client requested (long poll, group forming)",
             Asked("wait", "latency > 1s and not wait", truth=True),
             "body",
             json={"wait_ms": "{} / MS if {} % MS else {} // MS"},
@@ -320,17 +320,17 @@ class Row:
     ]
     reason: Annotated[
         str,
-        RowColumn(TEXT, "why there is no answer, or what opaque bytes look like", told_by="head"),
+        RowColumn(TEXT, "why there is no response, or what opaque bytes look like", told_by="head"),
     ]
     errors: Annotated[
         tuple[RowError, ...],
         RowColumn(
             _ERRORS,
-            "errors of the response without NONE, and what they are about",
+            "errors in the response except NONE, each with its topic, partition or group",
             Asked(
                 "error",
                 "error in {UNKNOWN_MEMBER_ID, 27}",
-                doc="errors on any level of the response; NONE when there are none",
+                doc="errors at any level of the response; NONE if there are none",
                 truth=True,
             ),
             "body",
@@ -340,11 +340,11 @@ class Row:
         bool,
         RowColumn(
             FLAG,
-            "whether the protocol has all of its errors in healthy clusters, too (docs/filter.md)",
+            "whether all of its errors occur in healthy clusters, too (docs/filter.md)",
             Asked(
                 "expected",
                 "failed and not expected",
-                doc="its errors are part of the protocol, and no finding is about them",
+                doc="its errors are part of the protocol, and no finding cites them",
             ),
             "body",
         ),
@@ -353,12 +353,12 @@ class Row:
         tuple[str, ...],
         RowColumn(
             TEXTS,
-            "names; an id without a known name as 8 characters and `?`",
+            "names; a topic ID without a known name as 8 characters and `?`",
             Asked(
                 "topic",
                 'topic contains ".dlq"',
                 ("topic_name",),
-                doc="topics that it names, or that its fetch session implies",
+                doc="topics in its messages or in its fetch session",
             ),
             "body",
         ),
@@ -367,21 +367,21 @@ class Row:
         tuple[str, ...],
         RowColumn(
             TEXTS,
-            "what an incremental Fetch asks for without naming it, the first 2,000 topics",
+            "topics of an incremental Fetch session that the request does not list, at most 2,000",
             told_by="body",
         ),
     ]
     topic_ids: Annotated[
         tuple[bytes, ...],
         RowColumn(
-            UUIDS, "topic ids that it names", Asked("topic.id", "topic.id", ("topic_id",)), "body"
+            UUIDS, "topic IDs in its messages", Asked("topic.id", "topic.id", ("topic_id",)), "body"
         ),
     ]
     partitions: Annotated[
         tuple[int, ...],
         RowColumn(
             INTS32,
-            "partitions that it names",
+            "partitions in its messages",
             Asked("partition", "topic == orders and partition in {0, 3..5}", ("partition_id",)),
             "body",
         ),
@@ -441,7 +441,7 @@ class Row:
         int | None,
         RowColumn(
             INT32,
-            "acks that a Produce asks for",
+            "acks of a Produce request",
             Asked("acks", "acks == 0", ("required_acks",)),
             "body",
             NO_ACKS,
@@ -461,7 +461,7 @@ class Row:
         RowColumn(
             INT,
             "records in all batches of both sides; null where the API carries none",
-            Asked("records", "records > 1000", doc="number of records in it", truth=True),
+            Asked("records", "records > 1000", doc="number of records", truth=True),
             "body",
             own=True,
         ),
@@ -470,7 +470,7 @@ class Row:
         int | None,
         RowColumn(
             INT,
-            "number of record batches in it",
+            "number of record batches",
             Asked("batches", "batches > 10", truth=True),
             "body",
             own=True,
@@ -479,7 +479,9 @@ class Row:
     offset: Annotated[
         int | None,
         RowColumn(
-            INT, "base offset that the broker gave to the first partition of a Produce", own=True
+            INT,
+            "base offset that the broker assigned in the first partition of a Produce",
+            own=True,
         ),
     ]
     frames: Annotated[
@@ -491,7 +493,7 @@ class Row:
                 "frame",
                 "frame == 88120",
                 ("frame.number", "request_frame", "response_frame"),
-                doc="packets that carry its first byte of request and response",
+                doc="packets with the first byte of request and response",
                 cost="i",
             ),
             own=True,
@@ -511,16 +513,16 @@ class Row:
             ),
         ),
     ]
-    notes: Annotated[tuple[Note, ...], RowColumn(_NOTES, "what is odd about it")]
+    notes: Annotated[tuple[Note, ...], RowColumn(_NOTES, "anomalies of the exchange")]
     tls: Annotated[
         TlsSummary | None,
         RowColumn(
             _TLS,
-            "version and suite of the TLS around it; null for plain traffic",
+            "TLS version and cipher suite; null for plaintext",
             Asked(
                 "tls",
                 "tls contains AES_256",
-                doc="it was encrypted: version and suite of its TLS",
+                doc="TLS version and cipher suite, if encrypted",
             ),
             "head",
             json={name: f"{{}} and {{}}.{value}" for name, (value, _, _) in TLS_COLUMNS.items()},
@@ -530,7 +532,7 @@ class Row:
         ZooKeeperFacts | None,
         RowColumn(
             _ZOOKEEPER,
-            "protocol that it is of: kafka, zookeeper",
+            "protocol: kafka, zookeeper",
             told_by="head",
             json={
                 "protocol": "'kafka' if {} is None else 'zookeeper'",

@@ -135,7 +135,7 @@ def write_frame(name: str, version: int, header: Any, value: Any) -> bytes:
     if kind not in ("request", "response"):
         raise Malformed(f"{name} is neither request nor response: it has no frame")
     if not isinstance(header, dict):
-        raise Malformed("the header is no object")
+        raise Malformed("the header is not an object")
     api = api_named(name.removesuffix("Request").removesuffix("Response"))
     if kind == "request":
         fixed = {"request_api_key": api.key, "request_api_version": version}

@@ -190,11 +190,11 @@ def fits(value: Loose, field: Field) -> None:
     one."""
     kinds = frozenset(field.doc.split(", "))
     if kinds <= {"Struct", "Array"}:
-        raise ValueError("it has fields of its own: name one of them")
+        raise ValueError("it is a group of fields: use one of them")
     if value.number is None and value.code is None and kinds <= _NUMBERS:
-        raise ValueError("a number is wanted")
+        raise ValueError("expected a number")
     if value.truth is None and value.number not in (0, 1) and kinds <= {"Bool"}:
-        raise ValueError("true or false is wanted")
+        raise ValueError("expected true or false")
 
 
 def _alike(first: Any, last: Any) -> bool:
@@ -249,7 +249,9 @@ class _Binder:
         except Nearest as error:
             raise self.error(value, str(error), error.hint) from None
         except ValueError as error:
-            raise self.error(value, f'"{value.text}" does not fit {field.name}: {error}') from None
+            raise self.error(
+                value, f'"{value.text}" is not a value of {field.name}: {error}'
+            ) from None
 
     def members(self, name: Name, items: tuple[tuple[Value, Value | None], ...]) -> Test:
         field, path = self.field(name)
@@ -260,10 +262,10 @@ class _Binder:
                 pairs.append((first, None))
                 continue
             if field.type in UNORDERED:
-                raise self.error(low, f"{field.name} has no order, so no range")
+                raise self.error(low, f"{field.name} has no order, so ranges do not work")
             last = self.convert(field, high)
             if type(first) is not type(last) or not _alike(first, last):
-                raise self.error(high, "both ends of a range are of one kind")
+                raise self.error(high, "both ends of a range must have the same type")
             pairs.append((first, last))
         return Test(field, path, name.quantifier or "any", "in", tuple(pairs))
 
@@ -272,7 +274,7 @@ class _Binder:
         operator, value = tree.operator, tree.value
         if operator in ("contains", "matches"):
             if field.type not in TEXTUAL:
-                raise self.error(value, f'"{operator}" looks at text; {field.name} is none')
+                raise self.error(value, f'"{operator}" works on text; {field.name} is not text')
             return Test(
                 field, path, tree.name.quantifier or "any", operator, self.pattern(operator, value)
             )
@@ -296,4 +298,4 @@ class _Binder:
         try:
             return Regex(value.text)
         except RegexError as error:
-            raise self.error(value, f"wrong regex: {error}") from None
+            raise self.error(value, f"invalid regular expression: {error}") from None

@@ -188,12 +188,12 @@ def _items(
             field, typed, values, findings if field is not None and field.name == "finding" else ()
         )
         if place == "set" and not typed:
-            yield Item("}", "word", "ends the set")
+            yield Item("}", "word", "closes the set")
         return
     if place == "join" or (place == "operator" and field is not None):
         words = [Item("and", "word", "both hold"), Item("or", "word", "one holds")]
         if depth:
-            words.append(Item(")", "word", "ends the parenthesis"))
+            words.append(Item(")", "word", "closes the parenthesis"))
         yield from (word for word in words if word.text.startswith(typed.lower()))
 
 
@@ -223,7 +223,7 @@ def _fields(typed: str, values: Seen) -> Iterator[Item]:
     for whose in ("record.key.", "record.value."):
         if typed.lower().startswith(whose):
             for path in ranked(typed[len(whose) :], values(whose)):
-                yield Item(f"{front}{whose}{path}", "field", "value, decodes: seen here")
+                yield Item(f"{front}{whose}{path}", "field", "value, decodes: seen in the capture")
             return
     side, dot, rest = typed.partition(".")
     inside = dot and side.lower() in ("request", "response", "body")
@@ -232,7 +232,7 @@ def _fields(typed: str, values: Seen) -> Iterator[Item]:
     others |= {name: f"also body.{path}" for name, path in WIRESHARK.items()}
     others |= dict.fromkeys(("request.", "response.", "body."), "any field of a body")
     others |= dict.fromkeys(("record.key.", "record.value."), "any field decoded by schema")
-    others |= {"not": "turns it round", "any": "one value", "all": "all values"}
+    others |= {"not": "negates the next condition", "any": "one value", "all": "all values"}
     if typed:
         # Other names only once they are begun: they would hide the usual ones.
         hints |= {name: hint for name, hint in others.items() if name.startswith(typed.lower())}
@@ -256,17 +256,17 @@ def _paths(side: str, typed: str, front: str) -> Iterator[Item]:
 
 
 _MEANING: Final = {
-    "==": "any value equals",
-    "!=": "there are values, none equals",
+    "==": "any value is equal",
+    "!=": "not equal",
     ">": "greater",
     "<": "less",
     ">=": "not less",
     "<=": "not greater",
-    "contains": "has the text",
-    "matches": "a regex finds something",
+    "contains": "contains the text",
+    "matches": "matches a regular expression",
     "in": "one of { , .. }",
-    "===": "all values equal",
-    "!==": "one value differs",
+    "===": "all values are equal",
+    "!==": "any value is not equal",
 }
 
 

@@ -122,7 +122,7 @@ def _wrong_sign(text: str, at: int) -> FilterError:
     char = text[at]
     hint = {"=": "write ==", "&": "write && or and", "|": "write || or or"}.get(char, "")
     if char == "'":
-        hint = 'strings stand in double quotes: "..."'
+        hint = 'use double quotes: "..."'
     return FilterError(f'unexpected "{char}"', text, at, 1, hint)
 
 

@@ -49,14 +49,14 @@ class _Speller:
         for found in _names(text):
             name = found[1]
             if depth == DEEP:
-                reason = f'"@{name}" goes round in circles'
+                reason = f'"@{name}" refers to itself'
                 raise FilterError(reason, self.whole, 0, len(self.whole))
             if name not in self.known:
                 self.known[name] = self.spelled(self._text(name), depth + 1)
             out += [text[at : found.start()], f"({self.known[name]})"]
             at = found.end()
             if sum(map(len, out)) > MAX_LENGTH:
-                reason = f"more than {MAX_LENGTH} characters when its names are spelled out"
+                reason = f"more than {MAX_LENGTH} characters after its names are expanded"
                 raise FilterError(reason, self.whole, 0, len(self.whole))
         out.append(text[at:])
         return "".join(out)
@@ -67,7 +67,7 @@ class _Speller:
         from difflib import get_close_matches
 
         near = get_close_matches(name, list(self.saved), n=1)
-        usual = "the terminal UI keeps one: @NAME = FILTER"
+        usual = "save one in the terminal UI: @NAME = FILTER"
         hint = f"did you mean @{near[0]}?" if near else self.why or usual
         place = max(0, self.whole.find(f"@{name}"))
         raise FilterError(f'no saved filter "@{name}"', self.whole, place, len(name) + 1, hint)

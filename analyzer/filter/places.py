@@ -35,7 +35,7 @@ def demand(bound: Bound | None, text: str, known: Collection[str], why: str, hin
         word = name.rstrip(".")
         at = 0 if alone else max(text.lower().find(word), 0)
         path = name in DECODED and word != name
-        shown = "a text alone" if alone else f"{word}.<path>" if path else word
+        shown = "a text on its own" if alone else f"{word}.<path>" if path else word
         raise FilterError(why.format(shown), text, at, 1 if alone else len(word), hint)
 
 
@@ -43,5 +43,5 @@ def decodes(bound: Bound | None, text: str, known: Known) -> None:
     """Raise `FilterError` for a filter about decoded values where nothing decodes them."""
     if known.decoding is None:
         named = fields_of(bound)
-        why = "{} needs keys and values that are decoded by schema, which they are not here"
+        why = "{} needs keys and values decoded with a schema"
         demand(bound, text, named - DECODED, why, "record.key and record.value are the bytes")

@@ -25,7 +25,7 @@ class Regex:
         import re2
 
         if len(pattern) > MAX_PATTERN:
-            raise RegexError(f"the regex has more than {MAX_PATTERN} characters")
+            raise RegexError(f"the regular expression has more than {MAX_PATTERN} characters")
         options = re2.Options()
         options.case_sensitive = False
         options.log_errors = False

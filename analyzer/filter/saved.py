@@ -35,7 +35,7 @@ def read_saved(path: Path | None = None) -> tuple[dict[str, str], str]:
         if isinstance(text, str) and NAME.fullmatch(f"@{name}")
     }
     bad = ", ".join(sorted(told.keys() - good.keys()))
-    return good, f"{path}: no names with a filter in quotes: {bad}" if bad else ""
+    return good, f"{path}: not NAME = 'FILTER': {bad}" if bad else ""
 
 
 def write_saved(saved: Mapping[str, str], path: Path | None = None) -> None:

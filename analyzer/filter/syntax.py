@@ -207,10 +207,10 @@ class _Parser:
     def unexpected(self) -> FilterError:
         token = self.token
         if token.kind == "end":
-            return self.error("the filter ends too early")
+            return self.error("the filter is incomplete")
         if token.kind in ("word", "string") and self.last is not None:
             hint = "join comparisons with and / or; operators: == != > < >= <= contains matches in"
-            return self.error(f'"{token.text}" cannot follow here', hint)
+            return self.error(f'"{token.text}" is not expected here', hint)
         return self.error(f'unexpected "{token.text}"')
 
     def deeper(self, depth: int) -> int:
@@ -244,7 +244,7 @@ class _Parser:
             tree = self.either(self.deeper(depth))
             if not self.is_sign(")"):
                 if self.token.kind == "end":
-                    raise self.error("a parenthesis that is not closed", token=opened)
+                    raise self.error("a parenthesis without its closing one", token=opened)
                 raise self.unexpected()
             self.advance()
             return tree
@@ -281,10 +281,10 @@ class _Parser:
             raise (
                 self.unexpected()
                 if token.kind != "word"
-                else self.error(f'"{token.text}" is no field')
+                else self.error(f'"{token.text}" is not a field')
             )
         if not _FIELD.match(token.text):
-            raise self.error(f'"{token.text}" is no field', 'a text to search for: "..."')
+            raise self.error(f'"{token.text}" is not a field', 'to search for text, write "..."')
         self.advance()
         return Name(token.text, quantifier, token.at)
 
@@ -299,13 +299,13 @@ class _Parser:
     def value(self, where: str) -> Value:
         token = self.token
         if token.kind == "end" or self.is_word("and", "or") or token.kind == "op":
-            hint = "" if token.kind == "end" else f'a value "{token.text}" stands in quotes'
+            hint = "" if token.kind == "end" else f'the value "{token.text}" needs quotes'
             raise self.error(f"{where} a value is missing", hint)
         if token.kind == "punct":
             hint = "a set follows in: field in {1, 2}" if token.text == "{" else ""
             raise self.error(f"{where} a value is missing", hint)
         if token.kind == "word" and '"' in token.text:
-            raise self.error(f"{where} a value is missing", "a value with quotes is all in quotes")
+            raise self.error(f"{where} a value is missing", "quote the whole value")
         self.advance()
         return Value(token.text, token.at, token.width, token.kind == "string")
 
@@ -325,7 +325,7 @@ class _Parser:
                 self.advance()
                 return tuple(items)
             if self.token.kind == "end":
-                raise self.error("a set that is not closed", token=opened)
+                raise self.error("a set without its closing brace", token=opened)
             if not self.is_sign(","):
-                raise self.error("values of a set stand with commas between them", "write {1, 2}")
+                raise self.error("separate the values of a set with commas", "write {1, 2}")
             self.advance()

@@ -109,13 +109,13 @@ def integer(text: str) -> int:
         return int(text, 0) if re.match(r"[+-]?0[xX]", text) else int(text)
     except ValueError:
         pass
-    raise ValueError("a number is wanted")
+    raise ValueError("expected a number")
 
 
 def _quantity(text: str, units: dict[str, int], wanted: str) -> int:
     match = _QUANTITY.match(text)
     if match is None:
-        raise ValueError(f"{wanted} is wanted")
+        raise ValueError(f"expected {wanted}")
     factor = units.get(match[2].lower())
     if factor is None:
         known = ", ".join(dict.fromkeys(unit for unit in units if unit.isascii() and unit))
@@ -123,7 +123,7 @@ def _quantity(text: str, units: dict[str, int], wanted: str) -> int:
     try:
         return int(Decimal(match[1]) * factor)
     except (InvalidOperation, OverflowError):
-        raise ValueError(f"{wanted} is wanted") from None
+        raise ValueError(f"expected {wanted}") from None
 
 
 def duration(text: str) -> int:
@@ -149,7 +149,7 @@ def moment(text: str) -> Instant | Clock:
     if match := _CLOCK.match(text):
         hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
         if hour > 23 or minute > 59 or second > 59:
-            raise ValueError("there is no such time")
+            raise ValueError("no such time")
         rest, span = _fraction(match[4])
         whole = (hour * 3600 + minute * 60 + second) * SECOND
         return Clock(whole + rest, span if match[3] else 60 * SECOND)
@@ -165,7 +165,7 @@ def moment(text: str) -> Instant | Clock:
             else:
                 seconds = int(when.timestamp())
         except (ValueError, OverflowError, OSError):
-            raise ValueError("there is no such time") from None
+            raise ValueError("no such time") from None
         rest, span = _fraction(match[7])
         if match[4] is None:
             span = DAY
@@ -176,7 +176,7 @@ def moment(text: str) -> Instant | Clock:
         whole_text, _, digits = text.partition(".")
         rest, span = _fraction(digits)
         return Instant(int(whole_text) * SECOND + rest, span)
-    raise ValueError("a time such as 12:03:07 or 2026-11-20T12:03:07Z is wanted")
+    raise ValueError("expected a time such as 12:03:07 or 2026-11-20T12:03:07Z")
 
 
 def boolean(text: str) -> bool:
@@ -186,7 +186,7 @@ def boolean(text: str) -> bool:
             text.lower()
         ]
     except KeyError:
-        raise ValueError("true or false is wanted") from None
+        raise ValueError("expected true or false") from None
 
 
 def network(text: str) -> Network:
@@ -195,7 +195,7 @@ def network(text: str) -> Network:
         return ip_network(text.strip("[]"), strict=False)
     except ValueError:
         raise ValueError(
-            "an address such as 10.0.0.7 or a network such as 10.0.0.0/24 is wanted"
+            "expected an address such as 10.0.0.7 or a network such as 10.0.0.0/24"
         ) from None
 
 
@@ -269,7 +269,7 @@ def release(text: str) -> Release:
     """Return the numbers of a dotted version, without trailing zeros."""
     match = re.match(r"[vV]?(\d+(?:\.\d+)*)", text, re.ASCII)
     if match is None or len(match[1]) > 100:
-        raise ValueError("a version such as 2.3 or 4.0.0 is wanted")
+        raise ValueError("expected a version such as 2.3 or 4.0.0")
     numbers = [int(part) for part in match[1].split(".")]
     while numbers and not numbers[-1]:
         numbers.pop()
@@ -284,7 +284,7 @@ def uuid(text: str) -> str:
         import base64
 
         return base64.urlsafe_b64encode(bytes.fromhex(text.replace("-", "")))[:22].decode("ascii")
-    raise ValueError("an id of 22 characters is wanted")
+    raise ValueError("expected an ID of 22 characters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ def loose(text: str) -> Loose:
 def duration_ms(text: str) -> int:
     """Return a duration with a unit in milliseconds, the unit of durations in bodies."""
     if not re.search(r"(ms|s|m|min|h)\Z", text):
-        raise ValueError("a duration is wanted")
+        raise ValueError("expected a duration")
     return duration(text) // 1_000_000
 
 

@@ -37,7 +37,7 @@ def read_small(path: Path, kind: Kind, base_offset: int | None) -> SmallFile:
         data = file.read(SMALL_LIMIT + 1)
     if len(data) > SMALL_LIMIT:
         verdict = RecoveryVerdict(
-            path.name, kind, path.stat().st_size, 0, problem="too large for its kind"
+            path.name, kind, path.stat().st_size, 0, problem="too large for a file of its kind"
         )
         return SmallFile([], verdict)
     found = _READERS[kind](data, base_offset or 0)
@@ -80,7 +80,7 @@ def _fixed(data: bytes, form: struct.Struct, found: _Found) -> Iterator[tuple[in
         yield at, form.unpack_from(data, at)
     rest = len(data) % form.size
     if rest:
-        found.fail(f"{rest} bytes behind the last entry of {form.size}", len(data) - rest)
+        found.fail(f"{rest} bytes after the last {form.size}-byte entry", len(data) - rest)
 
 
 _INDEX: Final = struct.Struct(">ii")
@@ -93,7 +93,7 @@ def _index(data: bytes, base: int) -> _Found:
     last = (-1, -1)
     for at, entry in _fixed(data, _INDEX, found):
         if entry[0] <= last[0] or entry[1] <= last[1] or entry[0] < 0:
-            found.fail(f"the entry at byte {at} does not go on from the one before", at)
+            found.fail(f"the entry at byte {at} is not greater than the previous entry", at)
         last = entry
         found.entries.append({"schema": "index/1", "offset": base + entry[0], "position": entry[1]})
     if found.entries == [{"schema": "index/1", "offset": base, "position": 0}] and not any(data):
@@ -107,7 +107,7 @@ def _time_index(data: bytes, base: int) -> _Found:
     last = (-(2**63), -1)
     for at, entry in _fixed(data, _TIME_INDEX, found):
         if entry[0] < last[0] or entry[1] < last[1]:
-            found.fail(f"the entry at byte {at} does not go on from the one before", at)
+            found.fail(f"the entry at byte {at} is not greater than the previous entry", at)
         last = entry
         found.entries.append(
             {
@@ -127,11 +127,11 @@ def _txn_index(data: bytes, base: int) -> _Found:
     last = -1
     for at, (version, body) in _fixed(data, _ABORTED, found):
         if version != 0:
-            found.fail(f"version {version} of the entry at byte {at} is not known", at)
+            found.fail(f"version {version} of the entry at byte {at} is unknown", at)
             break
         entry, _ = decode_body("AbortedTxn", 0, body)
         if entry["last_offset"] <= last or entry["first_offset"] > entry["last_offset"]:
-            found.fail(f"the entry at byte {at} does not go on from the one before", at)
+            found.fail(f"the entry at byte {at} is not greater than the previous entry", at)
         last = entry["last_offset"]
         found.entries.append({"schema": "txnindex/1", **entry})
     return found
@@ -144,7 +144,7 @@ def _producers(data: bytes, base: int) -> _Found:
         return found
     (version,) = struct.unpack_from(">h", data)
     if version != 1:
-        found.fail(f"version {version} is not known", 0)
+        found.fail(f"version {version} is unknown", 0)
         return found
     try:
         body, end = decode_body("ProducerSnapshot", 1, data, 2)
@@ -154,7 +154,7 @@ def _producers(data: bytes, base: int) -> _Found:
     import google_crc32c
 
     if int(google_crc32c.value(data[6:])) != body["crc"]:
-        found.fail("the checksum is wrong", 0)
+        found.fail("checksum mismatch", 0)
     if end != len(data):
         found.notes.append(f"{len(data) - end} bytes follow the last entry")
     for entry in body["producer_entries"]:
@@ -173,10 +173,10 @@ def _lines(data: bytes, found: _Found) -> list[str]:
         found.fail("no text", 0)
         return []
     if len(lines) < 2 or lines[0].strip() != "0" or not lines[1].strip().isdecimal():
-        found.fail("it does not begin with version 0 and a count", 0)
+        found.fail("it does not start with version 0 and a count", 0)
         return []
     if int(lines[1]) != len(lines) - 2:
-        found.fail(f"{lines[1]} entries are stated, {len(lines) - 2} are there", 0)
+        found.fail(f"the header says {lines[1]} entries, the file has {len(lines) - 2}", 0)
     return lines[2:]
 
 
@@ -186,7 +186,7 @@ def _epochs(data: bytes, base: int) -> _Found:
     for line in _lines(data, found):
         words = line.split()
         if len(words) != 2 or not all(word.isdecimal() for word in words):
-            found.fail(f"no entry: {line[:60]!r}", 0)
+            found.fail(f"not an entry: {line[:60]!r}", 0)
             break
         entry = (int(words[0]), int(words[1]))
         if entry[0] <= last[0] or entry[1] < last[1]:
@@ -203,7 +203,7 @@ def _offsets(data: bytes, base: int) -> _Found:
     for line in _lines(data, found):
         words = line.split()
         if len(words) != 3 or not words[1].isdecimal() or not words[2].lstrip("-").isdecimal():
-            found.fail(f"no entry: {line[:60]!r}", 0)
+            found.fail(f"not an entry: {line[:60]!r}", 0)
             break
         found.entries.append(
             {
@@ -224,7 +224,7 @@ def _properties(data: bytes, base: int) -> _Found:
             continue
         found.entries.append({"schema": "property/1", "name": name.strip(), "value": value.strip()})
     if not found.entries:
-        found.fail("no property is in it", 0)
+        found.fail("it has no properties", 0)
     return found
 
 
@@ -236,7 +236,7 @@ def _quorum_state(data: bytes, base: int) -> _Found:
         found.fail("no JSON", 0)
         return found
     if not isinstance(state, dict):
-        found.fail("no JSON object", 0)
+        found.fail("not a JSON object", 0)
         return found
     found.entries.append({"schema": "quorum-state/1", **state})
     return found

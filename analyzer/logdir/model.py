@@ -162,23 +162,23 @@ class RecoveryVerdict:
         if self.last_valid_offset is not None:
             head += f", offsets {self.first_offset} to {self.last_valid_offset}"
         if self.padding:
-            head += f", {self.padding} zero bytes set aside at the end, which recovery cuts off"
+            head += f", {self.padding} preallocated zero bytes at the end, truncated on recovery"
         if self.sound:
             return [f"{head}; sound", *self._elsewhere(), *self._notes()]
         found = [f"{head}; damaged", f"  {self.problem}"]
         if not self.starts:
-            found.append(f"  a broker of {self.releases} does not start with this file")
+            found.append(f"  brokers {self.releases} do not start with this file")
         elif self.kind in ("log", "snapshot"):
             cut = self.total_bytes - self.valid_bytes
             last = self.last_valid_offset
-            keeps = "nothing" if last is None else f"all up to offset {last}"
+            keeps = "nothing" if last is None else f"records up to offset {last}"
             found.append(
                 f"  a broker that recovers this file keeps {keeps} ({self.valid_bytes} bytes)"
-                f" and cuts {cut} bytes"
+                f" and truncates {cut} bytes"
             )
             if self.lost_batches:
                 found.append(
-                    f"  among them {self.lost_batches} sound batches behind the damage,"
+                    f"  including {self.lost_batches} intact batches after the damage,"
                     f" offsets {self.lost_first} to {self.lost_last}"
                 )
         return found + self._elsewhere() + self._notes()

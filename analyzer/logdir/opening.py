@@ -151,11 +151,11 @@ def _named(begin: int | None, first: int | None, end: int | None) -> str:
     found = begin if first is None else min(begin, first)
     if found > end + 1:
         return (
-            f"no batch has the offsets {end + 1} to {found - 1}, before it: compaction removed"
-            " them, or a segment is gone"
+            f"no batch before it has the offsets {end + 1} to {found - 1}: they were compacted,"
+            " or a segment is missing"
         )
     if begin <= end:
-        return f"its name says offset {begin}, and the segment before goes up to {end}"
+        return f"its name starts at offset {begin}, but the previous segment ends at {end}"
     return ""
 
 

@@ -129,22 +129,22 @@ class _Looking:
             base = self._base
             if family == "2.0 and later" and base is not None and not _fits(head, base):
                 wrong = RefusedOffset(
-                    f"offset {head.last_offset} at position {head.at} does not fit a segment that"
-                    f" begins at {base}",
+                    f"offset {head.last_offset} at position {head.at} is out of range for a segment"
+                    f" that starts at {base}",
                     False,
                 )
             if wrong is None and head.at - entry_at > interval:
                 offset = self._entry(head, family)
                 if not first and offset <= entry:
                     return RefusedOffset(
-                        f"offsets go back to {offset}, not behind {entry}, where the index gets an"
-                        f" entry, at position {head.at}: recovery empties the file",
+                        f"offset {offset} is not greater than {entry} in the previous index entry,"
+                        f" at position {head.at}: recovery truncates the file to 0 bytes",
                         True,
                     )
                 first, entry_at, entry = False, head.at, offset
         if family == "0.8.0" and not first and self._base is not None and entry <= self._base:
             return RefusedOffset(
-                f"the index that recovery makes ends with offset {entry}, where the segment begins",
+                f"the rebuilt index would end with offset {entry}, the base offset of the segment",
                 False,
             )
         if wrong is None or last is None or self._base is None:

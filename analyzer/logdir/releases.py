@@ -122,5 +122,5 @@ def index_stops(path: Path) -> str:
     except OSError:
         return f"{index.name} is missing"
     if size % ENTRY.size:
-        return f"{index.name} has {size} bytes, which is no multiple of {ENTRY.size}"
+        return f"{index.name} has {size} bytes, not a multiple of {ENTRY.size}"
     return ""

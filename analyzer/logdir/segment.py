@@ -163,22 +163,22 @@ class _Walk:
         head = self.read(file, self.at, TO_MAGIC)
         left = self.size - self.at
         if len(head) < TO_MAGIC:
-            return f"{left} bytes, fewer than the head of a batch,"
+            return f"{left} bytes, fewer than a batch header,"
         _, self.length = PREFIX.unpack_from(head)
         magic = head[16]
         if self.length < LEAST[0]:
             return f"a batch that claims {self.length} bytes"
         if magic > SIGNED:
-            return f"magic {magic - 256}, which no release has,"
+            return f"magic {magic - 256}, which no release writes,"
         if self.length < LEAST[min(magic, NEWEST)]:
             return f"a batch of magic {magic} that claims {self.length} bytes"
         if 12 + self.length > left:
-            return f"a batch of {12 + self.length} bytes of which {left} are there"
+            return f"a batch of {12 + self.length} bytes, of which {left} are present"
         # Brokers before 0.11 knew no batch of such a magic, and the checksum of theirs covers it.
         if magic > NEWEST and not sound_at(file, self.at, 12 + self.length):
-            return f"magic {magic}, which no release has,"
+            return f"magic {magic}, which no release writes,"
         if self.length > LARGE and not sound_at(file, self.at, 12 + self.length):
-            return f"a batch of {12 + self.length} bytes with a wrong checksum"
+            return f"a batch of {12 + self.length} bytes with a checksum mismatch"
         return ""
 
     def zeros_to_the_end(self, file: BinaryIO) -> bool:
@@ -207,7 +207,7 @@ class _Walk:
             self.blame(place.stops)
             self.starts = False
         elif place.behind and place.family != "0.8.0":
-            self.blame(f"it stands behind {place.behind}, which recovery cuts: deleted then")
+            self.blame(f"it follows {place.behind}, which recovery truncates: deleted then")
         elif own is not None and not self.alone:
             self.blame(own.text)
             self.starts = own.starts
@@ -253,8 +253,8 @@ class _Walk:
         if batch.magic < 2 and batch.codec:
             base, count, problem = _inside(data, batch)
         if not right:
-            problem = "the checksum is wrong"
-            self.hurt(f"a batch with a wrong checksum at position {self.at}")
+            problem = "checksum mismatch"
+            self.hurt(f"a batch with a checksum mismatch at position {self.at}")
         lost = bool(self.problem) and not self.alone
         if right and not problem:
             problem = self.odd(batch, base, magic)
@@ -300,16 +300,16 @@ class _Walk:
         named = self.segment.base_offset if self.segment.kind == "log" else None
         words = []
         if self.last is not None and base <= self.last:
-            words.append(f"its offsets begin at {base}, not behind {self.last}")
+            words.append(f"its base offset {base} is not after {self.last}")
         if magic > NEWEST:
-            words.append(f"magic {magic}, which no release has: brokers take it for {NEWEST}")
+            words.append(f"magic {magic}, which no release writes: brokers read it as {NEWEST}")
         elsewhere = named is not None and not (
             named <= base and batch.last_offset - named <= MAX_RELATIVE
         )
         if elsewhere:
-            words.append(f"its offsets do not belong to a segment that begins at {named}")
+            words.append(f"its offsets are out of range for a segment that starts at {named}")
         if batch.last_offset < base:
-            words.append(f"its last offset {batch.last_offset} stands before its first {base}")
+            words.append(f"its last offset {batch.last_offset} is less than its base offset {base}")
         if 0 <= batch.leader_epoch < self.epoch:
             words.append(f"leader epoch {batch.leader_epoch} follows {self.epoch}")
         self.epoch = max(self.epoch, batch.leader_epoch)
@@ -323,7 +323,7 @@ class _Walk:
         kept = self.valid_bytes if self.problem else total - self.padding
         problem = self.problem
         if self.alone and self.damage and self.starts:
-            notes.insert(0, f"0.8.0, which recovers the last segment alone, keeps {self.damage}")
+            notes.insert(0, f"0.8.0, which recovers the last segment only, keeps {self.damage}")
         if self.alone and self.starts:
             problem, kept = "", total
         elsewhere = tuple(self.elsewhere(kept)) if self.segment.kind == "log" else ()
@@ -363,10 +363,10 @@ class _Walk:
         if family == "0.8.0" and place.stops:
             return OtherVerdict(family, False, None, f"does not start: {place.stops}")
         if family == "0.8.0" and not place.last:
-            text = "recovers the last segment alone, and keeps this one as it is"
+            text = "recovers the last segment only, and leaves this one unchanged"
             return OtherVerdict(family, True, self.size, text)
         if family != "0.8.0" and place.behind:
-            return OtherVerdict(family, True, 0, f"deletes it: it stands behind {place.behind}")
+            return OtherVerdict(family, True, 0, f"deletes it: it follows {place.behind}")
         if refused is not None:
             kept = 0 if refused.starts else None
             text = refused.text if refused.starts else f"does not start: {refused.text}"
@@ -392,6 +392,6 @@ def _inside(data: bytes, batch: Batch) -> tuple[int, int | None, str]:
     except DissectError as error:
         return batch.base_offset, None, error.reason
     if opened.error is not None or not opened.records:
-        reason = opened.error.reason if opened.error else "nothing is inside"
+        reason = opened.error.reason if opened.error else "it is empty"
         return batch.base_offset, None, f"its messages cannot be read: {reason}"
     return opened.records[0].offset, len(opened.records), ""

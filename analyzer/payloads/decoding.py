@@ -181,7 +181,7 @@ class Payloads:
         unknown = plausible(named, len(data), self.known.spaces)
         if unknown is None:
             return None
-        text = f"no schema with {unknown.key} is known"
+        text = f"no schema with {unknown.key}"
         return Decoded(None, unknown.key, None, PayloadError("unknown-schema", text))
 
     def _without_index(
@@ -200,7 +200,8 @@ class Payloads:
         """Unfold a payload, unless very many unfold to very much."""
         if self._unfolded > MOST_UNFOLDED:
             why = (
-                f"more than {MOST_UNFOLDED >> 20} MB of values unfold to {UNUSUAL} times their size"
+                f"more than {MOST_UNFOLDED >> 20} MB of values expand to more than {UNUSUAL} times"
+                " their size"
             )
             raise PayloadError("bad-schema", f"not read: {why}")
         found = unpacked(each)

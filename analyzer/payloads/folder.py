@@ -98,7 +98,7 @@ class _Reading:
                     continue
                 count += 1
                 if count > MAX_FILES:
-                    self.problem("", f"more than {MAX_FILES} files; the others are left out")
+                    self.problem("", f"more than {MAX_FILES} files; the rest is skipped")
                     return
                 yield str((Path(place) / name).relative_to(self.root))
 
@@ -120,12 +120,12 @@ class _Reading:
             return None
         self._bytes += len(data)
         if self._bytes > MAX_BYTES:
-            self.problem(name, f"left out: all files together have more than {MAX_BYTES >> 20} MB")
+            self.problem(name, f"skipped: all files together exceed {MAX_BYTES >> 20} MB")
             return None
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            self.problem(name, "no text in UTF-8")
+            self.problem(name, "not UTF-8 text")
             return None
 
 
@@ -141,7 +141,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
         with os.scandir(root):
             pass
     except OSError as error:
-        return Folder([], [f"{root}: no folder of schemas: {error.strerror}"])
+        return Folder([], [f"{root}: cannot read the folder of schemas: {error.strerror}"])
     indexed: dict[str, list[dict[str, Any]]] = {}
     _index(reading, indexed)
     out: list[Schema] = []
@@ -167,21 +167,21 @@ def _index(reading: _Reading, out: dict[str, list[dict[str, Any]]]) -> None:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        reading.problem(INDEX, f"no JSON: {error}")
+        reading.problem(INDEX, f"not JSON: {error}")
         return
     if isinstance(value, dict):
         value = value.get("schemas")
     if not isinstance(value, list):
-        reading.problem(INDEX, "no list of schemas")
+        reading.problem(INDEX, "not a list of schemas")
         return
     for at, entry in enumerate(value[:MAX_FILES]):
         name = entry.get("file") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name or "\0" in name:
-            reading.problem(INDEX, f"entry {at + 1} names no file")
+            reading.problem(INDEX, f"entry {at + 1} has no file")
         elif name.startswith(("/", "\\")) or ".." in Path(name).parts:
-            reading.problem(INDEX, f"entry {at + 1} leads out of the folder")
+            reading.problem(INDEX, f"entry {at + 1} points outside the folder")
         elif _kind(entry, name) is None:
-            reading.problem(INDEX, f"entry {at + 1} has no type that is known")
+            reading.problem(INDEX, f"entry {at + 1} has an unknown type")
         else:
             out.setdefault(os.path.normpath(name), []).append(entry)
 

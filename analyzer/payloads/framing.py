@@ -210,11 +210,11 @@ def unpacked(each: Candidate) -> Candidate:
         data = inflater.decompress(each.data, MOST_INFLATED)
     except zlib.error:
         raise PayloadError(
-            "does-not-fit", "what is compressed is damaged", offset=each.at
+            "does-not-fit", "the compressed data is damaged", offset=each.at
         ) from None
     if not inflater.eof:
         much = len(data) >= MOST_INFLATED
-        why = f"it unfolds to more than {MOST_INFLATED >> 20} MB" if much else "it is cut off"
+        why = f"it expands to more than {MOST_INFLATED >> 20} MB" if much else "it is truncated"
         raise PayloadError("bad-schema" if much else "does-not-fit", why, offset=each.at)
     return each._replace(data=data, packed=False)
 
@@ -267,18 +267,18 @@ def message_name(data: bytes) -> tuple[str, int]:
     size, at = _varint(data, 0)
     end = at + size
     if end > len(data):
-        raise PayloadError("does-not-fit", "the name of the message type is cut off", offset=at)
+        raise PayloadError("does-not-fit", "the message type name is truncated", offset=at)
     if not size:
         return "", end
     if data[at] != 0x0A:
-        raise PayloadError("does-not-fit", "no name of a message type", offset=at)
+        raise PayloadError("does-not-fit", "no message type name", offset=at)
     length, at = _varint(data, at + 1)
     if at + length != end:
-        raise PayloadError("does-not-fit", "the name of the message type has two sizes", offset=at)
+        raise PayloadError("does-not-fit", "the message type name has two sizes", offset=at)
     try:
         return data[at:end].decode(), _behind_index(data, end)
     except UnicodeDecodeError:
-        text = "the name of the message type is no text"
+        text = "the message type name is not text"
         raise PayloadError("does-not-fit", text, offset=at) from None
 
 
@@ -286,7 +286,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 28:
-            raise PayloadError("does-not-fit", "no number of a message type", offset=at)
+            raise PayloadError("does-not-fit", "no message type number", offset=at)
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

@@ -80,7 +80,7 @@ def _schema_of(text: str) -> Any:
     except PayloadError as error:
         raise PayloadError("bad-schema", error.text, offset=error.offset) from None
     if not isinstance(schema, dict | bool):
-        raise PayloadError("bad-schema", "a schema is an object, true or false")
+        raise PayloadError("bad-schema", "a schema must be an object, true or false")
     return schema
 
 
@@ -251,7 +251,7 @@ class JsonCodec:
         from jsonschema.exceptions import best_match
 
         if self._failures >= MAX_FAILURES:
-            raise PayloadError("bad-schema", "the schema took too many steps before")
+            raise PayloadError("bad-schema", "the schema took too many steps for an earlier value")
         steps = min(MAX_STEPS + STEPS_PER_BYTE * size, MAX_STEPS_OF_VALUE)
         try:
             error = _first_error(self._validator, value, self._bounds, steps)
@@ -319,7 +319,7 @@ def _bad_schema(error: Exception) -> PayloadError:
         return PayloadError("bad-schema", "schema or value refer to themselves, or nest too deep")
     ref = getattr(error, "ref", None)
     if isinstance(ref, str):
-        return PayloadError("bad-schema", f"no schema has the address {ref[:200]}")
+        return PayloadError("bad-schema", f"no schema has the ID {ref[:200]}")
     return PayloadError("bad-schema", f"{type(error).__name__}: {error!s:.200}")
 
 

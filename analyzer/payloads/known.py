@@ -335,11 +335,11 @@ class KnownSchemas:
                 continue
             total += len(meant.text)
             if len(found) >= MOST_REFERENCES or total > MOST_REFERRED:
-                raise PayloadError("bad-schema", "it refers to too many others")
+                raise PayloadError("bad-schema", "it has too many references")
             found[each.name] = meant.text
             waiting += meant.references
             if looked_up + len(waiting) > MOST_LOOKED_UP:
-                raise PayloadError("bad-schema", "it refers to too many others")
+                raise PayloadError("bad-schema", "it has too many references")
         return found
 
     def _lookup(self, format: Format) -> Callable[[str], str | None]:

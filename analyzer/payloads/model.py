@@ -137,7 +137,7 @@ class Piece(NamedTuple):
 
 UNREAD: Final = "not read"
 """Type of a piece without a name that has what could not be read; others say behind `UNFIT` why."""
-UNFIT: Final = "does not fit"
+UNFIT: Final = "does not match the schema"
 
 
 def is_mark(piece: Piece) -> bool:

@@ -31,7 +31,7 @@ def split(text: str) -> Path:
     while True:
         step = _STEP.match(text, at)
         if step is None:
-            raise ValueError(f'"{text}" is no path of names with dots between')
+            raise ValueError(f'"{text}" is not a path of names separated by dots')
         quoted, bare = step.groups()
         steps.append(bare if quoted is None else _ESCAPED.sub(r"\1", quoted))
         at = step.end()
@@ -41,7 +41,7 @@ def split(text: str) -> Path:
         if at == len(text):
             return tuple(steps)
         if text[at] != ".":
-            raise ValueError(f'"{text}" is no path of names with dots between')
+            raise ValueError(f'"{text}" is not a path of names separated by dots')
         at += 1
 
 

@@ -164,7 +164,7 @@ class CompiledProtobuf:
         self._depth += 1
         try:
             if self._depth > MAX_ANY:
-                text = f"more than {MAX_ANY} of Any inside of each other"
+                text = f"more than {MAX_ANY} nested Any messages"
                 raise PayloadError("does-not-fit", text)
             # Either way to its end: to try both at each depth would double the time there.
             value = codec.read(data) if fast else codec.walk(data)

@@ -70,7 +70,7 @@ class Registry:
         self.problems: list[str] = []
         """Sentences for the user."""
         if authorization and address.scheme == "http" and address.host not in _LOOPBACK:
-            self._problem("the password or token goes to it unencrypted: https would protect it")
+            self._problem("the password or token is sent unencrypted: use https")
 
     def schema(self, key: SchemaKey) -> Schema | None:
         """Return the schema of a key; None if the registry does not know or say."""
@@ -154,7 +154,9 @@ class Registry:
             self._missing += found is None
             if self._missing > MOST_MISSING:
                 self._given_up = True
-                self._problem(f"it lacks more than {MOST_MISSING} schemas, and is asked no more")
+                self._problem(
+                    f"it lacks more than {MOST_MISSING} schemas; no more requests are sent to it"
+                )
         self._known[name] = found
         return found
 
@@ -170,7 +172,7 @@ class Registry:
             if not gathered.schemas():
                 if gathered.problems:
                     raise RegistryError(gathered.problems[0].removeprefix(f"{self.url}: "))
-                raise RegistryError("there is no schema in its answer")
+                raise RegistryError("its response contains no schema")
         return gathered.schemas()[0]
 
     def _lacks(self, answer: Answer, keys: tuple[SchemaKey, ...]) -> bool:
@@ -182,7 +184,7 @@ class Registry:
         if status in (401, 403):
             raise RegistryError(f"access is denied ({status})", final=True)
         if status != 404:
-            raise RegistryError(f"it answers with status {status}")
+            raise RegistryError(f"it returned status {status}")
         # Registries of Confluent had no GUIDs before 8.0.
         if rest.says_missing(answer.body) or any(key.namespace == "guid" for key in keys):
             return True
@@ -192,7 +194,7 @@ class Registry:
         self._failures += 1
         if error.final or self._failures >= MOST_FAILURES:
             self._given_up = True
-            self._problem(f"{error}; it is asked no more")
+            self._problem(f"{error}; no more requests are sent to it")
 
     def _problem(self, text: str) -> None:
         self.problems.append(f"registry {self.url}: {text}")

@@ -61,16 +61,17 @@ def address_of(url: str) -> Address:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("this is no URL of a registry") from None
+        raise ValueError("this is not a URL of a registry") from None
     if "@" in parts.netloc:
         # It would be in the history of shells and in our own sentences.
         raise ValueError(
-            f"a registry's URL holds no user and password: set {USER} and {PASSWORD}, or {TOKEN}"
+            "the URL of a registry may not contain user and password: set "
+            f"{USER} and {PASSWORD}, or {TOKEN}"
         )
     if parts.scheme not in _PORTS or not host:
-        raise ValueError(f'"{url}": a registry is http://HOST:PORT or https://HOST:PORT')
+        raise ValueError(f'"{url}": the URL of a registry is http://HOST:PORT or https://HOST:PORT')
     if parts.query or parts.fragment or not all("!" <= each <= "~" for each in url.strip()):
-        raise ValueError("a registry's URL is a host, a port and a path, in ASCII")
+        raise ValueError("the URL of a registry has a host, a port and a path, in ASCII")
     return Address(parts.scheme, host, port or _PORTS[parts.scheme], parts.path.rstrip("/"))
 
 
@@ -133,7 +134,7 @@ class Asking:
         thread.join(self._seconds)
         if not out:
             line.cut()
-            raise RegistryError(f"no answer within {self._seconds:g} s")
+            raise RegistryError(f"no response within {self._seconds:g} s")
         (found,) = out
         if isinstance(found, Answer):
             return found
@@ -146,7 +147,7 @@ class Asking:
             if head.status not in _REDIRECTS:
                 return Answer(asked, head, body)
             target = self._redirected(target, head.headers.get("location", ""))
-        raise RegistryError("it redirects again and again")
+        raise RegistryError("too many redirects")
 
     def _redirected(self, target: str, location: str) -> str:
         here = f"{self.address.scheme}://h:{self.address.port}"
@@ -155,10 +156,10 @@ class Asking:
             port = parts.port or _PORTS.get(parts.scheme)
             relative = parts.hostname == "h" and not urlsplit(location).netloc
         except ValueError:
-            raise RegistryError("it redirects to no URL") from None
+            raise RegistryError("it redirects without a URL") from None
         same = relative or (parts.hostname or "").lower() == self.address.host.lower()
         if not same or parts.scheme != self.address.scheme or port != self.address.port:
-            raise RegistryError("it redirects to another host, which is not asked", final=True)
+            raise RegistryError("it redirects to another host, which is not followed", final=True)
         return parts.path + (f"?{parts.query}" if parts.query else "")
 
     def _once(self, target: str, line: _Line) -> tuple[HttpHead, bytes]:
@@ -186,12 +187,12 @@ class Asking:
     def _read(self, response: http.client.HTTPResponse) -> tuple[HttpHead, bytes]:
         headers = {name.lower(): value for name, value in response.getheaders()}
         if headers.get("content-encoding", "identity").lower() != "identity":
-            raise RegistryError("its answer is packed, which nobody asked for")
+            raise RegistryError("its response has a content encoding that was not requested")
         body = response.read(MAX_ANSWER + 1)
         if len(body) > MAX_ANSWER:
-            raise RegistryError(f"its answer has more than {MAX_ANSWER >> 20} MB")
+            raise RegistryError(f"its response has more than {MAX_ANSWER >> 20} MB")
         if response.length:
-            raise RegistryError("its answer is cut short")
+            raise RegistryError("its response is truncated")
         return HttpHead("", "", response.status, headers), body
 
     def _headers(self) -> dict[str, str]:
@@ -254,13 +255,13 @@ def _explained(error: Exception) -> Exception:
         case ssl.SSLError():
             return RegistryError(f"TLS failed: {(error.reason or 'unknown').lower()}")
         case socket.gaierror():
-            return RegistryError("its host name is not known", final=True)
+            return RegistryError("its host name cannot be resolved", final=True)
         case TimeoutError():
-            return RegistryError("no answer in time")
+            return RegistryError("no response in time")
         case OSError():
             return RegistryError((error.strerror or "the connection failed").lower())
         case http.client.HTTPException() | ValueError():
             # A header of the environment with a line feed is a ValueError, too: it is not repeated.
-            return RegistryError("what it answers is no HTTP")
+            return RegistryError("its response is not HTTP")
         case _:
             return error

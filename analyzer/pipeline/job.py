@@ -204,7 +204,7 @@ def job_of(
     """Index the files, and order them as `open_inputs` does."""
     order = list(names)
     if len(order) > MAX_FILES:
-        raise NotACapture(f"{len(order)} files are more than one run takes ({MAX_FILES})")
+        raise NotACapture(f"{len(order)} files exceed the limit of one run ({MAX_FILES})")
     indexes = dict(zip(order, indexer(order, split_bytes), strict=True))
     if len(order) > 1:
         order.sort(key=lambda name: indexes[name].first_ns or 0)

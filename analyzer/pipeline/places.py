@@ -137,10 +137,10 @@ def _local(text: str) -> list[str]:
         files = [name for name in sorted(glob.glob(text, recursive=True)) if Path(name).is_file()]  # noqa: PTH207
         found = _captures(files)
         if not found:
-            raise NotACapture(f"{text} names no captures")
+            raise NotACapture(f"{text} matches no captures")
         return found
     if not is_regular(text):
-        raise NotACapture(f"{text} is no file: the tables are made of what can be read twice")
+        raise NotACapture(f"{text} is not a regular file: tables need input that can be read twice")
     stream, head, _ = open_stream(text, open_anywhere(text, 0))
     stream.close()
     format_of(head, 0, text)
@@ -192,7 +192,7 @@ def _remote(uri: str) -> list[str]:
         names = [name for name in names if _fits(name, path)]
     out = _captures([f"{front}{name}{query}" for name in names])
     if not out:
-        raise NotACapture(f"{uri} names no captures")
+        raise NotACapture(f"{uri} matches no captures")
     return out
 
 

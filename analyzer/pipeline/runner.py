@@ -117,7 +117,7 @@ def run(
         known = {file["fingerprint"] for each in manifests for file in each["files"]}
         again = [each.name for each in job.files if each.fingerprint.hex() in known]
         if used == "append" and again:
-            raise CaptureError(f"{out} has the tables of {again[0]} already")
+            raise CaptureError(f"{out} already contains the tables of {again[0]}")
         replaced = [each["batch_id"] for each in manifests] if used == "replace" else []
         return make(store, job, engine, replaced)
 
@@ -181,7 +181,7 @@ def _file(number: int, name: str) -> File:
 def check_use(out: str | Path, manifests: Sequence[dict[str, Any]], used: Used) -> None:
     """Raise `CaptureError` for a folder with tables that are to stay as they are."""
     if manifests and manifests[-1]["keep"] is not None:
-        raise CaptureError(f"{out} is made batch by batch: go on with --follow")
+        raise CaptureError(f"{out} was written with --follow: continue with --follow")
     if manifests and used == "refuse":
         files = sum(len(each["files"]) for each in manifests)
         raise CaptureError(
@@ -229,7 +229,7 @@ def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -
     except OSError as error:
         store.discard()
         if error.errno == ENOSPC:
-            raise CaptureError(f"no space is left on the disk of {store.path}") from None
+            raise CaptureError(f"no space left on the disk of {store.path}") from None
         raise
     except Exception:
         store.discard()

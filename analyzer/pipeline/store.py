@@ -63,7 +63,7 @@ class Store:
             except OSError:
                 mine = False
             if not mine:
-                raise InUse(f"{self.path}: another run writes there")
+                raise InUse(f"{self.path}: another run is writing there")
             try:
                 yield
             except BaseException:

@@ -45,7 +45,7 @@ class Stored:
         self._store = Store(path)
         self._manifests = self._store.manifests()
         if not self._manifests:
-            raise CaptureError(f"{path} holds no batch that is complete")
+            raise CaptureError(f"{path} contains no complete batch")
         self.context = Context()
         self.source = Source([])
         self.watch: Callable[[Opened | Closed], None] | None = None

@@ -28,7 +28,7 @@ MOST_WAITING: Final = 100_000
 endless."""
 REASONS: Final[dict[str, str]] = {
     "refused": "connect refused",
-    "unreachable": "connection attempt without an answer",
+    "unreachable": "connection attempt without a response",
 }
 
 

@@ -544,7 +544,7 @@ def _stored(options: ReadOptions) -> Stored | None:
         return None
     for option, given in (("-d", options.ports), ("--keylog", options.keylog)):
         if given:
-            text = f"holds tables: {option} is for those who make them"
+            text = f"holds tables: {option} applies only when tables are made"
             raise click.UsageError(f"{options.inputs[0]} {text}")
     require("reading tables of kafkascope spark")
     from kafkascope.analyzer.pipeline.stored import Stored

@@ -90,14 +90,14 @@ def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
     title = f"  session{number} epoch {session.epoch}"
     implied = session.implied
     if implied is None:
-        yield f"{title}: began before the capture, so its other partitions are unknown"
+        yield f"{title}: started before the capture; its other partitions are unknown"
         return
     if implied.partitions is None:
         yield f"{title}: {implied.size:,} partitions, not listed"
         return
     topics = by_topic(implied.partitions, names)
     shown = [f"{topic} {_ranges(numbers)}" for topic, numbers in topics.items()]
-    more = f", and {len(shown) - MOST_TOPICS} topics more" if len(shown) > MOST_TOPICS else ""
+    more = f", and {len(shown) - MOST_TOPICS} more topics" if len(shown) > MOST_TOPICS else ""
     yield f"{title}: {', '.join(shown[:MOST_TOPICS]) or 'no partition'}{more}"
 
 
@@ -134,7 +134,7 @@ def _side_title(name: str, frame: Frame) -> str:
     packets = sorted({part.packet for part in frame.parts})
     some = ", ".join(map(str, packets[:8])) + (", ..." if len(packets) > 8 else "")
     noun = "packet" if len(packets) == 1 else "packets"
-    cut = f", {len(frame.payload)} of them there ({frame.cut})" if frame.cut else ""
+    cut = f", {len(frame.payload)} of them captured ({frame.cut})" if frame.cut else ""
     return f"{name}: {frame.wire_bytes} bytes{cut}, {noun} {some}"
 
 
@@ -220,7 +220,7 @@ def _side(
         shown = left if show_hex else left[:PREVIEW]
         yield from (f"  {line}" for line in dump_lines(shown, end))
         if len(shown) < len(left):
-            yield f"    ... {len(left) - len(shown)} bytes more (--hex shows all)"
+            yield f"    ... {len(left) - len(shown)} more bytes (--hex shows all)"
 
 
 def _header_layout(exchange: Exchange, side: Request | Response) -> Layout | None:

@@ -176,10 +176,10 @@ def raw_values(name: str) -> tuple[Type, CellValues]:
         return field.type, lambda _, __: ()
     values = printed(field, path)
     if values is None:
-        reason = f'"{name}" can be asked for in a filter, not printed'
+        reason = f'"{name}" is a filter field, not a column'
         if path and field.told_by == "schemas":
             column = name[name.lower().index("record.") + len("record.") :]
-            reason += f": it is of records (kafkascope records --columns {column})"
+            reason += f": it is a column of records (kafkascope records --columns {column})"
         raise FilterError(reason, name, 0, len(name))
     return field.type, values
 

@@ -181,7 +181,7 @@ def _begun(value: bytes | None) -> str:
     except UnicodeDecodeError as error:
         if error.start >= len(head) - 3:  # the cut falls into a character
             head = head[: error.start]
-    return f"{octets(head)}... {len(value) - len(head):,} bytes more (records --json has all)"
+    return f"{octets(head)}... {len(value) - len(head):,} more bytes (records --json has all)"
 
 
 def milliseconds(time_ms: int | None) -> str:

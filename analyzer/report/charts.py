@@ -57,8 +57,8 @@ class Track(NamedTuple):
 SIGNS: Final = {"J": "join", ".": "wait", "S": "sync", "=": "stable", "l": "left", "x": "gone"}
 SAID: Final = {
     "join": "joins",
-    "wait": "waits for the others",
-    "sync": "gets its assignment",
+    "wait": "waits for other members",
+    "sync": "receives its assignment",
     "stable": "stable",
     "left": "leaves",
     "gone": "evicted",

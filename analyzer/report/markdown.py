@@ -109,7 +109,7 @@ def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
             for each in cause.consequences
         ]
     if chats:
-        out.append(f"- **chat**: normal, though often mistaken: {_text(names_of(chats))}")
+        out.append(f"- **chat**: normal, but often mistaken for problems: {_text(names_of(chats))}")
     out.append("")
     for part in parts:
         out += [f"## {part.title}", "", _text(part.says), ""]

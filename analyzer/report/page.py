@@ -121,7 +121,7 @@ def _range(facts: ReportFacts) -> str:
     if facts.span.first_ns is None:
         return "no exchanges"
     span = (facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns
-    only = f"; only {facts.filter_text}" if facts.filter_text else ""
+    only = f"; filter: {facts.filter_text}" if facts.filter_text else ""
     return f"{iso_ns(facts.span.first_ns)}, {duration(span)}{only}; all times are UTC"
 
 
@@ -153,7 +153,7 @@ def _summary(facts: ReportFacts) -> str:
 
 def _contents(parts: Iterable[Section]) -> str:
     links = [("findings", "Findings"), *((part.id, part.title) for part in parts)]
-    links.append(("complete", "How complete it is"))
+    links.append(("complete", "Completeness"))
     return (
         "<nav><ul>"
         + "".join(f'<li><a href="#{name}">{escaped(title)}</a></li>' for name, title in links)
@@ -165,13 +165,14 @@ def _findings(facts: ReportFacts) -> str:
     times = Times("u")
     out = ['<section id="findings"><h2>Findings</h2>']
     if not facts.causes:
-        out.append("<p>Nothing was found that is worth a remark.</p>")
+        out.append("<p>No findings.</p>")
     trouble, chats = apart(facts.causes)
     out += [_cause(each, facts, times) for each in trouble[:MOST_FINDINGS]]
     out.append(_left_out(len(trouble)))
     if chats:
         inner = "".join(_cause(each, facts, times) for each in chats[:MOST_FINDINGS])
-        said = f"{plural(len(chats), 'chat')}, normal though often mistaken: {names_of(chats)}"
+        said = f"{plural(len(chats), 'chat')}, normal but often mistaken for problems: "
+        said += names_of(chats)
         inner += _left_out(len(chats))
         out.append(f"<details><summary>{escaped(said)}</summary>{inner}</details>")
     out.append(_command(f"kafkascope check {_names(facts)}"))
@@ -274,7 +275,7 @@ def _table(table: ReportTable) -> str:
             cells += f"<td class=y>{f'<code>{escaped(filter_)}</code>' if filter_ else ''}</td>"
         rows.append(f"<tr{kind if kind and 'verdict' in table.titles else ''}>{cells}</tr>")
     more = (
-        f'<p class="dim">{table.left_out:,} more lines: see the command below.</p>'
+        f'<p class="dim">{table.left_out:,} more rows: see the command below.</p>'
         if table.left_out
         else ""
     )
@@ -291,6 +292,6 @@ def _width(texts: Iterable[str]) -> str:
 
 
 def _complete(facts: ReportFacts) -> str:
-    said = facts.remarks or ["Every packet was whole, and everything that is Kafka was decoded."]
+    said = facts.remarks or ["All packets are complete, and all Kafka traffic was decoded."]
     lines = "".join(f"<li>{escaped(each)}</li>" for each in said)
-    return f'<section id="complete"><h2>How complete it is</h2><ul>{lines}</ul></section>'
+    return f'<section id="complete"><h2>Completeness</h2><ul>{lines}</ul></section>'

@@ -143,11 +143,11 @@ def _over_time(facts: ReportFacts, times: Times, where: str) -> Section:
         for line in lines
     ]
     every = duration(width)
-    chart = columns(f"Requests in each {every}", steps)
+    chart = columns(f"Requests per {every}", steps)
     return Section(
         "time",
         "Over time",
-        f"Requests in each {every}; the part with errors or without an answer stands out.",
+        f"Requests per {every}. Requests with errors or without a response are highlighted.",
         f"kafkascope stats rates {where} --every {width // MS}ms",
         [("", chart)] if chart else [],
         _tables(table("Requests over time", Rates.COLUMNS, lines, times)),
@@ -160,13 +160,13 @@ def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Sect
     lines = judged(facts.findings.base.clients, release, ends)
     broken = [line["client_id"] for line in lines if line.get("verdict") == "breaks"]
     names = list(dict.fromkeys(str(name) for name in broken))
-    says = f"Who talks to the brokers, with what, and would it work with Kafka {release}?"
+    says = f"Client libraries and their API versions, checked against Kafka {release}."
     if names:
-        says += f" These would not: {', '.join(names[:10])}."
+        says += f" Incompatible: {', '.join(names[:10])}."
         if len(names) > 10:
-            says += f" And {len(names) - 10} more."
+            says += f" {len(names) - 10} more are incompatible."
     else:
-        says += " Nothing that was seen here breaks."
+        says += " No incompatible version was used in the capture."
     front = {"client_id", "client_address", "software", "user", "verdict", "breaks_at", "why"}
     from kafkascope.analyzer.statistics.clients import Clients
 
@@ -186,7 +186,7 @@ def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Sect
         [],
         _tables(
             table(
-                f"Clients, judged by Kafka {release}",
+                f"Clients, checked against Kafka {release}",
                 [*chosen, *more, *(OUTCOME[:2] if ends else ())],
                 lines,
                 times,
@@ -200,8 +200,8 @@ def _brokers(facts: ReportFacts, times: Times, where: str) -> Section:
     found = facts.findings.base.cluster
     return Section(
         "brokers",
-        "Brokers, as the clients were told",
-        "Addresses that brokers handed out, and whether those who were told reached them.",
+        "Brokers as advertised",
+        "Addresses that brokers advertised, and whether clients could connect to them.",
         f"kafkascope cluster {where}",
         [],
         _tables(
@@ -218,8 +218,8 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
             str(line["api"]),
             (("main", line["excess_p95"] or 0),),
             duration(line["excess_p95"]),
-            f"{line['api']}: 95 of 100 took at most {duration(line['p95'])}, of it"
-            f" {duration(line['excess_p95'])} were not asked for",
+            f"{line['api']}: p95 {duration(line['p95'])},"
+            f" excess p95 {duration(line['excess_p95'])}",
         )
         for line in lines
         if line.get("excess_p95") is not None
@@ -229,10 +229,10 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
     return Section(
         "latency",
         "Latency",
-        "Excess is the time that nobody asked for: latency without the long polls of Fetch and"
-        " without the time in which groups form.",
+        "Excess is the latency minus the time that the client requested: long polls of Fetch, and"
+        " JoinGroup requests that wait for other members.",
         f"kafkascope latency {where}",
-        [("95th percentile of the excess", chart)] if chart else [],
+        [("95th percentile of excess latency", chart)] if chart else [],
         _tables(
             table(
                 "Latency by API",
@@ -262,7 +262,7 @@ def _errors(facts: ReportFacts, times: Times, where: str) -> Section:
     return Section(
         "errors",
         "Errors",
-        "What brokers refused, to whom. `kafkascope error NAME` tells what a code means.",
+        "Errors that brokers returned, by API and client. `kafkascope error NAME` explains a code.",
         f"kafkascope errors {where}",
         [("how often", bars("Errors by code", drawn))] if drawn else [],
         _tables(table("Errors", chosen, lines, times, evidence)),
@@ -299,8 +299,8 @@ def _groups(facts: ReportFacts, times: Times, where: str) -> Section:
     return Section(
         "groups",
         "Consumer groups",
-        "Who joined, left or fell silent, and what each rebalance was for. In the lanes: J joins,"
-        " dotted waits, full is stable, l left, x evicted.",
+        "Members that joined, left or were evicted; causes of rebalances. Lanes: J joins,"
+        " dotted waiting, solid stable, l leaves, x evicted.",
         f"kafkascope groups {where}",
         charts,
         _tables(*tables),
@@ -323,7 +323,7 @@ def _topics(facts: ReportFacts, times: Times, where: str) -> Section:
     return Section(
         "topics",
         "Topics",
-        "Who writes and who reads what. In the chart: bytes written, then bytes read.",
+        "Producers and consumers of each topic. The chart shows bytes written, then bytes read.",
         f"kafkascope topics {where}",
         [("bytes written and read", bars("Bytes by topic", drawn))] if drawn else [],
         _tables(
@@ -343,7 +343,7 @@ def _producers(facts: ReportFacts, times: Times, where: str) -> Section:
     return Section(
         "producers",
         "Idempotent and transactional producers",
-        "Sequences that were sent again or are missing; transactions and how they ended.",
+        "Resent and missing sequence numbers; transactions and their outcomes.",
         f"kafkascope producers {where}",
         [],
         _tables(
@@ -367,7 +367,7 @@ def _connections(facts: ReportFacts, times: Times, where: str) -> Section:
     return Section(
         "connections",
         "Connections",
-        "How they came about, how far they got, and how they ended.",
+        "Connection setup, authentication, and how connections ended.",
         f"kafkascope connections {where}",
         [],
         _tables(

@@ -27,15 +27,15 @@ def _seen(facts: ReportFacts) -> Iterator[str]:
     """When, how much, between how many, and how it went."""
     packets = plural(facts.packets, "packet")
     if facts.span.first_ns is None:
-        only = " that the filter selects" if facts.filter_text else ""
-        yield f"The capture has {packets} and no exchange{only}."
+        only = " matching the filter" if facts.filter_text else ""
+        yield f"The capture has {packets} and no exchanges{only}."
         yield from (_sentence(each) for each in facts.remarks[:1])
         return
     span = duration((facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns)
     base = facts.findings.base
     clients = plural(len({line["client_id"] for line in base.clients.rows()}), "client")
     exchanges = plural(facts.span.exchanges, "exchange")
-    only = " that the filter selects" if facts.filter_text else ""
+    only = " matching the filter" if facts.filter_text else ""
     yield (
         f"Within {span}: {exchanges}{only}, between {clients} and"
         f" {plural(_brokers(facts), 'broker')}, on {plural(facts.connections, 'connection')}."
@@ -43,9 +43,9 @@ def _seen(facts: ReportFacts) -> Iterator[str]:
     lines = facts.rates.rows()
     unanswered = sum(line["unanswered"] or 0 for line in lines)
     lost = (
-        f"{plural(unanswered, 'request')} got no response"
+        f"{plural(unanswered, 'request')} received no response"
         if unanswered
-        else "every request that wants a response got one"
+        else "every request that expects a response received one"
     )
     yield f"{errors_in_words(facts.errors).capitalize()}, and {lost}."
 
@@ -64,7 +64,7 @@ def _found(causes: Iterable[Cause], most: int) -> Iterator[str]:
     """How many causes there are, and the most severe ones."""
     trouble, _ = apart(causes)
     if not trouble:
-        yield "Nothing was found that needs attention."
+        yield "No findings need attention."
         return
     counts = counted(trouble)
     yield f"Findings: {_and([plural(count, word) for word, count in counts.items() if count])}."

@@ -75,7 +75,7 @@ def check() -> None:
     told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
     if found is None:
-        raise NoSpark(f"{java} does not run: {remedy}")
+        raise NoSpark(f"{java} cannot be started: {remedy}")
     if int(found[1]) < JAVA:
         raise NoSpark(f"{java} (on {where}) is Java {found[1]}: {remedy}")
 
@@ -131,7 +131,7 @@ def session(
     if shuffle_bytes > free_bytes(parent):
         raise CaptureError(
             f"{parent} has {free_bytes(parent) >> 20} MB left, and the shuffle takes about "
-            f"{shuffle_bytes >> 20} MB: name another place with --temp-dir"
+            f"{shuffle_bytes >> 20} MB: choose another folder with --temp-dir"
         )
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
     try:

@@ -186,7 +186,7 @@ def _beginnings(left: Profile, right: Profile) -> Iterator[Contrast]:
     one, two = left.openings(), right.openings()
     if one and two and one[0][0] != two[0][0]:
         texts = (f"{o[0][0]} ({o[0][1]} of {sum(n for _, n in o)} connections)" for o in (one, two))
-        yield Contrast("", "connections begin with", *texts)
+        yield Contrast("", "connections start with", *texts)
     both = left.apis.keys() & right.apis.keys()
     orders = [[name for name in side.order() if name in both] for side in (left, right)]
     at = next((n for n, pair in enumerate(zip(*orders, strict=True)) if pair[0] != pair[1]), None)

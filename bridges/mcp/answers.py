@@ -30,7 +30,7 @@ def answer(data: Any, **about: Any) -> str:
     found = _cut(data, room, 0)
     head: dict[str, Any] = {"about_data": ABOUT, **about}
     if room.cut:
-        head["cut"] = "some of it was left out: ask for less at once, or for one exchange"
+        head["cut"] = "truncated: request fewer rows, or a single exchange"
     return json_safe(dumps({**head, "data": found})).decode()
 
 

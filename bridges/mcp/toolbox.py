@@ -89,7 +89,7 @@ class Toolbox:
         masked. `number` is the one that other tools tell."""
         for each in self._capture.exchanges(f"number == {int(number)}"):
             return answer(each.to_dict(full=True, records_limit=RECORDS))
-        raise UsageError(f"there is no exchange {number}")
+        raise UsageError(f"no exchange {number}")
 
     def records(self, filter: str = "", page: int = 1) -> str:
         """List records that were produced or fetched, of exchanges that the display filter
@@ -142,7 +142,7 @@ class Toolbox:
                         "causes": list(told.causes),
                     }
                 )
-        raise UsageError(f"there is no error {error!r}")
+        raise UsageError(f"unknown error {error!r}")
 
     def filter_fields(self, word: str = "") -> str:
         """List the fields of the display filter language, those whose name or meaning has `word`:
@@ -180,14 +180,14 @@ def answer_of_ours(value: Any) -> str:
 def _page(rows: Iterable[Any], page: int) -> str:
     """Return the rows of a page, and where the next one begins."""
     if page < 1:
-        raise UsageError("pages count from 1")
+        raise UsageError("pages start at 1")
     left = iter(islice(rows, (page - 1) * PAGE, None))
     found = [shortened(row, ROW) for row in islice(left, PAGE)]
     told: dict[str, Any] = {"page": page, "rows": len(found)}
     if next(left, None) is not None:
         told["next_page"] = page + 1
     if page > 1 and not found:
-        told["remark"] = "there are no more rows"
+        told["remark"] = "no more rows"
     return answer(found, **told)
 
 

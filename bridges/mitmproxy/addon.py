@@ -281,7 +281,7 @@ class KafkaAddon:
         for info in infos:
             why = cluster.destinations.refusal(str(info[4][0]))
             if why is not None:
-                data.server.error = f"a broker is said to be at {host}:{port}: {why}"
+                data.server.error = f"a broker advertises {host}:{port}: {why}"
                 return
         if data.client.proxy_mode.scheme == "tcp":
             # Judged is what is connected to: a name may lead elsewhere the next time.
@@ -301,7 +301,7 @@ def _end(name: Any) -> Endpoint:
     return Endpoint(name[0], name[1]) if name else Endpoint("0.0.0.0", 0)
 
 
-REWRITE: Final = "Put addresses of this proxy in place of the brokers' (reverse:tcp:// and tls://)."
-ADVERTISE: Final = "The host that clients are told, where it is not the one they connect to."
-FILTER: Final = "A filter of kafkascope: which exchanges are logged, and which flows marked."
+REWRITE: Final = "Replace broker addresses by addresses of this proxy (reverse:tcp:// and tls://)."
+ADVERTISE: Final = "Host in the addresses for clients (default: the host they connect to)."
+FILTER: Final = "Display filter of kafkascope: exchanges to log and flows to mark."
 LINES: Final = "Log one line for each exchange."

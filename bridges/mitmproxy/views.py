@@ -13,7 +13,7 @@ from kafkascope.bridges.mitmproxy.flows import KafkaFlow
 
 PRIORITY = 2.0
 """Above the views for any bytes."""
-HELD = "The rest of a message comes with a later part; the whole is shown there."
+HELD = "The rest of a message arrives with a later part, which shows the whole message."
 
 
 class KafkaView:
@@ -53,6 +53,6 @@ class KafkaView:
     def _text(self, flow: Any, part: Any) -> str:
         found = None if flow is None or part is None else self._known(flow)
         if found is None:
-            raise ValueError("not a part of a TCP flow")
+            raise ValueError("not part of a TCP flow")
         at = next((n for n, each in enumerate(flow.messages) if each is part), -1)
         return "\n".join(found.lines(at)) if found.has(at) else HELD

@@ -47,7 +47,7 @@ Kind = Literal["request", "response"]
 PORT: Final = 9092
 """Of brokers, where nothing else is said."""
 PART: Final = "a part of a message"
-NO_REQUEST: Final = "no request; what answers one is read within a TCPSession"
+NO_REQUEST: Final = "not a request; responses are dissected in a TCPSession"
 HEADER: Final = 4
 """Bytes of the size."""
 
@@ -266,7 +266,7 @@ def layer_of(api: str | int, version: int | None = None, kind: str = "request") 
     """Return the class of a message; `UnknownApi` or `UnknownVersion`. Without a version, the
     newest one."""
     if kind not in ("request", "response"):
-        raise UnknownApi(f"there is no kind {kind!r}: it is request or response")
+        raise UnknownApi(f"unknown kind {kind!r}: use request or response")
     found = api_named(api) if isinstance(api, str) else api_of(api)
     number = found.versions.high if version is None else version
     return made(layout_of(f"{found.name}{kind.capitalize()}", number), number)

@@ -48,7 +48,7 @@ class Wanted:
             self.ports = tuple(map(int, filter(None, options.get("decode_as", "").split(","))))
             self.settle = float(options.get("settle", SETTLE_S))
         except ValueError as error:
-            raise BadOption(f"decode_as are ports, settle is seconds: {error}") from None
+            raise BadOption(f"decode_as must be ports, settle seconds: {error}") from None
 
     def schema(self) -> pa.Schema:
         """Return the columns of the table that were asked for."""
@@ -61,10 +61,11 @@ class Wanted:
 
         found = TABLES.get(self.table)
         if found is None:
-            raise BadOption(f"there is no table {self.table!r}; there are {', '.join(TABLES)}")
+            raise BadOption(f"unknown table {self.table!r}; tables: {', '.join(TABLES)}")
         if self.logs() and self.table not in LOG_TABLES:
             raise BadOption(
-                f"{self.path} holds Kafka's own files: they have the tables {', '.join(LOG_TABLES)}"
+                f"{self.path} contains Kafka's own files, which have the tables "
+                f"{', '.join(LOG_TABLES)}"
             )
         if self.logs():
             chosen_by(self.filter)  # Refuses what these files lack.
@@ -95,7 +96,7 @@ class Wanted:
         from kafkascope.analyzer.pipeline.places import listed
 
         if not self.path:
-            raise BadOption("load(PATH): which captures?")
+            raise BadOption("load() needs a PATH of captures")
         return self.logs() or listed([self.path])
 
     def logs(self) -> list[str]:
@@ -108,7 +109,7 @@ class Wanted:
 def _flag(options: dict[str, str], name: str) -> bool:
     text = options.get(name, "false").lower()
     if text not in ("true", "false"):
-        raise BadOption(f"{name} is true or false, not {text!r}")
+        raise BadOption(f"{name} must be true or false, not {text!r}")
     return text == "true"
 
 

@@ -70,7 +70,7 @@ def put(folder: Path, text: str) -> Path:
     """Write the program into a folder; `FileExistsError` where another one has its name."""
     path = folder / NAME
     if (path.exists() or path.is_symlink()) and not is_ours(path):
-        raise FileExistsError(17, "is there already, and not ours", str(path))
+        raise FileExistsError(17, "exists already and was not written by kafkascope", str(path))
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / f".{NAME}-{os.getpid()}"
     try:

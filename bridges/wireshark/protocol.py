@@ -54,7 +54,7 @@ ARGS: Final[dict[str, tuple[Arg, ...]]] = {
         Arg(
             "--upstream",
             "Broker",
-            tooltip="HOST:PORT of a broker; the others are learned from its answers",
+            tooltip="HOST:PORT of a broker; others are learned from its responses",
             required=True,
             more="{placeholder=broker:9092}",
         ),
@@ -69,7 +69,7 @@ ARGS: Final[dict[str, tuple[Arg, ...]]] = {
             "--upstream-ca",
             "Certificates of the brokers' CA",
             "fileselect",
-            tooltip="PEM; without, those of the system",
+            tooltip="PEM (default: CAs of the system)",
             group="TLS",
             more="{mustexist=true}",
         ),
@@ -78,13 +78,13 @@ ARGS: Final[dict[str, tuple[Arg, ...]]] = {
             "Clients speak TLS",
             "boolflag",
             "false",
-            "They have to trust the CA in ~/.kafkascope",
+            "They must trust the CA in ~/.kafkascope",
             group="TLS",
         ),
         Arg(
             "--fault",
             "Rule",
-            tooltip="Tamper with the traffic: api == Fetch -> delay 200ms p=0.1",
+            tooltip="Fault to inject: api == Fetch -> delay 200ms p=0.1",
             group="Faults",
         ),
     ),
@@ -93,7 +93,7 @@ ARGS: Final[dict[str, tuple[Arg, ...]]] = {
             "--interface",
             "Interface",
             "selector",
-            tooltip="Where to capture",
+            tooltip="Interface to capture on",
             required=True,
         ),
         Arg(
@@ -106,7 +106,7 @@ ARGS: Final[dict[str, tuple[Arg, ...]]] = {
             "--keylog",
             "Key log",
             "fileselect",
-            tooltip="Of clients or brokers, while they write it; its secrets go into the capture",
+            tooltip="Key log of clients or brokers; its secrets go into the capture",
             group="TLS",
             more="{mustexist=false}",
         ),
@@ -140,7 +140,7 @@ def read_call(words: Sequence[str]) -> Asked:
             if equals:
                 return value
             if not rest:
-                raise WrongCall(f"{name} lacks its value")
+                raise WrongCall(f"{name} needs a value")
             return rest.pop(0)
 
         match name:
@@ -219,7 +219,7 @@ def config_sentences(interface: str, devices: Iterable[str]) -> list[str]:
 
 def _known(interface: str) -> None:
     if interface not in INTERFACES:
-        raise WrongCall(f"there is no interface {interface}")
+        raise WrongCall(f"unknown interface {interface}")
 
 
 def words_of(asked: Asked) -> list[str]:
@@ -253,7 +253,7 @@ def bpf(ports: str, more: str) -> str:
         low, dash, high = part.partition("-")
         high = high if dash else low
         if not (_PORT.fullmatch(low) and _PORT.fullmatch(high)):
-            raise WrongCall(f'"{part}" is no port; write 9092, or 9092,19092-19099')
+            raise WrongCall(f'"{part}" is not a port; write 9092, or 9092,19092-19099')
         if not 0 < int(low) <= int(high) <= MOST_PORT:
             raise WrongCall(f'"{part}": ports are 1 to {MOST_PORT}')
         terms.append(f"port {low}" if not dash else f"portrange {low}-{high}")

@@ -11,7 +11,7 @@ MAX_GAPS: Final = 1000
 """Gaps of one file. A file with more is noise, and each costs a search."""
 
 
-CUT: Final = "the record is not whole"
+CUT: Final = "the record is incomplete"
 """Reason why the last record of a file cannot be read."""
 
 
@@ -39,14 +39,14 @@ def cut_short(name: str, gaps: Sequence[FileGap]) -> CutShort:
     first, last = gaps[0], gaps[-1]
     text = f"{name} is damaged at byte {first.at}: {first.reason}"
     if gaps[0][1:] == (None, CUT):
-        text = f"{name} is cut short: the record at byte {first.at} is not whole"
+        text = f"{name} is cut short: the record at byte {first.at} is incomplete"
     elif len(gaps) > 1:
         text = f"{name} is damaged at {len(gaps)} places, first at byte {first.at}: {first.reason}"
     skipped = skipped_bytes(gaps)
     if skipped:
         text += f"; {skipped} bytes were skipped"
     if last.resume is None and len(gaps) > 1:
-        text += f"; nothing could be read from byte {last.at} on"
+        text += f"; nothing could be read after byte {last.at}"
     error = CutShort(text)
     error.at = first.at
     return error

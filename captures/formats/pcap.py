@@ -96,7 +96,7 @@ class Pcap(Format):
                     if at + self.header > end:
                         break
                     if not self._is_alike(buffer, at):
-                        self.damage = "a capture of another kind begins here"
+                        self.damage = "a capture of another format starts here"
                         self.hopeless = True
                         break
                     at += self.header
@@ -121,7 +121,7 @@ class Pcap(Format):
             self.damage = f"a record of {size} bytes"
             return False
         if buffer[at : at + 16] == _NOTHING:
-            self.damage = "zeros in place of a record"
+            self.damage = "zeros instead of a record"
             return False
         if self.strict is None:
             self.strict = False

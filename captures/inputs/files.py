@@ -256,11 +256,11 @@ class Source:
         if descriptor is None:
             name = self.names[file]
             if not is_regular(name):
-                raise NotKept(f"the bytes of {spoken(name)} were not kept")
+                raise NotKept(f"the bytes of {spoken(name)} are no longer available")
             stream, _, inflated = open_stream(name)
             stream.close()
             if inflated:
-                raise NotKept(f"the bytes of {name} were not kept")
+                raise NotKept(f"the bytes of {name} are no longer available")
             descriptor = self._readers[file] = os.open(name, os.O_RDONLY)
         data = os.pread(descriptor, size, at)
         if len(data) != size:
@@ -283,7 +283,7 @@ class Source:
             if index in self._opened or not is_regular(name):
                 start = self._spooled.get(index)
                 if start is None or self.spool is None:
-                    raise NotKept(f"the bytes of {spoken(name)} were not kept")
+                    raise NotKept(f"the bytes of {spoken(name)} are no longer available")
                 streams[index] = Again(self.spool, start, self._spool_ends.get(index))
         return Source(self.names, None, streams, self.order)
 

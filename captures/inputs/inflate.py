@@ -91,7 +91,7 @@ class Bounded:
         self._bytes += size or 0
         if self._bytes > FREE_BYTES + MOST_RATIO * self._compressed.bytes:
             what = f"expands to more than {MOST_RATIO} times its size"
-            raise CutShort(f"{self._name} {what}: the rest is left out")
+            raise CutShort(f"{self._name} {what}: the rest is skipped")
         return size
 
 

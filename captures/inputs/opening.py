@@ -74,7 +74,7 @@ def unreadable(name: str, error: OSError) -> NotACapture:
     if error.errno == errno.ENOENT:
         return NotACapture(f"{name}: no such file or folder")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return NotACapture(f"{name} may not be read: permission denied")
+        return NotACapture(f"{name} cannot be read: permission denied")
     return NotACapture(f"{name} cannot be read: {error.strerror or error}")
 
 

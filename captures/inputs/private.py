@@ -159,7 +159,7 @@ def _create_beside(path: Path) -> tuple[int, Path | None]:
         descriptor = _without_name(folder)
         return (descriptor, None) if descriptor is not None else _with_name(folder)
     except PermissionError as error:
-        why = f"the folder {folder} is not writable, and a file is made anew there"
+        why = f"the folder {folder} is not writable, and a file is created there"
         raise PermissionError(error.errno, why, str(path)) from error
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
@@ -201,7 +201,7 @@ def _refuse_of_others(path: Path, owner: int) -> None:
     # Known now, not when hours of work are renamed: the kernel's rule for /tmp.
     folder = path.parent.stat()
     if folder.st_mode & stat.S_ISVTX and os.geteuid() not in (0, owner, folder.st_uid):
-        why = "it belongs to somebody else and cannot be replaced"
+        why = "it belongs to another user and cannot be replaced"
         raise PermissionError(errno.EPERM, why, str(path))
 
 

@@ -165,7 +165,7 @@ def in_hosts_file(text: str) -> Iterator[Resolved]:
         try:
             host = str(ip_address(words[0].partition("%")[0]))
         except ValueError:
-            raise ValueError(f"line {number}: {words[0]!r} is no IP address") from None
+            raise ValueError(f"line {number}: {words[0]!r} is not an IP address") from None
         if len(words) < 2:
             raise ValueError(f"line {number}: {host} without a name")
         for name in words[1:]:

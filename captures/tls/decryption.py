@@ -69,7 +69,7 @@ class Decryption:
             self._record(side, record, direction, plain)
         if side.buffer.lost and side.stage is Stage.TRAFFIC and side.opened and side.readable:
             # The header of a record was changed.
-            state.damaged("bytes that are no record")
+            state.damaged("bytes that are not a TLS record")
             plain.gap(pieces[-1].time_ns, "lost")
             side.search = Search.behind(side.sequence, 0)
 
@@ -190,7 +190,7 @@ class Decryption:
             side.give_up()
             state.unreadable(epoch, side.records - 1, secret=side.opener is not None)
             return
-        state.damaged(f"record {side.sequence} does not authenticate")
+        state.damaged(f"record {side.sequence} failed authentication")
         plain.gap(record.pieces[-1].time_ns, "lost")
         side.sequence += 1
         side.bad += 1

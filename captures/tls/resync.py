@@ -1,4 +1,4 @@
-"""Where reading begins or goes on behind bytes that the capture lacks: which record is the first
+"""Where reading begins or goes on behind bytes missing from the capture: which record is the first
 one, which keys it has, and its sequence number. State without I/O.
 
 A pair of key and number is believed when a record opens with it.
@@ -43,7 +43,7 @@ class TlsResync:
         if state.keys.log is None:
             state.fail("no-key-log", NO_KEY_LOG)
         else:
-            state.say("no-handshake", "the capture begins behind the handshake")
+            state.say("no-handshake", "the capture starts after the handshake")
 
     def lacks_handshake(self, side: Side, gap: Gap) -> None:
         """Say that bytes of the handshake are missing, until application data is read all the
@@ -220,7 +220,7 @@ class TlsResync:
             search.tried_all = True
             state.say(
                 "no-handshake",
-                f"the capture begins behind the handshake; {found.text}{state.waited}",
+                f"the capture starts after the handshake; {found.text}{state.waited}",
             )
             return None
         epoch = found.epoch

@@ -211,13 +211,13 @@ def midstream_keys(
     tried.update(named)
     if not tried and not left_out:
         return FoundKeys(
-            text="the key log has no secret of TLS 1.3 that no other connection has, and "
-            "TLS 1.2 cannot be read without its handshake"
+            text="the key log has no unused TLS 1.3 secret, and TLS 1.2 cannot be decrypted "
+            "without its handshake"
         )
     more = f" (those of {left_out} other connections were not tried)" if left_out else ""
     only = f"; {left} of them were tried with AES-GCM only" if left else ""
     count = f"{len(tried)} secret{'s' * (len(tried) != 1)}"
     return FoundKeys(
-        text=f"{count} of the key log with {MOST_SEQUENCES} sequence numbers each do not "
-        f"fit{only}{more}"
+        text=f"{count} of the key log, with {MOST_SEQUENCES} sequence numbers each, do not "
+        f"match{only}{more}"
     )

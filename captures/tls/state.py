@@ -149,7 +149,7 @@ class TlsState(Resumable):
             self.say(
                 "bad-secret",
                 f"authentication failed at record {record}: the key log's secret for client random "
-                f"{epoch.client_random.hex()} is not the one of this connection",
+                f"{epoch.client_random.hex()} belongs to another connection",
             )
         elif epoch.modern or self.tls.note != LACKS_HANDSHAKE:
             # In TLS 1.2 what is missing may have named a line.
@@ -161,7 +161,7 @@ class TlsState(Resumable):
     def damaged(self, what: str) -> None:
         """Say what could not be read of a connection that can."""
         if not self.tls.error:
-            self.say("damaged", f"bytes are missing or were changed: {what}")
+            self.say("damaged", f"bytes are missing or were modified: {what}")
 
     def readable_again(self) -> None:
         """Unsay that there is no secret: it is there for application data."""

@@ -117,7 +117,7 @@ class TlsStream(Resumable):
         state = self._state
         state.negotiation.relieve()
         if state.incomplete:
-            state.fail("damaged", "given up: too many connections at once wait for more bytes")
+            state.fail("damaged", "evicted: too many connections wait for more bytes at once")
             for side in self._sides:
                 side.buffer.lost = True
                 side.messages.clear()
@@ -318,7 +318,7 @@ class TlsStream(Resumable):
             side.search = Search.behind(side.sequence, gap.size)
         self._settle()
         if side.readable and side.opened:
-            self._state.damaged("a hole in the capture")
+            self._state.damaged("a gap in the capture")
             plain.gap(gap.time_ns, gap.reason)
         return self._told(side, plain, gap.direction)
 

@@ -45,9 +45,9 @@ def find(which: str | None = None) -> Path:
         if len(found) == 1:
             return next(iter(found.values()))
         if not found:
-            raise NoProxy("no proxy of yours is running")
+            raise NoProxy("you have no running proxy")
         pids = ", ".join(map(str, sorted(found)))
-        raise NoProxy(f"several proxies are running, say which: {pids}")
+        raise NoProxy(f"several proxies are running, choose one by process ID: {pids}")
     path = socket_path(int(which)) if which.isdecimal() else Path(which)
     if not path.is_socket():
         raise NoProxy(f"no proxy listens at {path}")
@@ -66,7 +66,7 @@ class Attached:
             self._socket.connect(str(path))
         except OSError as error:
             self._socket.close()
-            raise NoProxy(f"no proxy answers at {path}: {error.strerror or error}") from None
+            raise NoProxy(f"no proxy responds at {path}: {error.strerror or error}") from None
         self._in = cast("BinaryIO", self._socket.makefile("rb"))
 
     def __enter__(self) -> Self:

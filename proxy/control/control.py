@@ -53,7 +53,7 @@ def runtime_folder() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.stat()
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise OSError(f"{folder} is open to others")
+        raise OSError(f"other users can access {folder}")
     return folder
 
 
@@ -70,12 +70,12 @@ def _bound(path: Path) -> socket.socket:
     """Bind a socket for its owner alone, under a name that a dead process, a link or an empty file
     may have. `OSError` where somebody listens or anything else is."""
     if path.is_socket() and is_listening(path):
-        raise OSError(errno.EADDRINUSE, "another process listens there", str(path))
+        raise OSError(errno.EADDRINUSE, "another process listens on it", str(path))
     with contextlib.suppress(FileNotFoundError):
         there = path.lstat()
         free = stat.S_ISSOCK(there.st_mode) or stat.S_ISLNK(there.st_mode)
         if not (free or (stat.S_ISREG(there.st_mode) and not there.st_size)):
-            raise OSError(errno.EEXIST, "this is there and no socket", str(path))
+            raise OSError(errno.EEXIST, "the file exists and is not a socket", str(path))
     # Nobody can connect before it listens; until then it has got its mode and then its name.
     temporary = path.with_name(f".{token_hex(4)}")
     sock = socket.socket(socket.AF_UNIX)
@@ -228,7 +228,7 @@ class Session:
         while recorder is not None and not recorder.idle:
             recorder.hurry()
             if time.monotonic() > end:
-                raise ValueError("the recording does not keep up")
+                raise ValueError("the recording cannot keep up")
             await asyncio.sleep(0.005)
         return [str(path) for path in recorder.files] if recorder is not None else []
 
@@ -246,7 +246,7 @@ class Session:
     def _start_watch(self, request: dict[str, Any]) -> dict[str, Any]:
         every = request.get("every", EVERY_S)
         if isinstance(every, bool) or not isinstance(every, int | float) or isnan(every):
-            raise ValueError(f"`every` is seconds, not {every!r}")
+            raise ValueError(f"`every` must be seconds, not {every!r}")
         if self._watch is not None:
             self._watch.cancel()
         seconds = min(max(float(every), SHORTEST_S), LONGEST_S)
@@ -283,9 +283,9 @@ class Session:
 
     def _check_stream(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._writer.get_extra_info("pipe") is not None:  # uvloop gives it a "socket", too
-            raise ValueError("streams need the socket")
+            raise ValueError("streams need the control socket")
         if self._watch is not None:
-            raise ValueError("this connection watches: use another one for a stream")
+            raise ValueError("this connection is a stream already: use another connection")
         if request.get("filter") is not None:
             from kafkascope.analyzer.filter.language import bind
             from kafkascope.analyzer.filter.saved import spelled

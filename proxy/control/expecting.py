@@ -77,25 +77,25 @@ class Expected(NamedTuple):
 
 def _kind(value: Any) -> str:
     if value not in KINDS:
-        raise ValueError(f"`of` is one of {', '.join(KINDS)}, not {value!r}")
+        raise ValueError(f"`of` must be one of {', '.join(KINDS)}, not {value!r}")
     return str(value)
 
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ValueError(f"`{name}` is a list of names, not {value!r}")
+        raise ValueError(f"`{name}` must be a list of names, not {value!r}")
     return tuple(value)
 
 
 def _natural(name: str, value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"`{name}` is a number from 0 on, not {value!r}")
+        raise ValueError(f"`{name}` must be 0 or a positive number, not {value!r}")
     return value
 
 
 def _seconds(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise ValueError(f"`{name}` is seconds, not {value!r}")
+        raise ValueError(f"`{name}` must be seconds, not {value!r}")
     return min(float(value), LONGEST_S)
 
 

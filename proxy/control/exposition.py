@@ -64,9 +64,9 @@ class Exposition:
         host = host_header(head)
         named = None if host is None else host_named(host)
         if named is None:
-            status, text = BAD, "one Host is wanted\n"
+            status, text = BAD, "expected one Host header\n"
         elif not (named in self._names or is_loopback(named) or same_address(named, came_to)):
-            status, text = FORBIDDEN, f"{named}: kafkascope answers to this with --metrics-host\n"
+            status, text = FORBIDDEN, f"{named}: unknown host; allow it with --metrics-host\n"
         elif len(words) == 3 and words[0] == b"GET" and words[1].split(b"?")[0] == b"/metrics":
             self._proxy.count_sinks()
             status, text = "200 OK", self._proxy.hub.metrics.text()

@@ -75,11 +75,11 @@ class Steering:
                 return self._hold(text, request.get("on"))
             case "stop":
                 if self._stop is None:
-                    raise ValueError("this proxy cannot be stopped from here")
+                    raise ValueError("this proxy cannot be stopped through its control socket")
                 self._stop()
                 return {}
             case other:
-                raise ValueError(f"there is no {other!r} to do")
+                raise ValueError(f"unknown command {other!r}")
 
     def status(self) -> dict[str, Any]:
         """The state of the proxy."""
@@ -141,7 +141,7 @@ class Steering:
 
     def _hold(self, text: str | None, on: str | None) -> dict[str, Any]:
         if on not in (None, *SIDES):
-            raise ValueError(f"`on` is request or response, not {on!r}")
+            raise ValueError(f"`on` must be request or response, not {on!r}")
         rules = [] if text is None else hold_rules(text, on)
         for side in SIDES:
             if on in (None, side):
@@ -170,7 +170,7 @@ def text_of(request: dict[str, Any], name: str) -> str:
 def _number(request: dict[str, Any]) -> int:
     number = request["number"]
     if type(number) is not int:
-        raise ValueError(f"`number` is a number, not {number!r}")
+        raise ValueError(f"`number` must be a number, not {number!r}")
     return number
 
 

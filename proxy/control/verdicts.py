@@ -176,10 +176,10 @@ def _findings(options: ReadOptions, expected: Expected) -> Seen:
     from kafkascope.dissectors.codec.jsonform import dumps
 
     if expected.level not in RANK:
-        raise ValueError(f"`level` is one of {', '.join(RANK)}, not {expected.level!r}")
+        raise ValueError(f"`level` must be one of {', '.join(RANK)}, not {expected.level!r}")
     for name in expected.allow:
         if name not in RULES:
-            raise ValueError(f"`allow`: there is no rule {name!r} (kafkascope check --rules)")
+            raise ValueError(f"`allow`: unknown rule {name!r} (kafkascope check --rules)")
     seen = Seen(expected.limit)
     with Reading(options) as reading:
         payloads = reading.payloads

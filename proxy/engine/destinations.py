@@ -69,7 +69,7 @@ def parse_network(text: str) -> Network:
     try:
         return ip_network(text, strict=False)
     except ValueError:
-        raise BadNetwork(f"{text!r} is no network such as 10.0.0.0/8 or 10.1.2.3") from None
+        raise BadNetwork(f"{text!r} is not a network such as 10.0.0.0/8 or 10.1.2.3") from None
 
 
 def kind_of(address: Ip) -> Kind:
@@ -124,7 +124,7 @@ class Destinations:
         """Why an address that a broker told is not connected to; None when it is."""
         found = _parsed(address)
         if found is None:
-            return f"{address!r} is no address"
+            return f"{address!r} is not an address"
         ends = reached(found)
         if any(each in network for network in self._allowed for each in (found, *ends)):
             return None

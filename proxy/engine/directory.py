@@ -67,11 +67,11 @@ def parse_address(text: str, *, port: int = 9092) -> Address:
     else:
         name, colon, digits = rest.partition(":")
         if name.isdecimal() and not colon:
-            raise ValueError(f"{text!r} is a port alone; write :{name}")
+            raise ValueError(f"{text!r} is only a port; write :{name}")
     if digits and not (digits.isdecimal() and int(digits) < 65_536):
         raise ValueError(f"{text!r} has no port between 0 and 65535")
     if not is_host(name):
-        raise ValueError(f"{text!r} has no name of a host")
+        raise ValueError(f"{text!r} has no host name")
     return Address(name or "127.0.0.1", int(digits) if digits else port)
 
 
@@ -158,7 +158,7 @@ class Nodes:
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
         """See `endpoints.Directory`."""
         if len(host) > LONGEST_HOST:
-            raise OSError(f"node {node_id} is said to be at a name of {len(host)} letters")
+            raise OSError(f"broker {node_id} has an advertised host name of {len(host)} characters")
         listener = self.listeners.get(node_id)
         if listener is None:
             listener = self._open(node_id)
@@ -234,7 +234,7 @@ class Nodes:
 
     def _open(self, node_id: int) -> Listener:
         if len(self.listeners) >= MAX_NODES and not self._take_back_one():
-            raise OSError(f"the cluster names more than {MAX_NODES} brokers")
+            raise OSError(f"the cluster advertises more than {MAX_NODES} brokers")
         try:
             sock = self._socket(node_id)
         except OSError as error:

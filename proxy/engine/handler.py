@@ -326,7 +326,7 @@ class Handler(LiveConnectionHandler):
         """Connect to where a response says that a broker is: to the very address that is judged,
         for a name that is looked up twice may lead to two places."""
         loop = asyncio.get_running_loop()
-        error: OSError = OSError("no address is known")
+        error: OSError = OSError("no address")
         for info in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             address = str(info[4][0])
             why = self.route.refusal(host, port, address)
@@ -402,7 +402,7 @@ class Handler(LiveConnectionHandler):
         """End both sides when all is sent."""
         for io in tuple(self.transports.values()):
             if io.handler is not None:
-                io.handler.cancel("the proxy stops")
+                io.handler.cancel("the proxy is shutting down")
 
     def _finish(self, stream: Stream) -> None:
         """Give the last bytes some time, then abort."""

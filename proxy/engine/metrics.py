@@ -21,25 +21,28 @@ UNKNOWN: Final = -1
 HELP: Final[dict[str, tuple[str, str]]] = {
     "connections_total": ("counter", "Client connections accepted."),
     "connections_closed_total": ("counter", "Connections that ended, by cause."),
-    "connections_refused_total": ("counter", "Client connections that were one too many."),
+    "connections_refused_total": (
+        "counter",
+        "Client connections refused because of the connection limit.",
+    ),
     "connections": ("gauge", "Client connections open now."),
     "bytes_total": ("counter", "Bytes received, by the side they came from."),
     "requests_total": ("counter", "Requests, by API."),
     "responses_total": ("counter", "Responses, by API."),
     "rewrites_total": ("counter", "Responses whose broker addresses were replaced, by API."),
-    "undecoded_total": ("counter", "Frames that should have been decoded and could not, by API."),
-    "opaque_total": ("counter", "Connections that are passed on without being understood."),
-    "unmatched_total": ("counter", "Responses to no request that was seen."),
+    "undecoded_total": ("counter", "Frames that could not be decoded, by API."),
+    "opaque_total": ("counter", "Connections forwarded without decoding."),
+    "unmatched_total": ("counter", "Responses without a known request."),
     "upstream_failures_total": ("counter", "Connection attempts that failed, by upstream."),
     "upstreams_refused_total": (
         "counter",
-        "Connections not made because of where a broker is said to be.",
+        "Connections refused because of the advertised address of a broker.",
     ),
     "faults_total": ("counter", "Times a rule fired, by rule."),
     "held": ("gauge", "Frames that are held now."),
     "recorder_bytes_total": ("counter", "Bytes written to the recording."),
-    "recorder_dropped_total": ("counter", "Packets that the recording lacks, by sink."),
-    "errors_total": ("counter", "Internal errors, which end a connection, and rules that fail."),
+    "recorder_dropped_total": ("counter", "Packets missing from the recording, by sink."),
+    "errors_total": ("counter", "Internal errors, which close a connection, and failed rules."),
 }
 
 

@@ -135,16 +135,16 @@ class ProxySchemas:
             self.late.add(self._seen.since(before))
 
     def _lacking(self, key: SchemaKey) -> None:
-        asked = " by now; the registry is asked" if self.wanted.registry is not None else ""
+        asked = "; it is requested from the registry" if self.wanted.registry is not None else ""
         self._hub.once(
             f"schema {key}",
-            f"no schema with {key} is known{asked}: for rules about decoded keys and values "
-            "its records say nothing",
+            f"no schema with {key}{asked}: rules about decoded keys and values do not match "
+            "its records",
         )
 
     def _cut(self) -> None:
         self._hub.once(
             "decoded records",
             f"a frame has more records than {MOST_BYTES >> 20} MB, or than can be decoded in "
-            f"{MOST_SECONDS:g} s: rules about decoded keys and values look at the first ones",
+            f"{MOST_SECONDS:g} s: rules about decoded keys and values see only the first ones",
         )

@@ -75,7 +75,7 @@ class KafkaProxy:
         parts = upstream.split(",") if isinstance(upstream, str) else upstream
         upstreams = [parse_address(part) for part in parts if part.strip()]
         if mode == "reverse" and not upstreams:
-            raise ValueError("an upstream broker is needed")
+            raise ValueError("an upstream broker is required")
         self._listen_at = parse_address(listen, port=0)
         self.mode: Mode = mode
         self.hub = Hub()
@@ -308,7 +308,7 @@ class KafkaProxy:
         try:
             handler = Handler(stream, made, route.spec, route)  # type: ignore[arg-type]
         except OSError as error:
-            self.hub.once(f"accept {error}", f"a connection cannot be served: {error}")
+            self.hub.once(f"accept {error}", f"cannot serve a connection: {error}")
             stream.abort()
             return
         self.handlers.add(handler)

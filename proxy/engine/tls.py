@@ -86,7 +86,7 @@ class Tls:
             from mitmproxy.certs import CertStore
 
             if self._folder is None:
-                raise ValueError("a folder for the certificate authority is needed")
+                raise ValueError("a folder for the certificate authority is required")
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._store = CertStore.from_store(self._folder, "kafkascope", 2048)
         return self._store
@@ -112,7 +112,7 @@ class Tls:
             error = hook.data.conn.error or "the handshake failed"
             if isinstance(hook, tls.TlsFailedClientHook):
                 if error.startswith("Cannot parse ClientHello"):
-                    error = "the client does not speak TLS; this listener does"
+                    error = "the client sent plaintext to a TLS listener"
                 elif TOO_LONG in error:
                     error = TOO_LONG
                 name = handler.client.peername
@@ -240,17 +240,17 @@ def _load(context: SSL.Context, certificate: Path, key: Path | None) -> None:
 
     for path in (certificate, key):
         if path is not None and not path.is_file():
-            raise OSError(f"there is no file {path}")
+            raise OSError(f"no such file: {path}")
     keys = key or certificate
-    wrong = f"{certificate} holds no PEM certificate"
+    wrong = f"{certificate} contains no PEM certificate"
     try:
         context.use_certificate_chain_file(str(certificate))
-        wrong = f"{keys} holds no PEM key without a password"
+        wrong = f"{keys} contains no unencrypted PEM key"
         context.use_privatekey_file(str(keys))
         context.check_privatekey()
     except SSL.Error as error:
         if "mismatch" in str(error):
-            wrong = f"the key in {keys} is not that of the certificate in {certificate}"
+            wrong = f"the key in {keys} does not match the certificate in {certificate}"
         raise ValueError(wrong) from error
 
 

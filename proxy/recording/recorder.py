@@ -245,7 +245,7 @@ class Recorder:
         try:
             self._work()
         except Exception:  # the outermost guard of the thread: it tells
-            _log.exception("internal error, nothing more is recorded")
+            _log.exception("internal error, recording stopped")
             self._broken, self._composing = True, False
             self._queue.clear()
             for sink in self.sinks:

@@ -153,7 +153,7 @@ class Sink:
                 self._less.set()
                 del batch  # its memory is wanted
         except Exception:  # the outermost guard of the thread: it tells
-            _log.exception("internal error, nothing more is written")
+            _log.exception("internal error, writing stopped")
             self.failed = self.failed or "internal error"
         finally:
             self._settle()
@@ -280,7 +280,7 @@ class FileSink(Sink):
             path = path.with_name(f"{self._stem}-{self._number:04}.pcapng")
         elif not (self._overwrite or is_special(path)) and path.is_file() and path.stat().st_size:
             raise FileExistsError(
-                errno.EEXIST, "there is a recording already (--overwrite replaces it)", str(path)
+                errno.EEXIST, "the recording exists (--overwrite replaces it)", str(path)
             )
         # Recordings hold what users send: for their owner only. Readers may follow from now on.
         self._file = PrivateFile(path, buffering=0).published()

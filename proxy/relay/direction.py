@@ -44,7 +44,7 @@ SLICE_S: Final = 0.05
 SIGNATURE_BYTES: Final = 16
 """Bytes at the start that tell what a connection speaks."""
 OTHERS: Final = {
-    "TLS": "TLS, which this listener does not speak (--tls)",
+    "TLS": "TLS on a plaintext listener (--tls)",
     "HTTP": "HTTP, not Kafka",
     "SSH": "SSH, not Kafka",
 }
@@ -296,7 +296,7 @@ class Direction:
             context.out += [End(CLIENT, "fin"), End(BROKER, "fin")]
             return 0
         context.hub.once(
-            f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes pass as they are"
+            f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes are forwarded unchanged"
         )
         context.opaque = True
         return 0

@@ -59,7 +59,7 @@ def unspelled(
     if value is None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("batches"), list):
-        raise Malformed("records are base64, or an object with batches")
+        raise Malformed("records must be base64, or an object with batches")
     before = [] if original is None else _pieces(original, payloads, topic)
     parts = []
     for index, batch in enumerate(value["batches"]):
@@ -118,7 +118,7 @@ def _record_again(
         if twin not in known or twin not in record or record[twin] == known[twin]:
             continue
         if record[side] != known[side]:
-            raise Malformed(f"{side} and {twin} were both changed: leave one as it was")
+            raise Malformed(f"{side} and {twin} were both changed: change only one")
         data = _content(known[side]) or b""
         decoded = payloads.decode(topic, side, data, headers)
         assert decoded is not None
@@ -127,7 +127,7 @@ def _record_again(
             new = data[: decoded.found.at] + decoded.found.codec.encode(record[twin])
         except PayloadError as error:
             place = f" at {error.path}" if error.path else ""
-            raise Malformed(f"{twin} does not fit its schema{place}: {error.text}") from None
+            raise Malformed(f"{twin} does not match its schema{place}: {error.text}") from None
         out = out | {side: _raw(new)}
     return out
 

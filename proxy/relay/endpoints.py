@@ -175,7 +175,7 @@ class Endpoints:
         layout = _tail_layout(key, version)
         body, end = read_layout(layout, tail)
         if end != len(tail):
-            raise DissectError("bytes are left over behind the node endpoints")
+            raise DissectError("bytes are left over after the node endpoints")
         changes = self._change(context, key, body)
         if not changes:
             return tail, ""
@@ -184,7 +184,7 @@ class Endpoints:
             return _padded(layout, body, len(tail)), "addresses: " + "; ".join(changes)
         except DissectError:
             body["node_endpoints"] = []
-            return _padded(layout, body, len(tail)), "addresses left out: " + "; ".join(changes)
+            return _padded(layout, body, len(tail)), "addresses omitted: " + "; ".join(changes)
 
 
 def _node_id(struct_: Body) -> int:
@@ -268,4 +268,4 @@ def _padded(layout: Layout, body: Body, size: int) -> bytes:
             while padded[at] & 0x80:
                 at += 1
             return padded[:at] + bytes((padded[at] | 0x80, 0)) + padded[at + 1 :]
-    raise DissectError(f"{len(plain)} bytes do not fit into {size}")
+    raise DissectError(f"{len(plain)} bytes exceed {size}")

@@ -18,13 +18,13 @@ class Mode(Enum):
 
     __hash__ = object.__hash__  # Enum's own hashes the name, in Python, on every look-up
 
-    PASS = "forwarded as they come"
-    COLLECT = "kept until the frame is whole"
+    PASS = "forwarded as they arrive"
+    COLLECT = "buffered until the frame is complete"
     HIDE = (
-        "forwarded as they come, recorded as asterisks: too large to keep, a secret may be inside"
+        "forwarded as they arrive, recorded as asterisks: too large to buffer, and possibly secret"
     )
-    WALK = "forwarded as they come, while its node endpoints are looked for"
-    TAIL = "kept to the end of the frame; what was before them is gone already"
+    WALK = "forwarded as they arrive, while its node endpoints are searched"
+    TAIL = "buffered to the end of the frame; the bytes before them are forwarded already"
     DISCARD = "swallowed"
 
 
@@ -50,13 +50,13 @@ class Event(Enum):
 
     __hash__ = object.__hash__
 
-    NEEDED = "somebody has to see all of it"
-    ENDPOINTS_BEHIND = "node endpoints may be at its end, too far to keep all of it"
-    TOO_LARGE = "it is larger than what may be kept"
-    TOO_LARGE_FOR_A_SECRET = "as TOO_LARGE, and there is a secret in it"
-    FOUND = "what comes next are node endpoints"
-    NOT_FOUND = "there are no node endpoints, or nobody can tell where"
-    DROPPED = "a rule takes it away, or ends its direction"
+    NEEDED = "a rule or the recording needs all of it"
+    ENDPOINTS_BEHIND = "node endpoints may be at its end, too far to buffer all of it"
+    TOO_LARGE = "it is larger than the buffer"
+    TOO_LARGE_FOR_A_SECRET = "as TOO_LARGE, and it contains a secret"
+    FOUND = "the next bytes are node endpoints"
+    NOT_FOUND = "it has no node endpoints, or their position is unknown"
+    DROPPED = "a rule drops it, or ends its direction"
 
 
 TRANSITIONS: Final[dict[Mode, dict[Event, Mode]]] = {

@@ -187,11 +187,11 @@ class Requests(FrameHandler):
         try:
             head = read_head(view, at, end)
         except ValueError as error:
-            return direction.lose_framing(view, at, f"no Kafka request: {error}")
+            return direction.lose_framing(view, at, f"not a Kafka request: {error}")
         if isinstance(head, int):
             return head
         if head.key < 0 or head.version < 0:
-            what = "no Kafka request: a negative API key or version"
+            what = "not a Kafka request: a negative API key or version"
             return direction.lose_framing(view, at, what)
         self._begin_request(head)
         return 0
@@ -229,7 +229,7 @@ class Requests(FrameHandler):
             if whole or hub.chain.responses(frame, tap) or (tap and rules):
                 direction.switch(Event.NEEDED)  # the recording tells what was done to which request
         if direction.mode is COLLECT and head.size > MAX_COLLECT:
-            hub.once(f"large {key}", f"a request of {head.size} bytes is too large to look at")
+            hub.once(f"large {key}", f"a request of {head.size} bytes is too large to inspect")
             direction.switch(Event.TOO_LARGE_FOR_A_SECRET if secret else Event.TOO_LARGE)
             direction.shown = FIXED_BYTES + len(head.client_id or "")
         if direction.mode is not COLLECT:
@@ -266,9 +266,7 @@ class Requests(FrameHandler):
             refusal = hub.versions.refusal(request.version, request.correlation_id)
             if refusal is not None:
                 self.taps.frame(CLIENT, request, data)
-                request.comment = (
-                    "answered by kafkascope: a version that it does not know (KIP-511)"
-                )
+                request.comment = "answered by kafkascope: an unsupported version (KIP-511)"
                 self._respond(request, refusal)
                 return
         frame = InterceptedFrame(context, CLIENT, request, len(data) - 4, context.now_ns, data)

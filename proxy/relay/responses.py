@@ -357,6 +357,6 @@ class Responses(FrameHandler):
         context.hub.metrics.add("undecoded_total", name)
         context.hub.once(
             f"undecoded {name} {request.version}",
-            f"{name} v{request.version} from {context.broker} passes as it is, "
-            f"addresses in it are not replaced: {why or 'it cannot be read'}",
+            f"{name} v{request.version} from {context.broker} is forwarded unchanged, "
+            f"with the addresses of brokers: {why or 'it cannot be decoded'}",
         )

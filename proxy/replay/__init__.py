@@ -1,7 +1,7 @@
 """Sends a capture's requests to a live cluster and compares its responses with the captured ones.
 
     capture -> Plan (policy: what may be sent) -> Remap (ids of the capture -> those of the peer)
-            -> Split (which broker plays the part) -> Peer (sockets) -> Compare
+            -> Split (which broker has the role) -> Peer (sockets) -> Compare
 
 Sans-I/O, all but `peer`, `cluster` and `run`.
 """

@@ -315,7 +315,7 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
     skipped = sorted(plan.skipped.items())
     unanswered = not_answered(findings)
     if unanswered:
-        say(f"the target does not answer {unanswered}")
+        say(f"the target does not respond to {unanswered}")
     for text in outcome.remarks:
         say(text)
     if options.form in ("json", "jsonl"):
@@ -329,12 +329,12 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
         output.line(line)
     comparison = outcome.comparison
     said = f"{outcome.sent} requests sent in {outcome.seconds:.1f} s: "
-    said += f"{comparison.same} answers the same, "
-    said += f"{comparison.different} different, {outcome.unanswered} without an answer"
+    said += f"{comparison.same} responses equal, "
+    said += f"{comparison.different} different, {outcome.unanswered} without a response"
     if outcome.settled:
         said += f", {outcome.settled} that the captured broker was not ready for"
     if outcome.unmatched:
-        said += f", {outcome.unmatched} where the capture has no answer that can be read"
+        said += f", {outcome.unmatched} without a decodable response in the capture"
     say(said)
     for text in comparison.remarks:
         say(text)

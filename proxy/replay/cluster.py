@@ -90,7 +90,9 @@ class LiveCluster:
         low, high = self.versions.get(known.key, (0, 0))
         version = min(high, most, known.versions.high)
         if version < max(low, known.versions.low):
-            raise PeerError(f"the broker has {api} {low} to {high}; {version} is the newest for us")
+            raise PeerError(
+                f"the broker has {api} {low} to {high}; the newest supported here is {version}"
+            )
         return version
 
     def serves(self, key: int, version: int) -> bool:
@@ -205,4 +207,4 @@ def known_versions(versions: dict[int, tuple[int, int]]) -> str:
         low, high = versions.get(api_named(name).key, (0, -1))
         if high >= 0:
             parts.append(f"{name} {low}-{high}")
-    return ", ".join(parts) or f"none of {len(APIS)} APIs told"
+    return ", ".join(parts) or f"no versions of {len(APIS)} APIs advertised"

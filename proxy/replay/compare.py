@@ -21,8 +21,8 @@ from kafkascope.proxy.replay.split import topic_of
 from kafkascope.proxy.replay.streams import Streams
 
 MASKED: Final[dict[str, str]] = {
-    "high_watermark": "the log's end moves with whoever else writes",
-    "last_stable_offset": "moves with whoever else writes",
+    "high_watermark": "the end of the log moves with other producers",
+    "last_stable_offset": "moves with other producers",
     "log_start_offset": "moves with retention",
     "log_append_time_ms": "the broker's clock",
     "leader_id": "another cluster, other leaders",
@@ -32,9 +32,9 @@ MASKED: Final[dict[str, str]] = {
     "isr_nodes": "another cluster, other replicas",
     "offline_replicas": "another cluster, other replicas",
     "eligible_leader_replicas": "another cluster, other replicas",
-    "node_id": "which broker plays the part",
+    "node_id": "which broker has the role",
     "brokers": "addresses and number of the peer's nodes",
-    "error_message": "words for people; the code is what counts",
+    "error_message": "a message for people; only the code is compared",
     "finalized_features_epoch": "counts changes of features",
     "cluster_id": "another cluster",
     "last_known_elr": "another cluster, other replicas",
@@ -43,12 +43,12 @@ MASKED: Final[dict[str, str]] = {
     "node_endpoints": "addresses of the peer's nodes",
     "diverging_epoch": "counts elections",
     "aborted_transactions": "named by producer ids and offsets",
-    "log_end_offset": "the log's end moves with whoever else writes",
-    "end_offset": "an epoch's end is the log's, for the newest",
+    "log_end_offset": "the end of the log moves with other producers",
+    "end_offset": "the end of the newest epoch is the end of the log",
     "listeners": "addresses of the peer's nodes",
     "usable_bytes": "another machine",
     "total_bytes": "another machine",
-    "acquired_records": "a share group's broker chooses what it hands out",
+    "acquired_records": "the broker chooses which records a share group acquires",
 }
 """Field -> why it says nothing. `--strict` compares them."""
 
@@ -252,8 +252,8 @@ class Comparison:
         for streams in (self.streams, self.shared):
             if streams.left_out:
                 said.append(
-                    f"{streams.left_out:,} fetched records or batches were not compared: there "
-                    "are too many that came in other portions"
+                    f"{streams.left_out:,} fetched records or batches were not compared: too "
+                    "many arrived in different portions"
                 )
         return said
 

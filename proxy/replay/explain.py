@@ -8,14 +8,18 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-OTHER_RELEASE: Final = "another release: clients choose their versions by it"
-NOT_SERVED: Final = "the target has no such version of the API, so such clients cannot talk to it"
-CLOSED: Final = "brokers close the connection of a client whose version they do not serve"
-SETTINGS: Final = "settings and their defaults are others in another release or cluster"
-FEATURES: Final = "features and their levels are others in another release"
-NEVER_ANSWERED: Final = "the captured broker knew less of ApiVersions than the client (KIP-511)"
-OTHER_LOG: Final = "the log of the target was at another offset, and stays as far apart"
-NOT_READY: Final = "something else came back where the captured broker was not ready"
+OTHER_RELEASE: Final = "another release: clients choose their versions from this"
+NOT_SERVED: Final = (
+    "the target does not support this version of the API, so clients that need it cannot connect"
+)
+CLOSED: Final = "brokers close the connection of a client with an unsupported version"
+SETTINGS: Final = "settings and their defaults differ between releases and clusters"
+FEATURES: Final = "features and their levels differ between releases"
+NEVER_ANSWERED: Final = (
+    "the captured broker supported an older ApiVersions than the client (KIP-511)"
+)
+OTHER_LOG: Final = "the log of the target started at another offset, and the difference is constant"
+NOT_READY: Final = "the response differs where the captured broker was not ready"
 
 
 class KnownDifference(NamedTuple):
@@ -36,7 +40,7 @@ def _known(apis: str, path: str, why: str, values: str = "") -> KnownDifference:
 KNOWN: Final = (
     _known("ApiVersions", "versions of ", OTHER_RELEASE),
     _known("ApiVersions", "(supported|finalized)_features", FEATURES),
-    _known("ApiVersions", "version of the answer", NEVER_ANSWERED),
+    _known("ApiVersions", "version of the response", NEVER_ANSWERED),
     _known("", r"version\Z", NOT_SERVED),
     _known("", r"answer\Z", CLOSED, "closed the connection"),
     _known("CreateTopics DescribeConfigs", r".*\.configs\[", SETTINGS),

@@ -90,7 +90,7 @@ class Peer(asyncio.BufferedProtocol):
                     raise
                 return peer
         except TimeoutError:
-            raise PeerError(f"{host}:{port} does not answer in {reach.timeout:g} s") from None
+            raise PeerError(f"{host}:{port} did not respond in {reach.timeout:g} s") from None
         except OSError as error:
             raise PeerError(f"no broker answers at {host}:{port} ({_reason(error)})") from None
         except (ValueError, OverflowError) as error:
@@ -122,7 +122,7 @@ class Peer(asyncio.BufferedProtocol):
         while end - at >= _SIZE.size:
             (size,) = _SIZE.unpack_from(data, at)
             if not 4 <= size <= MAX_RESPONSE:
-                self._end(f"the broker announces an answer of {size} bytes")
+                self._end(f"the broker announces a response of {size} bytes")
                 return
             if at + 4 + size > end:
                 if size > BUFFER:
@@ -234,19 +234,19 @@ class Peer(asyncio.BufferedProtocol):
             _, correlation_id, future = limits.popleft()
             if not future.done():
                 self._waiting.pop(correlation_id, None)
-                future.set_exception(PeerError(f"no answer in {self._reach.timeout:g} s"))
+                future.set_exception(PeerError(f"no response in {self._reach.timeout:g} s"))
         if limits:
             self._timer = loop.call_at(limits[0][0], self._look)
 
     async def drain(self) -> None:
-        """Wait while the broker does not read."""
+        """Wait while the broker does not read requests requests."""
         if self._room.is_set():
             return
         try:
             async with asyncio.timeout(self._reach.timeout):
                 await self._room.wait()
         except TimeoutError:
-            self._end("the broker does not read")
+            self._end("the broker does not read requests requests")
 
     def _end(self, why: str) -> None:
         self.closed = True

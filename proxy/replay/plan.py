@@ -22,7 +22,7 @@ MOST_NAMED: Final = 1_000
 """Partitions of a topic that are believed because a request names the last of them."""
 MOST_STEPS: Final = 500_000
 """Requests of one replay, at 600 bytes each with what the session keeps of them."""
-TOO_MANY: Final = f"one replay has at most {MOST_STEPS:,} requests (--begin chooses others)"
+TOO_MANY: Final = f"one replay has at most {MOST_STEPS:,} requests (choose others with --begin)"
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Plan:
         request = exchange.request
         reason = refusal(exchange.api_key, None if request is None else request.body, self.permit)
         if not reason and request is not None and request.frame.cut:
-            reason = "not whole in the capture"
+            reason = "incomplete in the capture"
         if reason:
             self.skipped[exchange.api or "?", reason] += 1
             return

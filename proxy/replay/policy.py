@@ -20,21 +20,21 @@ def refusal(key: int | None, body: dict[str, Any] | None, permit: Permit) -> str
     """Why a request is not sent; empty when it is."""
     api = None if key is None else APIS.get(key)
     if is_zookeeper(key):
-        return "ZooKeeper's, not Kafka's"
+        return "a ZooKeeper request, not Kafka"
     if api is None:
         return "not a request of a known API"
     if api.effect == "login":
-        return "authentication is done afresh"
+        return "replay authenticates itself"
     if api.effect == "brokers" or _of_replica(body):
-        return "brokers among themselves"
+        return "sent by brokers only"
     if body is None:
         return "the request cannot be decoded"
     if api.effect == "read":
         return ""
     if not permit.writes:
-        return "changes something (--allow-writes)"
+        return "changes data or state (--allow-writes)"
     if api.effect == "group" and not permit.groups:
-        return "moves a group (--group-prefix P or --same-groups)"
+        return "changes a group (--group-prefix P or --same-groups)"
     return ""
 
 

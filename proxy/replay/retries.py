@@ -110,7 +110,7 @@ class Retries:
     def remarks(self) -> list[str]:
         """Sentences about what was not asked again."""
         return [
-            f"{api} was asked again in vain {count} times in a row, and no more after that"
+            f"{api} was retried {count} times without success, then no longer"
             for api, count in sorted(self._in_a_row.items())
             if count >= MOST_IN_A_ROW
         ]

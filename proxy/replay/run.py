@@ -211,7 +211,7 @@ class Replay:
             comparison.note(
                 exchange.api, version, exchange.number, "version", version, f"served: {now}"
             )
-            self._report(exchange, f"not sent: the peer serves {now}")
+            self._report(exchange, f"not sent: the target supports {now}")
             self._finished(step, exchange)
             return
         sent = time.monotonic_ns()
@@ -224,7 +224,7 @@ class Replay:
         self.outcome.sent += 1
         if parts is None:
             self.outcome.comparison.same += 1
-            self._report(exchange, "sent; no answer is due")
+            self._report(exchange, "sent; no response expected")
             self._finished(step, exchange)
         elif len(parts) == 1:
             # Nearly all: no task of their own.
@@ -408,7 +408,7 @@ class Replay:
         captured = None if exchange.response is None else exchange.response.decoded
         if captured is None:
             self.outcome.unmatched += 1
-            self._report(exchange, "answered; the capture has no answer")
+            self._report(exchange, "answered; the capture has no response")
             return
         assert exchange.request is not None
         assert exchange.request.body is not None
@@ -417,7 +417,7 @@ class Replay:
                 exchange.api,
                 exchange.api_version or 0,
                 exchange.number,
-                "version of the answer",
+                "version of the response",
                 captured.version,
                 decoded.version,
             )

@@ -25,7 +25,7 @@ def load_rules(path: Path) -> list[Fault]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FaultError(f"{path}: {error}") from error
     if not isinstance(document.get("fault"), list) or document.keys() - {"fault"}:
-        raise FaultError(f"{path}: it holds [[fault]] tables and nothing else")
+        raise FaultError(f"{path}: only [[fault]] tables are allowed")
     return [_fault(path, number, each) for number, each in enumerate(document["fault"], 1)]
 
 

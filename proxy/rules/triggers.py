@@ -83,7 +83,7 @@ def take_trigger(words: list[str]) -> Trigger:
         count = words.pop()
         kind = words.pop()
         if not count.isdecimal() or int(count) < 1:
-            raise ValueError(f"{kind!r} takes a number from 1 on, not {count!r}")
+            raise ValueError(f"{kind!r} takes a number of at least 1, not {count!r}")
         return Trigger(kind, int(count))
     seed = None
     if words and words[-1].startswith("seed="):
@@ -100,7 +100,7 @@ def take_trigger(words: list[str]) -> Trigger:
         if not 0 <= probability <= 1:
             raise ValueError(f"p= takes a probability above 0 and up to 1, not {text!r}")
         if not probability:
-            raise ValueError(f"p={text} never fires: a probability above 0 is wanted")
+            raise ValueError(f"p={text} never fires: use a probability above 0")
         return Trigger("chance", probability=probability, seed=seed)
     if seed is not None:
         raise ValueError("seed= needs p= before it")

@@ -42,14 +42,14 @@ ALWAYS: Final = told_by("connection", "head", "frames", "response size") | {"sum
 """What every frame tells, responses some more."""
 
 _NEVER: Final[dict[Teller, str]] = {
-    "notes": "marks are what somebody notes about a capture",
-    "findings": "findings are known when a capture ends",
-    "ending": "how an exchange ends is known when it is over",
+    "notes": "marks exist only in the terminal UI",
+    "findings": "findings are complete only at the end of a capture",
+    "ending": "the state of an exchange is known only when it has ended",
     "order": "only a capture has an order and packets",
-    "tls": "a proxy ends TLS itself, and rules see what is inside",
-    "login": "a proxy keeps none of a connection",
-    "zookeeper": "what passes the proxy is Kafka",
-    "decoding": "a frame that cannot be decoded passes as it is",
+    "tls": "the proxy terminates TLS, and rules see the plaintext",
+    "login": "the proxy does not store exchanges of a connection",
+    "zookeeper": "the proxy handles Kafka only",
+    "decoding": "a frame that cannot be decoded is forwarded unchanged",
 }
 NEVER: Final = {
     **{field.name: _NEVER[field.told_by] for field in FIELDS if field.told_by in _NEVER},

@@ -27,7 +27,7 @@ PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 """They wait for something that happens here, not as long as they waited in the capture."""
 
 
-FULL: Final = f"{{}} v{{}} refused: what clients keep here takes more than {STATE_LIMIT >> 20} MB"
+FULL: Final = f"{{}} v{{}} refused: state of clients exceeds {STATE_LIMIT >> 20} MB"
 
 
 class Response(NamedTuple):
@@ -105,7 +105,7 @@ class Broker:
         layout = layout_of(f"{name}Response", version)
         if match is None:
             error = self.error(key, version, Code.UNKNOWN_SERVER_ERROR)
-            said = f"{name} v{version}: the capture has no answer to this API"
+            said = f"{name} v{version}: the capture has no response of this API"
             if error is None:
                 raise NoResponse(said)
             return Response(version, error, f"{said}; answered UNKNOWN_SERVER_ERROR")

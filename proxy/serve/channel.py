@@ -64,4 +64,4 @@ class Channel:
                 self._stop()
                 return {}
             case other:
-                raise ValueError(f"there is no {other!r} to do for a served capture")
+                raise ValueError(f"unknown command {other!r} for a served capture")

@@ -198,7 +198,7 @@ def _tls(
         context, ca = tls.made(host, folder or Path.home() / ".kafkascope")
     except OSError as error:
         raise click.UsageError(f"{certificate or 'certificate'}: {error.strerror}") from None
-    say(f"clients have to trust {ca}")
+    say(f"clients must trust the CA in {ca}")
     return context
 
 
@@ -227,7 +227,7 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
         damaged = reading.finish()
         model.finish()
         if zookeepers:
-            say(f"{plural(zookeepers, 'message')} of ZooKeeper left out: only Kafka is served")
+            say(f"{plural(zookeepers, 'message')} of ZooKeeper skipped: only Kafka is served")
         if model.left_out:
             say(
                 f"records beyond {MOST_RECORDS >> 20} MB are not served, of "
@@ -269,7 +269,7 @@ async def _serve(
             port = settings.port + place if settings.port else 0
             if port > HIGHEST_PORT:
                 needed = plural(len(model.nodes), "node")
-                raise OSError(0, f"no such port: {needed} listen from {settings.port} on")
+                raise OSError(0, f"ports exceed 65535: {needed} listen from {settings.port} on")
             host, taken = await server.listen(settings.host, port)
             places[node] = settings.advertise or host, taken
     except OSError as error:

@@ -58,6 +58,6 @@ class Lines:
             return
         self._room -= 1
         if self._left_out:
-            line = f"{line} ({self._left_out} lines before it were left out)"
+            line = f"{line} ({self._left_out} lines before it were suppressed)"
             self._left_out = 0
         self._out(line)

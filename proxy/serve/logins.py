@@ -49,7 +49,7 @@ class Accounts:
     def password(self, name: str) -> str:
         """The password of a user; `Denied`."""
         if name not in self._users:
-            raise Denied(f"{name!r} is no --user")
+            raise Denied(f"{name!r} is not a --user")
         return self._users[name]
 
     def steps(self, mechanism: str) -> Generator[bytes, bytes, bytes]:
@@ -68,7 +68,7 @@ class Accounts:
         if self._users:
             known = self.password(parts[1])
             if not hmac.compare_digest(known.encode(), parts[2].encode()):
-                raise Denied(f"the password of {parts[1]!r} is another one")
+                raise Denied(f"the password of {parts[1]!r} is wrong")
         return b""
 
     def _bearer(self) -> Generator[bytes, bytes, bytes]:
@@ -101,9 +101,9 @@ class Accounts:
         mark = hmac.digest(hashlib.new(digest, key).digest(), text, digest)
         wanted = base64.b64encode(bytes(a ^ b for a, b in zip(key, mark, strict=True))).decode()
         if fields.get("r") != nonce or fields.get("c") != bound:
-            raise Denied("the last token of SCRAM is to another challenge")
+            raise Denied("the last token of SCRAM belongs to another challenge")
         if not hmac.compare_digest(proof.encode(), wanted.encode()):
-            raise Denied(f"the password of {name!r} is another one")
+            raise Denied(f"the password of {name!r} is wrong")
         sign = hmac.digest(hmac.digest(salted, b"Server Key", digest), text, digest)
         return f"v={base64.b64encode(sign).decode()}".encode()
 
@@ -124,7 +124,7 @@ def _subject(token: str) -> str:
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         return str(claims["sub"])
     except (IndexError, KeyError, TypeError, ValueError):
-        raise Denied("the token of OAUTHBEARER is no JSON web token with a subject") from None
+        raise Denied("the token of OAUTHBEARER is not a JSON web token with a subject") from None
 
 
 class Login:
@@ -150,7 +150,7 @@ class Login:
     def token(self, token: bytes) -> bytes:
         """The broker's token in response to one of the client's; `Denied`."""
         if self._steps is None:
-            raise Denied("a token came before a handshake")
+            raise Denied("a token arrived before a handshake")
         steps, self._steps = self._steps, None
         try:
             response = steps.send(token)

@@ -207,7 +207,9 @@ class _Connection:
         if not least <= length <= MAX_REQUEST:
             raise NoResponse(_looks(size))
         if not self._server.take(length):
-            raise NoResponse(f"no room for a request of {length} bytes beside those of others")
+            raise NoResponse(
+                f"no room for a request of {length} bytes: other connections use the memory"
+            )
         try:
             response = await self._respond(await self._payload(length))
         finally:
@@ -226,13 +228,13 @@ class _Connection:
             ) from None
         except asyncio.IncompleteReadError as error:
             raise NoResponse(
-                f"{len(error.partial)} of the {length} bytes of a request came"
+                f"{len(error.partial)} of the {length} bytes of a request arrived"
             ) from None
 
     async def _send(self, response: bytes) -> None:
         if not self._server.take(len(response)):
             raise NoResponse(
-                f"no room for an answer of {len(response)} bytes beside those of others"
+                f"no room for a response of {len(response)} bytes: other connections use the memory"
             )
         try:
             self._writer.write(_SIZE.pack(len(response)) + response)
@@ -240,7 +242,7 @@ class _Connection:
                 await self._writer.drain()
         except TimeoutError:
             self._writer.transport.abort()
-            raise NoResponse(f"an answer was not taken in {FRAME_S:g} s") from None
+            raise NoResponse(f"a response was not read within {FRAME_S:g} s") from None
         finally:
             self._server.give(len(response))
 
@@ -266,7 +268,9 @@ class _Connection:
         response = self._logged_in(head, decoded)
         if response is None:
             if not self._login.done and head.api_key != API_VERSIONS:
-                raise NoResponse(f"{APIS[head.api_key].name} before a login; --user asks for one")
+                raise NoResponse(
+                    f"{APIS[head.api_key].name} before authentication, which --user requires"
+                )
             response = await broker.respond(head.api_key, head.api_version, head.client_id, decoded)
         if response.note:
             self._server.tell(head.client_id or "?", response.note)
@@ -324,7 +328,7 @@ def _written(head: RequestHeader, response: Response) -> bytes | None:
 def _looks(size: bytes) -> str:
     """What the first bytes are, when they are no Kafka request."""
     if size[:1] == b"\x16" and size[1:2] == b"\x03":
-        return "TLS arrived where plaintext is spoken (--tls)"
+        return "TLS on a plaintext listener (--tls)"
     if size in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PRI "):
         return "HTTP arrived"
     if size == b"SSH-":

@@ -80,11 +80,11 @@ def test_records_tables_and_help(toolbox: Toolbox) -> None:
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda box: box.exchange(10**6), "there is no exchange"),
+        (lambda box: box.exchange(10**6), "no exchange"),
         (lambda box: box.exchanges("apy == 1"), "unknown field"),
         (lambda box: box.table("moon"), "there is no table"),
         (lambda box: box.findings("grave"), "grave"),
-        (lambda box: box.error_help("NO_SUCH"), "there is no error"),
+        (lambda box: box.error_help("NO_SUCH"), "unknown error"),
         (lambda box: box.grammar("Fetsch"), "Fetsch"),
         (lambda box: box.grammar("Fetch", 99), "99"),
     ],

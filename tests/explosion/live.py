@@ -18,7 +18,7 @@ from kafkascope.captures.model import Chunk, Closed
 from kafkascope.captures.streams.streams import streams
 
 STALLED_S: Final = 0.3
-"""After this time without a byte nobody waits for the others: a proxy may answer in a broker's
+"""After this time without a byte nobody waits for other members: a proxy may answer in a broker's
 place, and other addresses have other lengths."""
 MOST_STALLS: Final = 10
 """After so many, a side no longer waits to hear all."""

@@ -100,7 +100,7 @@ def test_very_large_values_are_shown_in_part() -> None:
     (line,) = _lines(whole.encode())
     assert line.endswith(f'"{whole}"')
     (line,) = _lines(b"x" + whole.encode())
-    assert line.endswith('ü"... 2 bytes more (records --json has all)')
+    assert line.endswith('ü"... 2 more bytes (records --json has all)')
     (line,) = _lines(b"", [("h", None)] * (HEADERS_SHOWN + 5))
     assert line.endswith("... 5 more}")
 
@@ -134,7 +134,7 @@ def test_records_of_an_exchange_beyond_the_limit_are_left_out_with_a_sentence(
     value = batch_of(4, 1, record(b"\0\0\0\x01" + varint(2 << 20) + b"x" * (2 << 20) + b"\0"))
     write_capture(path, iter([fetch(1, *[value] * 5)]))
     result = CliRunner().invoke(main, ["export", str(path), "--full", "-o", str(out)])
-    assert "records are left out" in result.output
+    assert "records omitted" in result.output
     (line,) = map(json.loads, out.read_text().splitlines())
     parts = [each["records"] for each in line["response"]["responses"][0]["partitions"]]
     assert [len(each["batches"]) for each in parts] == [1, 1, 0, 0, 0]
@@ -225,7 +225,7 @@ def test_requests_of_all_connections_that_wait_are_limited(
         assert sorted(each.number for each in told) == list(range(1, 51))
         return [(each.state, each.reason) for each in sorted(told, key=lambda each: each.number)]
 
-    given_up = ("lost", "none was seen while many more requests were sent")
+    given_up = ("lost", "none was seen while many later requests were sent")
     assert given_up not in states()
     monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
     found = states()
@@ -254,7 +254,7 @@ def test_tokens_that_wait_are_limited(tmp_path: Path) -> None:
         told = list(capture.exchanges())
     reasons = [each.reason for each in told if each.api == "SaslToken"]
     assert len(reasons) == count
-    assert sum("many more requests" in each for each in reasons) == 5
+    assert sum("many later requests" in each for each in reasons) == 5
 
 
 def test_connections_that_are_counted_together_are_no_connection_to_tell_of(

@@ -71,8 +71,8 @@ def test_what_4_answers_differently(fresh: Cluster) -> None:
     }
     assert ("Fetch", "served: 4-18") in turned_away or ("Fetch", "served: 4 to 18") in turned_away
     assert ("Produce", "the broker closed the connection") in turned_away
-    assert "the target does not answer Fetch v3 (" in said
-    assert "Produce v2 (" in said.partition("does not answer")[2]
+    assert "the target does not respond Fetch v3 (" in said
+    assert "Produce v2 (" in said.partition("does not respond")[2]
 
 
 @pytest.mark.parametrize("fresh", [("4.4.0", 1)], indirect=True, ids=["4.4"])

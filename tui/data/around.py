@@ -44,7 +44,7 @@ def around(
     lines = (
         f"comment: {comment}" if comment else "",
         "marked" if number in notes.marked else "",
-        "ignored: i takes it back" if number in notes.ignored else "",
+        "ignored; i restores it" if number in notes.ignored else "",
         *(line for finding in findings for line in _finding(finding)),
         *(
             f"there may be more findings of {name} here: the findings have all"
@@ -66,9 +66,9 @@ def _finding(finding: Finding) -> Iterator[str]:
     head, *rest = wrapped(f"{finding.severity}: {finding.text}", WIDTH, breaks=True)
     yield head if finding.severity == "error" else f"finding, {head}"
     yield from (f"  {line}" for line in rest)
-    for place, line in enumerate(wrapped(f"what to do: {finding.advice}", WIDTH, breaks=True)):
+    for place, line in enumerate(wrapped(f"fix: {finding.advice}", WIDTH, breaks=True)):
         yield f"  {'  ' if place else ''}{line}"
-    yield f"  all of it: finding == {finding.name}"
+    yield f"  evidence: finding == {finding.name}"
 
 
 def _rows(store: Store, here: int, by: int) -> Iterator[int]:
@@ -96,6 +96,6 @@ def _line(store: Store, index: int, here: int) -> str:
     delta = session.columns["time_ns"][index] - session.columns["time_ns"][here]
     when = "  this" if index == here else f"{'-' if delta < 0 else '+'}{duration(abs(delta))}"
     version = session.columns["api_version"][index]
-    api = session.tables["api"].values[session.columns["api"][index]] or "no Kafka message"
+    api = session.tables["api"].values[session.columns["api"][index]] or "not a Kafka message"
     name = api if version == NONE else f"{api} v{version}"
     return f"{session.columns['number'][index]:<7}  {when:>9}  {name:<22} {store.result(index)}"

@@ -48,7 +48,7 @@ def _payloads(options: dict[str, Any]) -> Payloads | None:
 
 
 def count(options: dict[str, Any], results: int) -> None:
-    """Count all that the filter selects, and hand states over from time to time."""
+    """Count all matching the filter, and hand states over from time to time."""
     from kafkascope.analyzer.exchanges import rows
     from kafkascope.analyzer.exchanges.offline import open_capture
     from kafkascope.analyzer.filter.language import compile_filter

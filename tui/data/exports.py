@@ -15,8 +15,8 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.notes import Notes
 
 FORMS: Final = {
-    "pcapng": ("capture (pcapng) with handshakes, comments in it", "-cut.pcapng"),
-    "jsonl": ("JSON Lines, a row each", ".jsonl"),
+    "pcapng": ("capture (pcapng), with handshakes and comments", "-cut.pcapng"),
+    "jsonl": ("JSON Lines, one row per exchange", ".jsonl"),
     "full": ("JSON Lines with bodies and records", "-full.jsonl"),
     "csv": ("CSV for spreadsheets", ".csv"),
     "records": ("records, CSV", "-records.csv"),
@@ -51,9 +51,9 @@ class Job:
         if self.path.exists():
             if self.form == "fixture" and self.path.is_dir() and not any(self.path.iterdir()):
                 return ""
-            return f"{self.path} is there already: choose another name"
+            return f"{self.path} already exists: choose another name"
         if not self.path.parent.is_dir():
-            return f"there is no folder {self.path.parent}"
+            return f"no such folder: {self.path.parent}"
         return ""
 
     def told(self) -> str:
@@ -62,7 +62,7 @@ class Job:
         if self.stopped:
             text += ", stopped early"
         if self.missing:
-            text += f"; the bytes of {self.missing:,} are gone"
+            text += f"; the bytes of {self.missing:,} are no longer available"
         return text
 
     def run(self) -> Iterator[int]:

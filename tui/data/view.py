@@ -51,7 +51,7 @@ class View:
         self.fast = self._query is None or self._query.cost == "fast"
         """Whether no message has to be read for the filter."""
         self._shown = array("Q")
-        """Rows that the filter selects, in the order in which they came."""
+        """Rows matching the filter, in the order in which they came."""
         self._numbered: Numbered | None = None
         """The same rows by number; made when first wanted."""
         self._placed = 0
@@ -108,7 +108,7 @@ class View:
 
     @property
     def arrived(self) -> int:
-        """How many rows came that the filter selects."""
+        """How many rows came matching the filter."""
         return len(self.store) if self._query is None else len(self._shown)
 
     def arrival(self, place: int) -> int:

@@ -50,7 +50,7 @@ def _asked(path: Path, do: str) -> tuple[socket.socket, dict[str, Any]]:
             raise OSError(f"the proxy at {path} refuses: {answer.get('error', '')}")
     except (OSError, ValueError) as error:
         found.close()
-        raise OSError(f"no proxy answers at {path}: {error}") from error
+        raise OSError(f"no proxy responds at {path}: {error}") from error
     found.settimeout(None)
     return found, answer
 

@@ -20,7 +20,7 @@ class ControlError(Exception):
 
 
 def _unreachable(error: Exception) -> ControlError:
-    return ControlError(f"the proxy does not answer: {str(error) or 'no answer'}")
+    return ControlError(f"the proxy does not respond: {str(error) or 'no response'}")
 
 
 class Control:
@@ -58,7 +58,7 @@ class Control:
             raise ConnectionResetError("it has ended")
         response = json.loads(received)
         if not isinstance(response, dict):
-            raise ValueError("its answer is no object")
+            raise ValueError("its response is not an object")
         return response
 
     async def states(self) -> AsyncGenerator[dict[str, Any], None]:

@@ -109,7 +109,7 @@ class ClientsBoard(ChartedBoard):
 
     def said(self) -> str:
         """Return the release that is judged for."""
-        return f"for Kafka {self.release}   K changes" if self.release else "K chooses a release"
+        return f"for Kafka {self.release}   K changes" if self.release else "K selects a release"
 
     def action_release(self) -> None:
         """Ask for the release to judge for."""

@@ -102,7 +102,7 @@ class TopicsBoard(ChartedBoard):
 
 TABLES: Final[dict[str, tuple[str, str, dict[str, Any], str]]] = {
     "Partitions": ("topics", "partitions", {}, ""),
-    "Who": ("topics", "partitions", {}, "nobody writes or reads it in the capture"),
+    "Who": ("topics", "partitions", {}, "no producer or consumer in the capture"),
     "Batches": (
         "sizes",
         "rows",
@@ -113,7 +113,7 @@ TABLES: Final[dict[str, tuple[str, str, dict[str, Any], str]]] = {
         "cluster",
         "leaders",
         {},
-        "no client was told about its leaders in the capture",
+        "no leaders advertised in the capture",
     ),
 }
 """Tab -> statistic, its table with options, and the sentence where a topic has no line in it; empty

@@ -27,7 +27,7 @@ def address_of(text: str) -> Address:
         near = False
     if not near:
         raise NotHere(
-            f'"{text}": without a login the UI is for this machine alone; from another one: '
+            f'"{text}": without a login the UI serves this machine only; from another one: '
             f"ssh -L {found.port or 8000}:{HERE}:{found.port or 8000} and --web-port "
             f"{found.port or 8000}"
         )

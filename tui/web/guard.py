@@ -22,7 +22,7 @@ def refusal(
         return "this is not the address that kafkascope printed"
     # Pages name their origin in what they load, and always when they open a websocket.
     if origin != f"http://{host}" and (websocket or origin is not None):
-        return "pages of other sites may not use kafkascope"
+        return "pages of other sites are not allowed to use kafkascope"
     if not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
         return "the address that kafkascope printed ends with a token: open that one"
     return None

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 FIELDS: Final = tuple(field.name for field in ALL if field.told_by in ("connection", "tls"))
 """Fields of a connection without exchanges."""
 CHOSEN_BY: Final = (
-    f"without an exchange, they are chosen by {', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"
+    "connections without an exchange can be selected by "
+    f"{', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"
 )
 """Why other fields are refused."""
 

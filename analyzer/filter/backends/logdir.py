@@ -92,10 +92,8 @@ def compile_at_rest(text: str, known: Known = NOTHING) -> Predicate | None:
     decodes(bound, text, known)
     here = GETTERS.keys() | DECODED
     text_alone = fields_of(bound) - here == {"summary"}
-    hint = (
-        'write record.value contains "..."' if text_alone else f"known here: {', '.join(GETTERS)}"
-    )
-    demand(bound, text, here, "{} is of exchanges, these are Kafka's own files", hint)
+    hint = 'write record.value contains "..."' if text_alone else f"available: {', '.join(GETTERS)}"
+    demand(bound, text, here, "{} is a field of exchanges; Kafka's own files have none", hint)
     return _part(bound, known.decoding)
 
 

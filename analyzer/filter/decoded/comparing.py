@@ -86,7 +86,7 @@ def containing(text: str) -> Check:
 
 
 def matching(regex: Regex) -> Check:
-    """Return the check whether a regex finds something in a text."""
+    """Return the check whether matches a regular expression in a text."""
     search = regex.search
     return lambda value: _is_text(value) and bool(search(value))
 

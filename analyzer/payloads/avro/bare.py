@@ -19,7 +19,7 @@ def bare(text: str) -> str:
         parse(text)
         return orjson.dumps(_type(orjson.loads(text.encode("utf-8", "surrogatepass")))).decode()
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError) as error:
-        raise PayloadError("bad-schema", "it cannot be written anew") from error
+        raise PayloadError("bad-schema", "it cannot be rewritten") from error
 
 
 def _type(spelled: Any) -> Any:

@@ -106,7 +106,7 @@ class _Comparison:
                     names = ", ".join(gone[:MAX_NAMES]) + ", ..." * (len(gone) > MAX_NAMES)
                     self.say(path, f"{new.name} has no {names}, and no default")
             case AvroFixed(), AvroFixed() if old.size != new.size:
-                self.say(path, f"{new.name} has {new.size} bytes instead of {old.size}")
+                self.say(path, f"{new.name} has {new.size} bytes, not {old.size}")
             case _:
                 pass
         self.decimals(old, new, path)

@@ -50,7 +50,7 @@ class JsonForm:
         try:
             spelled = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise PayloadError("does-not-fit", f"no JSON: {error}") from None
+            raise PayloadError("does-not-fit", f"not JSON: {error}") from None
         return self._value(self._root, spelled, "", 1)
 
     def encode(self, value: Any) -> bytes:
@@ -71,7 +71,7 @@ class JsonForm:
                 for field in node.fields:
                     where = inside(path, field.name)
                     if field.name not in spelled:
-                        _refuse("the field is not there", where)
+                        _refuse("the field is missing", where)
                     inner = spelled[field.name]
                     found[field.name] = self._value(field.type, inner, where, depth + 1)
                 if len(spelled) != len(found):
@@ -107,7 +107,9 @@ class JsonForm:
         if spelled is None and "null" in branches:
             return branches["null"], None
         if not isinstance(spelled, dict) or len(spelled) != 1:
-            _refuse(f"{said(spelled)} for a union, which names its type", path)
+            _refuse(
+                f"{said(spelled)} for a union, which needs an object with the type as key", path
+            )
         ((name, inner),) = spelled.items()
         if name not in branches or name == "null":
             _refuse(f"the union has no type {name[:80]}", path)

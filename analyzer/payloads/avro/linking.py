@@ -79,9 +79,9 @@ class _Linker:
             for name, node in parsed.defined.items():
                 self.defined.setdefault(name, node)
             if self.bytes > MAX_TEXT:
-                bad(f"the schema and what it refers to have more than {MAX_TEXT:,} bytes")
+                bad(f"the schema and its references have more than {MAX_TEXT:,} bytes")
             if self.parts > MAX_PARTS or len(self.defined) > MAX_NAMED:
-                bad("the schema and what it refers to have too many types")
+                bad("the schema and its references have too many types")
         return self.read[text].root
 
     def meant(self, name: AvroName, own: Mapping[str, NamedType]) -> NamedType:
@@ -94,7 +94,7 @@ class _Linker:
                 self.find(each)
             if each in self.defined:
                 return self.defined[each]
-        return bad(f"nothing defines {name.names[0]}")
+        return bad(f"undefined type {name.names[0]}")
 
     def find(self, name: str) -> None:
         """Read texts until one defines a name."""
@@ -190,7 +190,7 @@ def _weigh(order: list[AvroType]) -> bool:
             if inner:
                 each = inner.pop()
                 if state.get(id(each)) is False:
-                    bad(f"{each.name} holds itself without end")
+                    bad(f"{each.name} contains itself without end")
                 if id(each) not in state:
                     state[id(each)] = False
                     stack.append((each, _records(each)))
@@ -200,7 +200,7 @@ def _weigh(order: list[AvroType]) -> bool:
             record.empty = all(is_empty(field.type) for field in record.fields)
             record.weight = 1 + sum(weight(field.type) for field in record.fields)
             if record.weight > MAX_EMPTY:
-                bad(f"{shown(record)} is made of more than {MAX_EMPTY:,} records and nulls")
+                bad(f"{shown(record)} consists of more than {MAX_EMPTY:,} records and nulls")
     return any(
         (isinstance(node, AvroArray) and is_empty(node.items))
         or (isinstance(node, AvroRecord) and node.weight > FREE)

@@ -71,10 +71,10 @@ def take_decimal(scale: int) -> Take:
     def take(text: str) -> int:
         matched = DECIMAL.fullmatch(text)
         if not matched or len(text) > MAX_DIGITS:
-            raise ValueError(f"{text[:80]!r} is no decimal number")
+            raise ValueError(f"{text[:80]!r} is not a decimal number")
         sign, whole, part = matched.groups(default="")
         if len(part.rstrip("0")) > scale:
-            raise ValueError(f"{text[:80]!r} has more than {scale} digits behind the point")
+            raise ValueError(f"{text[:80]!r} has more than {scale} digits after the decimal point")
         unscaled = int(whole + part[:scale].ljust(scale, "0"))
         return -unscaled if sign else unscaled
 
@@ -105,7 +105,9 @@ def take_timestamp(unit: int, zone: str) -> Take:
         day = DATE.match(text)
         time = TIME.match(text, 11) if day and text[10:11] in ("T", " ") else None
         if not day or not time:
-            raise ValueError(f"{text[:80]!r} is no time as in 2026-03-01T12:00:00.123456{zone}")
+            raise ValueError(
+                f"{text[:80]!r} is not a time such as 2026-03-01T12:00:00.123456{zone}"
+            )
         seconds = (days_of(day) * 86400) * SECOND + nanos_of(time)
         rest = text[time.end() :]
         if rest:
@@ -130,7 +132,7 @@ def take_date(text: str) -> int:
     """Return the number of days since 1970."""
     matched = DATE.fullmatch(text)
     if not matched:
-        raise ValueError(f"{text[:80]!r} is no date as in 2026-03-01")
+        raise ValueError(f"{text[:80]!r} is not a date such as 2026-03-01")
     return days_of(matched)
 
 
@@ -156,7 +158,7 @@ def take_time(unit: int) -> Take:
     def take(text: str) -> int:
         matched = TIME.fullmatch(text)
         if not matched:
-            raise ValueError(f"{text[:80]!r} is no time as in 12:00:00.123456")
+            raise ValueError(f"{text[:80]!r} is not a time such as 12:00:00.123456")
         return whole(nanos_of(matched), unit, text)
 
     return take
@@ -171,7 +173,7 @@ def nanos_of(matched: re.Match[str]) -> int:
     """Return nanoseconds since midnight."""
     hours, minutes, seconds = int(matched[1]), int(matched[2]), int(matched[3] or 0)
     if hours > 23 or minutes > 59 or seconds > 59:
-        raise ValueError(f"{matched[0]!r} is no time of a day")
+        raise ValueError(f"{matched[0]!r} is not a time of day")
     return ((hours * 60 + minutes) * 60 + seconds) * SECOND + int((matched[4] or "").ljust(9, "0"))
 
 
@@ -179,7 +181,7 @@ def whole(nanos: int, unit: int, text: str) -> int:
     """Return a time in larger units; ValueError where something is lost."""
     units, rest = divmod(nanos, unit)
     if rest:
-        raise ValueError(f"{text[:80]!r} has more digits of a second than the type")
+        raise ValueError(f"{text[:80]!r} has more fractional digits than the type")
     return units
 
 
@@ -191,7 +193,7 @@ def show_uuid(data: bytes) -> str:
 def take_uuid(text: str) -> bytes:
     """Return the 16 bytes of a uuid."""
     if len(text) != 36:
-        raise ValueError(f"{text[:80]!r} is no uuid")
+        raise ValueError(f"{text[:80]!r} is not a UUID")
     return UUID(text).bytes
 
 
@@ -206,7 +208,7 @@ def take_duration(text: str) -> bytes:
     matched = DURATION.fullmatch(text)
     numbers = [int(matched[1]), int(matched[2]), int(matched[3] + matched[4])] if matched else []
     if not matched or max(numbers) >> 32:
-        raise ValueError(f"{text[:80]!r} is no duration as in P3M14DT5.250S")
+        raise ValueError(f"{text[:80]!r} is not a duration such as P3M14DT5.250S")
     return b"".join(each.to_bytes(4, "little") for each in numbers)
 
 

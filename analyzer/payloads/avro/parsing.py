@@ -88,7 +88,7 @@ def parse(text: str) -> Parsed:
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        bad("the schema is no UTF-8 text")
+        bad("the schema is not UTF-8")
     if len(data) > MAX_TEXT:
         bad(f"the schema has {len(data):,} bytes, more than {MAX_TEXT:,}")
     if is_too_much(data):
@@ -96,7 +96,7 @@ def parse(text: str) -> Parsed:
     try:
         spelled = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        bad(f"the schema is no JSON: {error}")
+        bad(f"the schema is not JSON: {error}")
     parser = _Parser()
     root = parser.type(spelled, "", "", 0)
     return Parsed(root, parser.defined, parser.parts)
@@ -160,7 +160,7 @@ class _Parser:
         if spelled in PRIMITIVES:
             return AvroPrimitive(spelled)
         if not NAMESPACE.fullmatch(spelled):
-            bad(f"{spelled[:80]!r} is no name of a type", path)
+            bad(f"{spelled[:80]!r} is not a valid type name", path)
         if "." in spelled or not space:
             return AvroName((spelled,))
         return AvroName((f"{space}.{spelled}", spelled))
@@ -171,14 +171,14 @@ class _Parser:
             bad(f"{spelled.get('type')} without a name", path)
         given, _, simple = name.rpartition(".")
         if not NAME.fullmatch(simple):
-            bad(f"{name[:80]!r} is no name of a type", path)
+            bad(f"{name[:80]!r} is not a valid type name", path)
         if not given:
             given = own if isinstance(own, str) else space
         if given and not NAMESPACE.fullmatch(given):
-            bad(f"{given[:80]!r} is no namespace", path)
+            bad(f"{given[:80]!r} is not a valid namespace", path)
         full = f"{given}.{simple}" if given else simple
         if full in PRIMITIVES:
-            bad(f"a type may not be named {full}", path)
+            bad(f"{full} is not allowed as a type name", path)
         return full
 
     def define(self, node: NamedType, path: str) -> None:
@@ -222,7 +222,7 @@ class _Parser:
         ):
             bad(f"enum {name} without valid symbols", path)
         if len(set(symbols)) != len(symbols):
-            bad(f"enum {name} has a symbol twice", path)
+            bad(f"enum {name} has a duplicate symbol", path)
         default = spelled.get("default")
         known = default if isinstance(default, str) and default in symbols else None
         enum = AvroEnum(name, tuple(symbols), known, aliases(spelled))

@@ -68,9 +68,9 @@ class AvroWalk:
         return Piece("", piece.type, None, 0, end, (*whole, rest))
 
     def surplus(self) -> PayloadError:
-        """Return the error of bytes behind the value."""
+        """Return the error of bytes after the value."""
         count = len(self.data) - self.at
-        text = f"{count} byte{'s' * (count != 1)} behind the value"
+        text = f"{count} byte{'s' * (count != 1)} after the value"
         return PayloadError("surplus", text, offset=self.at)
 
     def refuse(self, text: str, path: str, offset: int) -> NoReturn:
@@ -114,7 +114,7 @@ class AvroWalk:
             return data.decode()
         except UnicodeDecodeError as error:
             where = self.at - len(data) + error.start
-            self.refuse(f"{what} is no UTF-8: byte 0x{data[error.start]:02x}", path, where)
+            self.refuse(f"{what} is not UTF-8: byte 0x{data[error.start]:02x}", path, where)
 
     def spend(self, count: int, path: str) -> None:
         """Count values without bytes before they are made."""
@@ -257,5 +257,5 @@ def complaint(linked: Linked, data: bytes) -> PayloadError:
     walk = AvroWalk(linked, data)
     walk.pieces()
     if walk.error is None:  # the reader and the walk do not agree: a defect, but no crash
-        return PayloadError("does-not-fit", "the payload does not fit")
+        return PayloadError("does-not-fit", "the payload does not match the schema")
     return walk.error

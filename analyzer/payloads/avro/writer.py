@@ -84,7 +84,7 @@ def refused() -> Iterator[None]:
     except Misfit as error:
         raise PayloadError("does-not-fit", error.text, path=error.path) from None
     except TooLong:
-        text = "too many branches of unions inside each other may be meant"
+        text = "too many nested unions to choose their branches"
         raise PayloadError("does-not-fit", text) from None
 
 
@@ -122,7 +122,7 @@ class _Job:
                     self.number(len(value))
                 for key, each in value.items():
                     if not isinstance(key, str):
-                        raise Misfit("a key that is no text", path)
+                        raise Misfit("a key that is not text", path)
                     self.bytes(utf8(key, path))
                     self.value(node.values, each, inside(path, key), depth + 1, exact)
                 self.out.append(0)
@@ -264,7 +264,7 @@ def utf8(text: str, path: str = "") -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise Misfit("a text that UTF-8 cannot write", path) from None
+        raise Misfit("a text that cannot be encoded as UTF-8", path) from None
 
 
 def leaf_value(node: AvroType, value: Any, exact: int) -> Any:
@@ -291,7 +291,7 @@ def leaf_value(node: AvroType, value: Any, exact: int) -> Any:
             try:
                 return value.encode()
             except UnicodeEncodeError:
-                raise ValueError("a text that UTF-8 cannot write") from None
+                raise ValueError("a text that cannot be encoded as UTF-8") from None
         case AvroPrimitive(kind="bytes"):
             return from_base64(value, exact)
         case AvroFixed():
@@ -324,7 +324,7 @@ def logical_value(node: AvroPrimitive | AvroFixed, kind: str, value: Any, exact:
             if isinstance(node, AvroFixed):
                 known = fitted(known, node)
         if exact and show(known) != value:
-            raise ValueError(f"{value[:80]!r} is not how {node.logical} is written")
+            raise ValueError(f"{value[:80]!r} is not a valid {node.logical}")
         return whole_number(kind, known, exact) if isinstance(known, int) else known
     if kind in ("int", "long") and exact and type(value) is int and show(value) != value:
         raise ValueError(f"a number for {node.logical}")
@@ -382,7 +382,7 @@ def from_base64(value: Any, exact: int) -> bytes:
     try:
         data = a2b_base64(text, strict_mode=True) if text else b""
     except ValueError as error:
-        raise ValueError(f"no base64: {error}") from None
+        raise ValueError(f"not base64: {error}") from None
     if exact and b2a_base64(data, newline=False).decode() != text:
-        raise ValueError("base64 with bits behind its end")
+        raise ValueError("base64 with bits after its end")
     return data

@@ -82,7 +82,7 @@ def bare(text: str) -> str:
     """Return the schema without them; `PayloadError` where it is none."""
     _, schema = parse(text.encode("utf-8", "replace"))
     if not isinstance(schema, dict | bool):
-        raise PayloadError("bad-schema", "a schema is an object, true or false")
+        raise PayloadError("bad-schema", "a schema must be an object, true or false")
     referred = frozenset(_LOCAL.findall(text)) - _BY_NAME - _INSIDE - _PLAIN
     return dump(_schema(schema, referred)).decode()
 

@@ -17,7 +17,7 @@ def breaking_changes(old: Any, new: Any) -> list[str]:
 def _compare(old: Any, new: Any, path: str, depth: int) -> Iterator[str]:
     if not isinstance(old, dict) or not isinstance(new, dict) or depth > MAX_DEPTH:
         if new is False and old is not False:
-            yield f"{path or 'value'}: nothing fits any more"
+            yield f"{path or 'value'}: no value is valid any more"
         return
     place = path or "value"
     was, now = _types(old), _types(new)
@@ -31,7 +31,7 @@ def _compare(old: Any, new: Any, path: str, depth: int) -> Iterator[str]:
         if left:
             yield f"{place}: enum lost {_listed(left)}"
     elif isinstance(new.get("enum"), list) and "const" not in old and "$ref" not in old:
-        yield f"{place}: only the values of an enum fit now"
+        yield f"{place}: restricted to the values of an enum"
     required = _names(new.get("required"))
     for name in required:
         if name not in _names(old.get("required")):
@@ -47,12 +47,12 @@ def _properties(old: dict[str, Any], new: dict[str, Any], path: str, depth: int)
     after = after if isinstance(after, dict) else {}
     closed = new.get("additionalProperties") is False
     if closed and old.get("additionalProperties") is not False:
-        yield f"{path or 'value'}: no more properties than those named"
+        yield f"{path or 'value'}: additional properties are no longer allowed"
     for name, each in before.items():
         if name in after:
             yield from _compare(each, after[name], _join(path, name), depth + 1)
         elif closed and "patternProperties" not in new:
-            yield f"{_join(path, name)}: no such property any more"
+            yield f"{_join(path, name)}: property removed"
 
 
 def _types(schema: dict[str, Any]) -> list[str]:

@@ -152,7 +152,7 @@ def _unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Ite
     for index, each in enumerate(instance):
         key = _hashable(each)
         if key in seen:
-            yield ValidationError(f"item {index} is there twice")
+            yield ValidationError(f"item {index} is a duplicate")
             return
         seen.add(key)
 

@@ -65,7 +65,7 @@ def dump(value: Value) -> bytes:
                 raise
             return text.encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise PayloadError("does-not-fit", f"no JSON value: {error!s:.100}") from None
+        raise PayloadError("does-not-fit", f"not a JSON value: {error!s:.100}") from None
 
 
 def _has_exact(value: Value) -> bool:
@@ -180,18 +180,18 @@ def _parse_exactly(data: bytes, numbers: _Numbers | _ExactNumbers) -> Value:
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode("utf-8", "surrogatepass"))
         said = "the end of the text" if at >= len(data) else error.msg
-        raise PayloadError("does-not-fit", f"no JSON: {said}", offset=at) from None
+        raise PayloadError("does-not-fit", f"not JSON: {said}", offset=at) from None
     except RecursionError:
         raise _too_deep() from None
     rest = text[end:].lstrip(" \t\n\r")
     if rest:
         at = len(data) - len(rest.encode("utf-8", "surrogatepass"))
-        raise PayloadError("surplus", f"{len(data) - at} bytes behind the value", offset=at)
+        raise PayloadError("surplus", f"{len(data) - at} bytes after the value", offset=at)
     return value
 
 
 def _constant(text: str) -> Any:
-    raise PayloadError("does-not-fit", f"no JSON: {text}")
+    raise PayloadError("does-not-fit", f"not JSON: {text}")
 
 
 def _too_deep() -> PayloadError:
@@ -287,7 +287,7 @@ class _Scan:
         try:
             name = json.loads(found.group())
         except ValueError:
-            raise _Stop("a name that is no text", at) from None
+            raise _Stop("a name that is not text", at) from None
         end = self.space(found.end())
         if self._data[end : end + 1] != b":":
             raise _Stop("expected a colon", end)

@@ -87,7 +87,7 @@ def _closed(tokens: list[SourceToken], at: int) -> int:
     while True:
         token = tokens[at]
         if token.kind == "end":
-            raise PayloadError("bad-schema", "a bracket is open at the end")
+            raise PayloadError("bad-schema", "a bracket is not closed")
         if token.kind == "sign":
             depth += (token.text in _OPEN) - (token.text in _CLOSED)
         at += 1

@@ -101,7 +101,7 @@ def _of_oneofs(old: Any, new: Any, before: dict[int, Any], after: dict[int, Any]
             for number in members
         }
         if len(members) > 1 and len(homes) > 1:
-            yield f"{oneof.name}: takes in fields that were not of one oneof"
+            yield f"{oneof.name}: now contains fields that were outside this oneof"
 
 
 def _of_enum(old: Any, new: Any) -> Iterator[str]:

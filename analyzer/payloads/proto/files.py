@@ -255,7 +255,7 @@ class _Loading:
                     if added not in proto.dependency and added != proto.name:
                         proto.dependency.append(added)
                     return full
-        missing = "".join(f"; {path} is not known" for path in self._missing[:3])
+        missing = "".join(f"; {path} is missing" for path in self._missing[:3])
         text = f"{_join(scope, field.name)}: the type {name[:100]} is not defined{missing}"
         raise PayloadError("bad-schema", text[:400])
 
@@ -348,4 +348,4 @@ def _check_map(message: Any) -> None:
         or message.extension_range
         or message.oneof_decl
     ):
-        raise PayloadError("bad-schema", f"{message.name[:100]} is no entry of a map")
+        raise PayloadError("bad-schema", f"{message.name[:100]} is not a map entry")

@@ -144,7 +144,7 @@ def plain(name: str, value: Any) -> Any:
             if isinstance(value, dict):
                 return value
             if not isinstance(value, str):
-                raise ValueError("expected paths with commas")
+                raise ValueError("expected paths separated by commas")
             return {"paths": _paths(value)}
         case "Struct":
             return value if _is_plain(value, {"fields"}) else {"fields": value}
@@ -209,12 +209,12 @@ def _plain_timestamp(value: Any) -> dict[str, int]:
 
     found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise ValueError("expected a time as 2026-03-01T12:00:00.5Z")
+        raise ValueError("expected a time such as 2026-03-01T12:00:00.5Z")
     year, month, day, hour, minute, second = (int(each) for each in found.groups()[:6])
     try:
         when = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError as error:
-        raise ValueError(f"no time: {error}") from None
+        raise ValueError(f"not a time: {error}") from None
     passed = when - datetime(1970, 1, 1, tzinfo=UTC)
     seconds = passed.days * _SECONDS_OF_DAY + passed.seconds
     if found[8]:
@@ -228,7 +228,7 @@ def _plain_timestamp(value: Any) -> dict[str, int]:
 def _plain_duration(value: Any) -> dict[str, int]:
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise ValueError("expected seconds as 1.5s")
+        raise ValueError("expected seconds such as 1.5s")
     sign = -1 if found[1] else 1
     seconds, nanos = int(found[2]) * sign, int((found[3] or "").ljust(9, "0")) * sign
     if abs(seconds) > _MOST_DURATION:

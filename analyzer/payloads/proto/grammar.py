@@ -134,7 +134,7 @@ class _Parser:
         elif word == "enum":
             self._enum(enums.add(name=tokens.word("a name")))
         else:
-            raise tokens.wrong(f"{word[:40]!r} begins no declaration")
+            raise tokens.wrong(f"{word[:40]!r} does not start a declaration")
 
     def _message(self, message: Any, depth: int) -> None:
         tokens = self._tokens
@@ -224,7 +224,7 @@ class _Parser:
 
     def _number(self, number: int, at: int) -> int:
         if not 0 < number < _END_OF_FIELDS:
-            raise self._tokens.error(f"{number} is no number of a field", at)
+            raise self._tokens.error(f"{number} is not a valid field number", at)
         return number
 
     def _map(self, fields: Any, nested: Any) -> Any:
@@ -233,7 +233,7 @@ class _Parser:
         tokens.expect("<")
         key = tokens.word("a type")
         if key not in _SCALARS or key in ("double", "float", "bytes"):
-            raise tokens.error(f"{key[:40]!r} cannot be the key of a map", at)
+            raise tokens.error(f"{key[:40]!r} is not allowed as a map key", at)
         tokens.expect(",")
         value = tokens.name("a type")
         tokens.expect(">")
@@ -311,7 +311,7 @@ class _Parser:
                 tokens.expect("=")
                 number = tokens.integer("a number")
                 if not -0x80000000 <= number <= 0x7FFFFFFF:
-                    raise tokens.error(f"{number} does not fit into 32 bits", at)
+                    raise tokens.error(f"{number} exceeds 32 bits", at)
                 value = enum.value.add(name=word, number=number)
                 if tokens.skip("["):
                     options(tokens, value)
@@ -325,7 +325,7 @@ class _Parser:
         if tokens.skip("to"):
             end = last if tokens.skip("max") else tokens.integer("a number or max")
         if not (-0x80000000 <= first <= end <= last):
-            raise tokens.error(f"{first} to {end} is no range", at)
+            raise tokens.error(f"{first} to {end} is not a range", at)
         return first, end
 
     def _ranges(self, ranges: Any, message: Any) -> None:

@@ -98,5 +98,5 @@ def _feature(tokens: Tokens, owner: Any, name: str, value: str) -> None:
         return
     number = field.enum_type.values_by_name.get(value)
     if number is None:
-        raise tokens.wrong(f"{value[:40]!r} is no value of the feature {name}")
+        raise tokens.wrong(f"{value[:40]!r} is not a value of the feature {name}")
     setattr(features, name, number.number)

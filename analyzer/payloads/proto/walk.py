@@ -123,7 +123,7 @@ class WireWalk:
             number, wire, at = tag(self._data, at, end)
             if wire == STOP:
                 if number != group:
-                    raise Fault(f"end of group {number}, which did not begin", begin)
+                    raise Fault(f"end of group {number}, which did not start", begin)
                 return at
             field = fields.get(number)
             if field is None:
@@ -283,7 +283,7 @@ class WireWalk:
             value = got.get(number)
             if value is None:
                 if field.required:
-                    fault = Fault("is required, and not there", held.begin)
+                    fault = Fault("is required, but missing", held.begin)
                     fault.path.append(field.name)
                     raise fault
                 continue

@@ -53,7 +53,7 @@ def tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
     value, behind = varint(data, at, end, "a field's number")
     number, wire = value >> 3, value & 7
     if value > _MOST_TAG or not number or wire > FIXED32:
-        raise Fault(f"{value} is no number and type of a field", at)
+        raise Fault(f"{value} is not a field number and type", at)
     return number, wire, behind
 
 
@@ -146,7 +146,7 @@ def raw(
             inner, kind, at = tag(data, at, end)
             if kind == STOP:
                 if inner != number:
-                    raise Fault(f"end of group {inner}, which did not begin", begin)
+                    raise Fault(f"end of group {inner}, which did not start", begin)
                 break
             entry, at = raw(data, inner, kind, at, end, depth + 1)
             value.append(entry)

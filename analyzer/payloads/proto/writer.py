@@ -89,7 +89,7 @@ class _Writer:
             try:
                 if field.name not in value:
                     if field.required:
-                        raise _Wrong("is required, and not there")
+                        raise _Wrong("is required, but missing")
                     continue
                 if field.oneof and oneofs.setdefault(field.oneof, field.name) != field.name:
                     raise _Wrong(f"beside {oneofs[field.oneof]}, of which oneof is either")
@@ -181,7 +181,7 @@ class _Writer:
         try:
             return value.encode("utf-8")
         except UnicodeEncodeError:
-            raise _Wrong("text with half of a surrogate pair") from None
+            raise _Wrong("text with an unpaired surrogate") from None
 
     def _number(self, field: MessageField, value: Any) -> Any:
         if not isinstance(value, str):

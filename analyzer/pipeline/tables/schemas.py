@@ -181,12 +181,12 @@ RECORD_BATCHES: Final = Table(
         Col("time_ns", _I64, "of the exchange; in Kafka's own files the latest record's"),
         Col("source", _S, "produce, fetch, replica; log: Kafka's own files"),
         Col("topic", _S, "name; of an id without a known name 8 characters and `?`"),
-        Col("topic_id", _S, "where the message names it"),
+        Col("topic_id", _S, "if the message contains it"),
         Col("partition", _I32, ""),
         Col("index", _I32, "of the batch within the partition's records"),
-        Col("error_code", _I32, "of the partition's answer"),
-        Col("base_offset", _I64, "of a produced batch as the broker answered"),
-        Col("last_offset", _I64, "as the batch says"),
+        Col("error_code", _I32, "of the partition in the response"),
+        Col("base_offset", _I64, "of a produced batch, from the response"),
+        Col("last_offset", _I64, "from the batch header"),
         Col("magic", _I16, ""),
         Col("codec", _S, ""),
         Col("size_bytes", _I64, ""),
@@ -212,7 +212,11 @@ CONNECTIONS: Final = Table(
         Col("ts", _TS, "first packet"),
         Col("first_ns", _I64, "the same in nanoseconds"),
         Col("last_ns", _I64, "last packet"),
-        Col("client_address", _S, "who asks; of other protocols: who connected"),
+        Col(
+            "client_address",
+            _S,
+            "side that sends requests; for other protocols the side that connected",
+        ),
         Col("broker_address", _S, ""),
         Col("handshake", _B, "SYN or SYN-ACK was seen"),
         Col("handshake_ns", _I64, "from SYN to the ACK that completes it"),
@@ -224,7 +228,7 @@ CONNECTIONS: Final = Table(
         Col("duplicates", _I64, "segments that the capture holds twice"),
         Col("out_of_order", _I64, "segments"),
         Col("keep_alives", _I64, ""),
-        Col("missed_client_bytes", _I64, "bytes that the capture lacks"),
+        Col("missed_client_bytes", _I64, "bytes missing from the capture"),
         Col("missed_broker_bytes", _I64, ""),
         Col("exchanges", _I64, ""),
         Col("unanswered", _I64, "open or lost"),
@@ -238,24 +242,24 @@ CONNECTIONS: Final = Table(
         Col(
             "state",
             _S,
-            "open, closed, reset, forgotten; of a connect that came to no connection: refused, or "
-            "unreachable (no answer, a second or more before the last packet)",
+            "open, closed, reset, forgotten; of a failed connection attempt: refused, or "
+            "unreachable (no response, a second or more before the last packet)",
         ),
         Col("packet", _I64, "Wireshark's number of the first one"),
-        Col("tls", _S, "version and suite, as far as they are known; null without TLS"),
-        Col("tls_error", _S, "why it cannot be read, one word (docs/tls.md); null where it can"),
-        Col("tls_note", _S, "the same as a sentence"),
+        Col("tls", _S, "version and suite, if known; null without TLS"),
+        Col("tls_error", _S, "why it cannot be decrypted, one word (docs/tls.md); null if it can"),
+        Col("tls_note", _S, "reason as a sentence"),
         Col("tls_resumed", _B, "null without TLS"),
-        Col("tls_sni", _S, "server that the client asked for"),
-        Col("tls_alpn", _S, "protocol that was chosen"),
+        Col("tls_sni", _S, "server name that the client requested (SNI)"),
+        Col("tls_alpn", _S, "negotiated protocol (ALPN)"),
         Col("tls_client", _S, "subject of the client's certificate"),
-        Col("tls_inside", _S, "what it carries, where that is not Kafka"),
+        Col("tls_inside", _S, "protocol, if not Kafka"),
     ),
 )
 
 DIAGNOSTICS: Final = Table(
     "diagnostics",
-    "What is wrong with the input: damage, holes, bytes that could not be decoded, findings.",
+    "Problems of the input: damage, gaps, bytes that could not be decoded, findings.",
     (
         Col("ts", _TS, "time_ns in microseconds"),
         Col("time_ns", _I64, ""),
@@ -274,7 +278,7 @@ DIAGNOSTICS: Final = Table(
 
 LATENCY: Final = Table(
     "latency_histogram",
-    "Answered exchanges by hour, API, client, broker and topic, counted by size of each measure: "
+    "Answered exchanges by hour, API, client, broker and topic, as histograms of each measure: "
     "add up `count` over any keys.",
     (
         Col("hour", _TS, "of the first byte"),
@@ -309,7 +313,7 @@ CAPTURES: Final = Table(
         Col("first_frame", _I64, "Wireshark's number of its first packet"),
         Col("first_ns", _I64, "time of the first packet"),
         Col("last_ns", _I64, "time of the last packet"),
-        Col("dropped", _I64, "packets that the capturing program lost"),
+        Col("dropped", _I64, "packets that the capturing program dropped"),
         Col("status", _S, "ok, empty, damaged"),
         Col("note", _S, ""),
         Col("copy_of", _I32, "file whose clock is followed, where it holds packets of others"),
@@ -336,13 +340,13 @@ SPLITS: Final = Table(
 
 TOPICS: Final = Table(
     "topic_names",
-    "Topic ids and names, as far as messages told.",
+    "Topic IDs and names, as seen in messages.",
     (Col("topic_id", _S, ""), Col("topic", _S, "")),
 )
 
 NODES: Final = Table(
     "nodes",
-    "Nodes of the cluster, as clients were told.",
+    "Brokers of the cluster, as advertised to clients.",
     (
         Col("node", _I64, ""),
         Col("address", _S, "host:port; a node may have several"),
@@ -353,25 +357,25 @@ NODES: Final = Table(
 
 REBALANCES: Final = Table(
     "rebalances",
-    "One row per rebalance of a group, as `groups --rebalances` tells them.",
+    "One row per rebalance of a group, as in `groups --rebalances`.",
     (
         Col("group", _S, ""),
         Col("ts", _TS, "when it began"),
         Col("begin_ns", _I64, "the same in nanoseconds"),
         Col("generation", _I64, "or epoch of the group"),
         Col("cause", _S, "one word"),
-        Col("duration_ns", _I64, "null where its end was not seen"),
+        Col("duration_ns", _I64, "null if its end was not seen"),
         Col("members", _I64, ""),
-        Col("last_member", _S, "who was last to be ready"),
+        Col("last_member", _S, "last member to be ready"),
         Col("number", _I64, "of its first exchange"),
-        Col("text", _S, "who did what"),
+        Col("text", _S, "actions of its members"),
     ),
 )
 
 VERDICTS: Final = Table(
     "verdicts",
-    "One row per client and Kafka release: whether what the client used is there, as "
-    "`clients --for` judges.",
+    "One row per client and Kafka release: whether the release supports what the client used, "
+    "as in `clients --for`.",
     (
         Col("client_id", _S, ""),
         Col("client_host", _S, ""),
@@ -379,7 +383,7 @@ VERDICTS: Final = Table(
         Col("user", _S, ""),
         Col("release", _S, ""),
         Col("verdict", _S, "ok, unclear, breaks; broker: one of the cluster"),
-        Col("breaks_at", _S, "the first release that it breaks on; null without one"),
+        Col("breaks_at", _S, "first release that breaks the client; null if none"),
         Col("reasons", _STRINGS, ""),
     ),
 )
@@ -393,7 +397,7 @@ STATISTICS: Final = Table(
 FRAMES: Final = Table(
     "frames",
     "One row per message on the wire, with `--tables frames`: the requests and responses of "
-    "`exchanges`, each with its place in the stream and in the files.",
+    "`exchanges`, each with its position in the stream and in the files.",
     (
         Col("connection_id", _S, ""),
         Col("exchange_id", _S, ""),
@@ -413,7 +417,7 @@ FRAMES: Final = Table(
         Col("api_key", _I32, ""),
         Col("api_version", _I32, ""),
         Col("correlation_id", _I64, ""),
-        Col("reasons", _STRINGS, "why not all of it could be decoded, one word each"),
+        Col("reasons", _STRINGS, "reasons for undecoded bytes, one word each"),
     ),
 )
 

@@ -182,10 +182,14 @@ class Pseudonyms:
         said = []
         if self.forgotten:
             most = len(self._names) if self._letters >= MOST_LETTERS else MOST_NAMES
-            said.append(f"names beyond {most:,} are asterisks: {self.forgotten:,} times")
+            said.append(
+                f"names beyond the first {most:,} became asterisks, {self.forgotten:,} times"
+            )
         if self.hashed:
             most = len(self._hosts) if self._host_letters >= MOST_LETTERS else MOST_NAMES
-            said.append(f"addresses beyond {most:,} hosts may share one: {self.hashed:,} times")
+            said.append(
+                f"hosts beyond the first {most:,} may share an address, {self.hashed:,} times"
+            )
         return said
 
     def host(self, text: str) -> str:

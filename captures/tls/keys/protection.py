@@ -48,7 +48,7 @@ Decrypt = Callable[[bytes, Any, bytes], bytes]
 
 
 class BadRecord(ValueError):
-    """A record that does not authenticate, or has an impossible shape."""
+    """A record that failed authentication, or has an impossible shape."""
 
 
 class Protection(Protocol):
@@ -84,7 +84,7 @@ class _Modern:
             nonce = (self._iv ^ sequence).to_bytes(12, "big")
             inner = self._decrypt(nonce, body, HEADER.pack(kind, version, size))
         except (self._invalid, ValueError, OverflowError, struct.error):
-            raise BadRecord("does not authenticate") from None
+            raise BadRecord("failed authentication") from None
         if inner and inner[-1]:
             return inner[-1], inner[:-1]
         inner = inner.rstrip(b"\0")
@@ -126,7 +126,7 @@ class _Aead:
                 nonce = (int.from_bytes(self._iv, "big") ^ sequence).to_bytes(12, "big")
             return kind, self._decrypt(nonce, body, associated)
         except (self._invalid, ValueError, OverflowError, struct.error):
-            raise BadRecord("does not authenticate") from None
+            raise BadRecord("failed authentication") from None
 
     def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
         size = len(body) - self._overhead
@@ -170,7 +170,7 @@ class _Cbc:
         padding = plain[-1] + 1
         size = len(plain) - padding - inside
         if size < 0 or plain[-padding:] != plain[-1:] * padding:
-            raise BadRecord("does not authenticate")
+            raise BadRecord("failed authentication")
         if inside:
             content = memoryview(plain)
             mac = content[size : size + inside]
@@ -187,10 +187,10 @@ class _Cbc:
         try:
             found.update(PSEUDO_HEADER.pack(sequence, kind, version, len(data)))
         except struct.error:
-            raise BadRecord("does not authenticate") from None
+            raise BadRecord("failed authentication") from None
         found.update(data)
         if not hmac.compare_digest(found.digest(), mac):
-            raise BadRecord("does not authenticate")
+            raise BadRecord("failed authentication")
 
 
 def _data(protection: Protection, sequence: int, header: bytes, body: Buffer) -> bytes | None:

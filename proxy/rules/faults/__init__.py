@@ -64,10 +64,10 @@ def parse_fault(text: str, name: str = "") -> Fault:
     """Parse a fault; `FaultError` with a sentence."""
     filter_text, arrow, rest = text.rpartition("->")
     if not arrow:
-        raise FaultError(f"there is no -> in {text!r}: write FILTER -> ACTION")
+        raise FaultError(f"no -> in {text!r}: write FILTER -> ACTION")
     words = _WORD.findall(rest)
     if not words:
-        raise FaultError(f"there is no action after ->: choose from {', '.join(FAULTS)}")
+        raise FaultError(f"no action after ->: choose from {', '.join(FAULTS)}")
     word = words.pop(0)
     action = FAULTS.get(word)
     if action is None:
@@ -75,7 +75,7 @@ def parse_fault(text: str, name: str = "") -> Fault:
 
         near = get_close_matches(word, FAULTS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f": {', '.join(FAULTS)}"
-        raise FaultError(f"there is no action {word!r}{hint}")
+        raise FaultError(f"unknown action {word!r}{hint}")
     try:
         trigger = take_trigger(words)
         side = None

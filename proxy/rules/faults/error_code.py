@@ -50,7 +50,9 @@ class _ErrorAction(Action):
             level = rest.pop()
             rest.pop()
             if level not in LEVELS:
-                raise FaultError(f"an error is at {', '.join(LEVELS)}, not at {level!r}")
+                raise FaultError(
+                    f"the level of an error is one of {', '.join(LEVELS)}, not at {level!r}"
+                )
         if len(rest) != 1:
             raise FaultError(f"{cls.usage}, not {' '.join(words)!r}")
         return cls(_code(rest[0]), level)
@@ -69,7 +71,7 @@ def _code(text: str) -> int:
     from difflib import get_close_matches
 
     near = get_close_matches(text.upper(), [e.name for e in ERRORS.values()], n=1)
-    raise FaultError(f"there is no error {text!r}" + (f"; did you mean {near[0]}?" if near else ""))
+    raise FaultError(f"unknown error {text!r}" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 class ErrorAction(_ErrorAction):

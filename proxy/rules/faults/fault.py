@@ -46,7 +46,7 @@ class Action:
         """Parse the words behind the action's name; `FaultError` or `ValueError` with a
         sentence."""
         if words:
-            raise FaultError(f"{cls.word!r} takes nothing more, not {' '.join(words)!r}")
+            raise FaultError(f"{cls.word!r} takes no arguments, not {' '.join(words)!r}")
         return cls()
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
@@ -113,7 +113,7 @@ class Fault:
         payloads = hub.payloads()
         topics = sorted(self.matcher.topics)
         if payloads is not None and (reason := self.action.misfit(topics, payloads)):
-            raise FaultError(f"{self.action} fits {reason}")
+            raise FaultError(f"{self.action} applies to {reason}")
 
     def look(self, frame: InterceptedFrame) -> Look:
         """See `rules.Rule`."""

@@ -49,7 +49,7 @@ class Assignment(NamedTuple):
         """Return why a version cannot have it; None when it can."""
         wire = wire_at(layout, self.place)
         if wire is None:
-            return "it has no such field"
+            return "no such field"
         if isinstance(wire, BytesWire) and wire.records:
             return "records are changed with `records`"
         if self.how != "=" and not isinstance(wire, NumberWire):
@@ -101,7 +101,7 @@ class SetAction(Action):
         found = [_assignment(part, cls.usage) for part in parts]
         sides = {side for side, _ in found}
         if len(sides) > 1:
-            raise FaultError("one rule changes requests or responses: make two of it")
+            raise FaultError("a rule changes either requests or responses: write two rules")
         return cls(CLIENT if sides == {"request"} else BROKER, tuple(each for _, each in found))
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
@@ -143,7 +143,10 @@ class SetAction(Action):
 def tell_once(frame: InterceptedFrame, action: Action, reason: str) -> None:
     """Say, once for each version of an API, that an action does not fit its frames."""
     name = APIS[frame.key].name if frame.key in APIS else f"Api {frame.key}"
-    text = f"{action} does not fit {name} {frame.version}, which passes unchanged: {reason}"
+    text = (
+        f"{action} does not apply to {name} v{frame.version}, which is forwarded unchanged: "
+        f"{reason}"
+    )
     frame.context.hub.once(f"misfit {action} {frame.key} {frame.version} {reason}", text)
 
 
@@ -186,8 +189,8 @@ def _demand(side: str, path: str, assignment: Assignment) -> None:
                 return
             reasons.add(reason)
             if everywhere.fits(layout):
-                reasons.add("its elements have no such field to be chosen by, or not such a value")
-    told = sorted(reasons - {"it has no such field"}) or ["an array has elements: [*], [0]"]
+                reasons.add("its elements have no such field to select by, or no such value")
+    told = sorted(reasons - {"no such field"}) or ["an array has elements: [*], [0]"]
     raise FaultError(f"{side}.{assignment}: {told[0]}")
 
 

@@ -36,7 +36,7 @@ class DelayAction(Action):
         first = duration(low)
         last = duration(high) if dots else first
         if first < 0 or last < first:
-            raise FaultError(f"{words[0]!r} is no time span")
+            raise FaultError(f"{words[0]!r} is not a duration")
         return cls(first, last, "uniform", text)
 
     def act(self, frame: InterceptedFrame) -> Delay:

@@ -177,7 +177,7 @@ def _batch(
     if batch.control:
         return same
     if batch.magic != 2:
-        reasons.add(f"records of format {batch.magic} stay as they are")
+        reasons.add(f"records of format {batch.magic} are unchanged")
         return same
     opened = open_batch(data, batch)
     if opened.error is not None:
@@ -188,7 +188,7 @@ def _batch(
         return same
     if produced:
         if not records:
-            reasons.add("a broker refuses a batch without records: it keeps those that it has")
+            reasons.add("brokers reject an empty batch: its records are unchanged")
             return same
         first = batch.base_offset
         records = [each._replace(offset=first + place) for place, each in enumerate(records)]
@@ -244,7 +244,7 @@ def _content(text: str) -> bytes | None:
 def _milliseconds(text: str) -> int:
     found = re.fullmatch(r"([+-])(.+)", text)
     if found is None:
-        raise FaultError(f"timestamps are moved by a span such as -1d or +10s, not {text!r}")
+        raise FaultError(f"timestamps are shifted by a duration such as -1d or +10s, not {text!r}")
     span = found[2]
     try:
         days = re.fullmatch(r"(\d+)d", span)

@@ -73,7 +73,7 @@ class VersionsAction(Action):
             low = int(found["low"] or 0)
             high = int(found["most"] or found["high"] or low)
             if high < low:
-                raise FaultError(f"{part.strip()!r} holds no version")
+                raise FaultError(f"{part.strip()!r} contains no version")
             offers.append(Offer(key, low, high))
         return cls(tuple(offers))
 

@@ -143,7 +143,9 @@ class ScriptFrame:
         missing get their defaults)."""
         frame = self._frame
         if frame.side != CLIENT:
-            raise ScriptMistake("only requests are answered; a response has a `body` to change")
+            raise ScriptMistake(
+                "only requests can be answered; to change a response, change its `body`"
+            )
         if (error is None) == (body is None):
             raise ScriptMistake("answer(error=...) or answer(body=...)")
         if error is not None:
@@ -151,7 +153,7 @@ class ScriptFrame:
                 raise ScriptMistake("a request that cannot be decoded cannot be answered")
             payload = error_response(frame.request, _code(error))
             if payload is None:
-                raise ScriptMistake(f"{self.api} {self.version} has no place for an error")
+                raise ScriptMistake(f"{self.api} {self.version} has no error field")
         else:
             layout = layout_of(f"{APIS[frame.key].name}Response", frame.version)
             payload = self.correlation_id.to_bytes(4, "big", signed=True)
@@ -256,4 +258,4 @@ def _code(error: str | int) -> int:
     for code, each in ERRORS.items():
         if error.upper() in (each.name, *each.former_names):
             return code
-    raise ScriptMistake(f"there is no error {error!r}")
+    raise ScriptMistake(f"unknown error {error!r}")

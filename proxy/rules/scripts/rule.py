@@ -57,9 +57,9 @@ class ScriptRules:
             try:
                 if self.script.load():
                     self._matcher = Matcher(self.script.filter)
-                    hub.once(f"script {self.script.edition}", f"{self.script.path} is loaded again")
+                    hub.once(f"script {self.script.edition}", f"{self.script.path} was reloaded")
             except (ScriptError, FilterError) as error:
-                hub.once(f"script {error}", f"{error}; what was loaded before stays")
+                hub.once(f"script {error}", f"{error}; the previous version stays active")
         return self._matcher
 
 
@@ -110,17 +110,19 @@ class ScriptRule:
         except TooLong:
             hub.metrics.add("errors_total")
             text = f"{self._kind}() took more than {MOST_S:g} s and was interrupted"
-            hub.once(f"script slow {self._kind}", f"{path}: {text}; the frame passes unchanged")
+            hub.once(
+                f"script slow {self._kind}", f"{path}: {text}; the frame is forwarded unchanged"
+            )
             return None
         except (DissectError, ScriptMistake) as error:
             hub.metrics.add("errors_total")
             told = f"{path}: {self._kind}() of {seen.api} {seen.version}: {error}"
-            hub.once(told, f"{told}; the frame passes unchanged")
+            hub.once(told, f"{told}; the frame is forwarded unchanged")
             return None
         except Exception as error:
             hub.metrics.add("errors_total")
             told = shared.script.told(error)
-            hub.once(told, f"{told}; the frame passes unchanged")
+            hub.once(told, f"{told}; the frame is forwarded unchanged")
             return None
         if seen.seconds:
             await asyncio.sleep(seen.seconds)

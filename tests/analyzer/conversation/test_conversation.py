@@ -84,7 +84,7 @@ def test_acks_are_read_from_a_cut_produce() -> None:
     [
         ("broker", "fin", "lost", "closed by the broker"),
         ("client", "rst", "lost", "reset by the client"),
-        (None, "reuse", "lost", "the ports were used for a new connection"),
+        (None, "reuse", "lost", "the ports were reused for a new connection"),
         (None, "end", "open", "in flight when the capture ends"),
     ],
 )
@@ -102,7 +102,7 @@ def test_an_answer_that_the_end_cuts_off_is_none() -> None:
     answer = beat(1)
     (one,) = told(Wire().client(heartbeat(1)).broker(answer[:-3]).close("client", "rst").events)
     assert (one.state, one.response) == ("lost", None)
-    assert one.notes[0].text == f"{len(answer) - 3} of {len(answer)} bytes of its answer came"
+    assert one.notes[0].text == f"{len(answer) - 3} of {len(answer)} bytes of its response arrived"
 
 
 def test_a_response_without_request_is_an_orphan_and_later_ones_pair() -> None:
@@ -143,7 +143,7 @@ def test_an_answer_in_a_gap_is_lost_once_a_later_one_pairs() -> None:
     wire = Wire().client(heartbeat(1), heartbeat(2)).gap("broker", len(beat(1))).broker(beat(2))
     found = told(wire.events)
     assert pairs(found) == [(1, "lost", False), (2, "answered", True)]
-    assert found[0].reason == "its answer fell into a gap of the capture"
+    assert found[0].reason == "its response fell into a gap in the capture"
 
 
 def test_an_unknown_api_pairs_and_says_so() -> None:
@@ -286,7 +286,7 @@ def test_requests_without_any_answer_do_not_fill_the_memory(
         wire.client(produce(number, records=bytes(1000)))
     found = told(wire.broker(response("Produce", 7, 7)).events)
     assert [e.state for e in found] == ["lost"] * 6 + ["open", "answered"]
-    assert found[0].reason == "none was seen while many more requests were sent"
+    assert found[0].reason == "none was seen while many later requests were sent"
 
 
 def test_what_is_answered_to_requests_that_were_given_up_is_no_response_to_none(
@@ -317,4 +317,4 @@ def test_tiny_requests_count_as_what_they_take(monkeypatch: pytest.MonkeyPatch) 
     assert len(found) == 100
     lost = [each for each in found if each.state == "lost"]
     assert len(lost) >= 80
-    assert lost[0].reason == "none was seen while many more requests were sent"
+    assert lost[0].reason == "none was seen while many later requests were sent"

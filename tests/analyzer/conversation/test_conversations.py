@@ -74,9 +74,7 @@ def test_zookeeper_is_known_in_the_middle_of_a_stream_by_what_only_it_has(asked:
 def test_a_session_that_is_refused_says_so() -> None:
     refused = framed(bytes(4) + bytes(4) + bytes(8) + b"\0\0\0\x10" + bytes(17))
     (found,) = told(Wire(port=2181).client(ZOOKEEPER).broker(refused).events)
-    assert [note.text for note in found.notes] == [
-        "session refused: it is expired, or the password is wrong"
-    ]
+    assert [note.text for note in found.notes] == ["session refused: expired, or wrong password"]
 
 
 def test_endless_nonsense_is_counted_in_bounded_memory() -> None:

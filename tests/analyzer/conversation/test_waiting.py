@@ -198,7 +198,7 @@ def test_what_waits_is_bounded_in_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     assert given_up == [0, 1, 2, 3]
     assert [row.connection.number for row in live.rows] == [0, 1, 2]
     assert live.rows[0].reason
-    assert "MB waited so" in live.rows[0].reason
+    assert "MB were buffered" in live.rows[0].reason
     live.line(talk.keylog())
     tls = wires[3].connection.tls
     assert tls

@@ -123,7 +123,7 @@ def test_damage_is_told_and_the_rest_still_read() -> None:
     text = b"".join(record_lines(one, Context().names, problems))
     assert len(text.splitlines()) == 2
     assert [str(each).split(": ", 2)[2] for each in problems] == [
-        "a batch has a wrong checksum",
+        "a batch has a checksum mismatch",
         "there is no magic 9 at byte " + str(len(damaged) + len(batch([(b"k", b"w")])) + 16),
     ]
 

@@ -199,7 +199,7 @@ def test_log_directories_answer_or_refuse(field: Field) -> None:
     if field.name in GETTERS:
         assert compile_at_rest(field.name) is not None
     else:
-        why = "decoded by schema" if field.name in DECODED else "is of exchanges"
+        why = "decoded with a schema" if field.name in DECODED else "is a field of exchanges"
         with pytest.raises(FilterError, match=why):
             compile_at_rest(field.example)
 
@@ -222,7 +222,7 @@ def test_decoded_fields_hold_or_are_refused(text: str, samples: list[Sample]) ->
     for known in (IN_TABLES, IN_TASKS):
         with pytest.raises(FilterError, match=r"record\.(key|value)\.<path> is not known here"):
             demand(bound, text, known, "{} is not known here", "")
-    with pytest.raises(FilterError, match="decoded by schema"):
+    with pytest.raises(FilterError, match="decoded with a schema"):
         compile_at_rest(text)
     for side in (CLIENT, BROKER):
         assert refusal(bound, side) is None

@@ -134,9 +134,9 @@ def test_a_wrong_checksum_cuts_off_all_that_follows(partition: Path) -> None:
     assert (told.valid_bytes, told.last_valid_offset) == (len(batch(0)), 2)
     assert (told.lost_batches, told.lost_first, told.lost_last) == (2, 6, 11)
     assert told.lines()[1:] == [
-        f"  a batch with a wrong checksum at position {len(batch(0))}",
-        f"  a broker that recovers this file keeps all up to offset 2 ({len(batch(0))} bytes)"
-        f" and cuts {told.total_bytes - told.valid_bytes} bytes",
+        f"  a batch with a checksum mismatch at position {len(batch(0))}",
+        f"  a broker that recovers this file keeps records up to offset 2 ({len(batch(0))} bytes)"
+        f" and truncates {told.total_bytes - told.valid_bytes} bytes",
         "  among them 2 sound batches behind the damage, offsets 6 to 11",
     ]
 
@@ -185,13 +185,13 @@ def test_a_magic_that_no_release_has_is_taken_for_the_newest(partition: Path) ->
     found = log(partition, batch(0), bytes(odd), batch(6))
     told = verdict(found)
     assert told.sound
-    assert "magic 6, which no release has: brokers take it for 2" in told.notes[0]
+    assert "magic 6, which no release writes: brokers read it as 2" in told.notes[0]
     assert [row.magic for row, _ in found.batches()] == [2, 6, 2]
     assert len(list(found.records())) == 9
     odd[30] ^= 1
     told = verdict(log(partition, batch(0), bytes(odd), batch(6)))
     assert told.valid_bytes == len(batch(0))
-    assert "magic 6, which no release has," in told.problem
+    assert "magic 6, which no release writes," in told.problem
 
 
 def test_recovery_empties_a_segment_whose_index_would_go_back(partition: Path) -> None:
@@ -209,7 +209,7 @@ def test_recovery_empties_a_segment_whose_index_would_go_back(partition: Path) -
     (partition / SEGMENT).with_suffix(".index").write_bytes(index)
     told = verdict(log(partition, *parts))
     assert (told.valid_bytes, told.batches, told.lost_batches) == (0, 0, 5)
-    assert "offsets go back to 11, not behind 1002" in told.problem
+    assert "offset 11 is not greater than 1002" in told.problem
     # With the usual interval there is no entry at all.
     (partition / SEGMENT).with_suffix(".index").unlink()
     assert verdict(log(partition, *parts)).sound
@@ -234,7 +234,7 @@ def test_what_stands_behind_a_cut_segment_is_deleted(partition: Path) -> None:
     one, two = found.verdicts()
     assert (one.valid_bytes, one.sound) == (len(batch(0)), False)
     assert (two.valid_bytes, two.sound, two.lost_batches) == (0, False, 1)
-    assert f"stands behind {first}" in two.problem
+    assert f"follows {first}" in two.problem
     assert [row.lost for row, _ in found.batches()] == [False, True]
 
 
@@ -247,8 +247,8 @@ def test_offsets_that_no_segment_has_are_noted(partition: Path) -> None:
     assert (one.notes, two.notes) == (
         (),
         (
-            "no batch has the offsets 3 to 8, before it: compaction removed them,"
-            " or a segment is gone",
+            "no batch before it has the offsets 3 to 8: they were compacted,"
+            " or a segment is missing",
         ),
     )
     assert two.sound
@@ -257,12 +257,12 @@ def test_offsets_that_no_segment_has_are_noted(partition: Path) -> None:
 def test_offsets_that_go_back_are_noted_not_cut(partition: Path) -> None:
     told = verdict(log(partition, batch(5), batch(3)))
     assert told.sound
-    assert any("not behind 7" in note for note in told.notes)
+    assert any("not after 7" in note for note in told.notes)
 
 
 def test_a_segment_that_begins_elsewhere_than_its_name_says_is_noted(partition: Path) -> None:
     told = verdict(log(partition, batch(0), name="00000000000000000100.log"))
-    assert any("begins at 100" in note for note in told.notes)
+    assert any("starts at 100" in note for note in told.notes)
 
 
 def test_leader_epochs_that_go_back_are_noted(partition: Path) -> None:
@@ -525,7 +525,7 @@ def test_a_damaged_length_is_not_read_into_memory(partition: Path) -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (told.valid_bytes, told.lost_batches) == (len(whole), 1)
-    assert "with a wrong checksum" in told.problem
+    assert "with a checksum mismatch" in told.problem
     assert most < 32 << 20
 
 

@@ -56,7 +56,7 @@ def test_damage_is_told_for_each_release_that_differs(samples: Path) -> None:
     assert first.releases == "0.8.1 to 1.1"
     (other,) = first.elsewhere
     assert (other.releases, other.starts, other.valid_bytes) == ("0.8.0", True, first.total_bytes)
-    assert "recovers the last segment alone" in " ".join(first.lines())
+    assert "recovers the last segment only" in " ".join(first.lines())
     assert not second.sound
     assert [each.releases for each in second.elsewhere] == ["0.8.0"]
 
@@ -66,7 +66,7 @@ def test_an_offset_outside_its_segment_keeps_new_brokers_from_starting(samples: 
     assert found is not None
     *_, last = found.verdicts()
     assert (last.sound, last.starts) == (False, False)
-    assert "a broker of 2.0 and later does not start with this file" in "\n".join(last.lines())
+    assert "brokers 2.0 and later do not start with this file" in "\n".join(last.lines())
     assert last.to_json()["starts"] is False
 
 
@@ -81,6 +81,6 @@ def test_a_folder_of_0_8_0_is_told_by_its_checkpoints(samples: Path, tmp_path: P
     assert found is not None
     verdicts = list(found.verdicts())
     assert all(each.sound and each.valid_bytes == each.total_bytes for each in verdicts)
-    assert "which recovers the last segment alone, keeps" in verdicts[0].notes[0]
+    assert "which recovers the last segment only, keeps" in verdicts[0].notes[0]
     assert verdicts[0].elsewhere[0].releases == "0.8.1 to 1.1"
     assert not any(batch.lost for batch, _ in found.batches())

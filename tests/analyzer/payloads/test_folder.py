@@ -54,14 +54,14 @@ def test_an_index_says_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("index", "word"),
     [
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ("7", "no list"),
-        ("[7]", "names no file"),
-        ('[{"file": "../x.avsc"}]', "leads out"),
-        ('[{"file": "/etc/passwd"}]', "leads out"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("7", "not a list"),
+        ("[7]", "has no file"),
+        ('[{"file": "../x.avsc"}]', "points outside"),
+        ('[{"file": "/etc/passwd"}]', "points outside"),
         ('[{"file": "gone.avsc"}]', "No such file"),
-        ('[{"file": "x.bin"}]', "no type"),
+        ('[{"file": "x.bin"}]', "unknown type"),
     ],
 )
 def test_a_wrong_index_is_a_sentence(tmp_path: Path, index: str, word: str) -> None:
@@ -76,7 +76,7 @@ def test_a_wrong_index_is_a_sentence(tmp_path: Path, index: str, word: str) -> N
 
 
 def test_no_folder_is_a_sentence(tmp_path: Path) -> None:
-    assert "no folder" in read_folder(tmp_path / "gone").problems[0]
+    assert "cannot read the folder" in read_folder(tmp_path / "gone").problems[0]
 
 
 def test_bytes_that_are_no_text_are_left_out(tmp_path: Path) -> None:

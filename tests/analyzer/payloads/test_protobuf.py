@@ -296,8 +296,8 @@ def test_any_bytes_give_a_value_or_an_error_of_ours(
         ("1005 0a04 1a02 2203", "r.rs[0].s", 7, "length 3, 0 bytes are left"),
         ("1105", "i", 0, "fixed64, expected varint of int32"),
         ("2202 c328", "s", 2, "text that is not UTF-8"),
-        ("00", "", 0, "0 is no number and type of a field"),
-        ("14", "", 0, "end of group 2, which did not begin"),
+        ("00", "", 0, "0 is not a field number and type"),
+        ("14", "", 0, "end of group 2, which did not start"),
         ("10 ffffffffffffffffffff01", "i", 1, "int32 of more than 10 bytes"),
         ("5d 0000", "f", 1, "2 of 4 bytes of float"),
         ("2a 03 020480", "p[2]", 4, "the end in sint64"),
@@ -311,7 +311,7 @@ def test_what_does_not_fit_says_where(hexadecimal: str, path: str, offset: int, 
 
 def test_a_required_field_that_is_missing_is_named() -> None:
     error = refusal(CODEC2, b"\x70\x01\x0a\x02\x10\x05")
-    assert (error.path, error.text) == ("r.must", "is required, and not there")
+    assert (error.path, error.text) == ("r.must", "is required, but missing")
     piece = CODEC2.explain(b"\x10\x05")
     assert "must: is required" in piece.pieces[-1].type
 
@@ -458,9 +458,9 @@ def test_many_small_parts_cost_time_in_proportion() -> None:
         ({"by": "AA"}, "by", "'AA' is not an object {\"base64\": text}"),
         ({"f": 1e300}, "f", "1e+300 is not a float"),
         ({"v": (1 << 53) + 1}, "v.number_value", "9007199254740993 is not a double"),
-        ({"ts": "yesterday"}, "ts", "expected a time as 2026-03-01T12:00:00.5Z"),
+        ({"ts": "yesterday"}, "ts", "expected a time such as 2026-03-01T12:00:00.5Z"),
         ({"a": 1, "c": "x"}, "c", "beside a, of which oneof is either"),
-        ({"s": "\ud800"}, "s", "text with half of a surrogate pair"),
+        ({"s": "\ud800"}, "s", "text with an unpaired surrogate"),
         ({"_unknown_fields": [{"field": 0}]}, "_unknown_fields[0]", None),
     ],
 )

@@ -225,21 +225,21 @@ def raw(data: bytes) -> Callable[[BaseHTTPRequestHandler], None]:
 
 
 BAD = {
-    "hangs": (hangs, "no answer within"),
-    "drips": (drips, "no answer within"),
-    "drips headers": (drips_headers, "(no answer within|no HTTP)"),
-    "garbage": (raw(b"\x00\x01\x02 garbage \r\n\r\n" * 9), "no HTTP"),
+    "hangs": (hangs, "no response within"),
+    "drips": (drips, "no response within"),
+    "drips headers": (drips_headers, "(no response within|not HTTP)"),
+    "garbage": (raw(b"\x00\x01\x02 garbage \r\n\r\n" * 9), "not HTTP"),
     "closes": (raw(b""), "connection failed"),
-    "endless header": (raw(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000), "no HTTP"),
-    "many headers": (raw(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 5000 + b"\r\n"), "no HTTP"),
-    "short": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}"), "cut short"),
-    "no JSON": ((200, b"<html>hello</html>"), "no schema in its answer"),
-    "no schema": ((200, {"schema": 7}), "no schema in its answer"),
+    "endless header": (raw(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000), "not HTTP"),
+    "many headers": (raw(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 5000 + b"\r\n"), "not HTTP"),
+    "short": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}"), "truncated"),
+    "not JSON": ((200, b"<html>hello</html>"), "response contains no schema"),
+    "no schema": ((200, {"schema": 7}), "response contains no schema"),
     "HTML 404": ((404, b"<html>"), "no such path"),
     "error": ((500, {"error_code": 50001}), "status 500"),
     "10 MB": ((200, {"schema": '"' + "x" * (10 << 20) + '"'}), "more than 10 MB"),
     "9 MB of schema": ((200, {"schema": '"' + "x" * (9 << 20) + '"'}), "a schema of 9 MB"),
-    "gzip": ((200, b"\x1f\x8b", ("Content-Encoding", "gzip")), "packed"),
+    "gzip": ((200, b"\x1f\x8b", ("Content-Encoding", "gzip")), "content encoding"),
 }
 
 

@@ -82,7 +82,7 @@ def test_a_second_run_at_once_is_refused_with_a_sentence(tmp_path: Path) -> None
     with Store(tmp_path).locked():
         refused = run(ONE, "-o", str(tmp_path))
     assert refused.exit_code == 3
-    assert refused.stderr.strip().endswith("another run writes there")
+    assert refused.stderr.strip().endswith("another run is writing there")
     assert "Traceback" not in refused.output
 
 

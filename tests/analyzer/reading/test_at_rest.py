@@ -106,5 +106,5 @@ def test_schemas_in_a_registrys_topic_beside_it_serve(orders: Path) -> None:
 def test_without_schemas_the_filter_is_refused(orders: Path) -> None:
     ran = run("records", orders, "--no-schemas", "-Y", "record.value.count > 100")
     assert ran.exit_code == 2
-    assert "decoded by schema" in ran.output
+    assert "decoded with a schema" in ran.output
     assert records(orders, "-Y", "record.value.count > 100") == []

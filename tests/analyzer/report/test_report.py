@@ -93,7 +93,7 @@ def test_it_is_whole_without_a_network(page: str) -> None:
 
 def test_the_three_questions_are_answered(page: str) -> None:
     text = " ".join(read(page).texts)
-    assert "These would not: legacy-export" in text
+    assert "Incompatible: legacy-export" in text
     assert "172.17.0.4:29092" in text
     assert "no heartbeat for" in text
 
@@ -141,7 +141,8 @@ def test_it_begins_with_sentences_and_a_chart(page: str) -> None:
         "Within 78 s: 1,778 exchanges, between 21 clients and 3 brokers, on 194 connections."
     )
     assert re.fullmatch(
-        r"[\d,]+ errors; \d+ expected by the protocol, and \d+ requests got no response\.", said[1]
+        r"[\d,]+ errors; \d+ expected by the protocol, and \d+ requests received no response\.",
+        said[1],
     )
     assert re.match(r"Findings: \d+ errors, \d+ warnings, \d+ notes and \d+ consequences", said[2])
     checked = CliRunner().invoke(main, ["check", str(SHOP), "--json", "--fail-on", "never"]).stdout
@@ -184,7 +185,7 @@ def test_a_summary_has_three_to_six_sentences(
     assert all(sentence.endswith(".") for sentence in said)
     assert sum(map(len, said)) < 2_000, "the chart below it is to be seen, too"
     if name == HEALTHY:
-        assert said[1].endswith("and every request that wants a response got one.")
+        assert said[1].endswith("and every request that expects a response received one.")
 
 
 @pytest.mark.parametrize("redact", ["values", "all"])

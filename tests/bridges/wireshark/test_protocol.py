@@ -110,7 +110,7 @@ def test_interfaces_that_are_none(interface: str) -> None:
         lambda: protocol.config_sentences(interface, []),
         lambda: protocol.words_of(Asked(interface=interface)),
     ):
-        with pytest.raises(WrongCall, match="there is no interface"):
+        with pytest.raises(WrongCall, match="unknown interface"):
             ask()
 
 

@@ -66,5 +66,5 @@ def test_a_header_that_is_cut_is_damage(tmp_path: Path) -> None:
 def test_another_kind_behind_it_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "joined.pcap"
     path.write_bytes(ONE + OTHER[:20] + b"\x65\0\0\0" + OTHER[24:])
-    with pytest.raises(CutShort, match="another kind"):
+    with pytest.raises(CutShort, match="another format"):
         packets(path)

@@ -160,8 +160,8 @@ DAMAGE: dict[str, tuple[bytes, str]] = {
     "tiny old block": (block("<", 2, b"1234"), "packet block without header"),
     "huge packet": (pack("<II", 6, 1 << 30) + bytes(100), "1073741824"),
     "section without byte order": (block("<", 0x0A0D0D0A, bytes(16)), "byte order"),
-    "cut": (enhanced("<", 2)[:50], "not whole"),
-    "cut in a huge block": (pack("<II", 0x0BAD, 1 << 30) + bytes(100), "not whole"),
+    "cut": (enhanced("<", 2)[:50], "incomplete"),
+    "cut in a huge block": (pack("<II", 0x0BAD, 1 << 30) + bytes(100), "incomplete"),
     "a huge block of no known type": (pack("<II", 99, 1 << 30) + bytes(100), "1073741824 bytes"),
 }
 

@@ -211,6 +211,6 @@ def test_a_file_of_somebody_else_in_a_shared_folder_is_refused_before_the_work(
     path.write_bytes(b"old")
     tmp_path.chmod(0o1777)
     monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         PrivateFile(path)
     assert list(tmp_path.iterdir()) == [path]

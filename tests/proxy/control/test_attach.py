@@ -96,7 +96,7 @@ def test_a_wish_that_is_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
         path = tmp_path / "s"
         async with controlled(path):
             for every in (float("nan"), True, "1"):
-                with pytest.raises(RequestRefused, match="is seconds"):
+                with pytest.raises(RequestRefused, match="must be seconds"):
                     await ask(path, "watch", every=every)
 
     run(main())
@@ -296,7 +296,7 @@ def test_proxies_are_found_by_pid_path_or_because_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with pytest.raises(NoProxy, match="no proxy of yours"):
+    with pytest.raises(NoProxy, match="no running proxy"):
         find()
     command = [
         sys.executable,

@@ -113,12 +113,12 @@ def test_rules_are_added_listed_and_removed() -> None:
         ({"do": "dance"}, "'dance'"),
         ({"do": "release"}, "'number' is missing"),
         ({"do": "drop", "number": 5}, "no frame 5 is held"),
-        ({"do": "fault", "rule": "nonsense"}, "there is no ->"),
+        ({"do": "fault", "rule": "nonsense"}, "no ->"),
         ({"do": "stop"}, "cannot be stopped"),
         ({"do": "fault", "rule": 5}, "`rule` is text"),
         ({"do": "remove", "name": ["one"]}, "`name` is text"),
-        ({"do": "hold", "filter": {}}, "`filter` is text"),
-        ([], "an object is wanted"),
+        ({"do": "hold", "filter": {}}, "`filter` must be text"),
+        ([], "expected an object"),
     ],
 )
 def test_what_cannot_be_done_is_said(told: Any, sentence: str) -> None:
@@ -172,7 +172,7 @@ def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
         async with broker(echo) as up, KafkaProxy(str(up)) as made:
             control = Control(made)
             if before in ("file", "fifo", "folder"):
-                with pytest.raises(OSError, match="no socket"):
+                with pytest.raises(OSError, match="not a socket"):
                     await control.listen(path)
                 return
             await control.listen(path)
@@ -198,7 +198,7 @@ def test_a_folder_open_to_others_is_refused(
     (tmp_path / "kafkascope").mkdir(mode=0o777)
     (tmp_path / "kafkascope").chmod(0o777)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with pytest.raises(OSError, match="open to others"):
+    with pytest.raises(OSError, match="other users can access"):
         runtime_folder()
 
 
@@ -271,7 +271,7 @@ def test_the_address_that_a_request_came_to_is_ours(came_to: str, host: str, ser
     [
         ([], "--upstream"),
         (["--upstream", "b", "--metrics-host", "x"], "--metrics-host needs --metrics"),
-        (["--upstream", "b", "--metrics", ":1", "--metrics-host", "a\tb"], "is no host name"),
+        (["--upstream", "b", "--metrics", ":1", "--metrics-host", "a\tb"], "is not a host name"),
         (["--upstream", "b", "--listen", "0.0.0.0:1"], "--expose"),
         (["--upstream", "b", "--listen", "x:y"], "no port"),
         (["--upstream", "b", "--fault", "api == Fetch -> dorp"], "did you mean 'drop'"),

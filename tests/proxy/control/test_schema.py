@@ -140,7 +140,7 @@ def test_all_requests_answers_and_events(steered: Steered) -> None:
         assert met["met"]
         assert len(met["exchanges"]) == 1
         for stream in ("capture", "exchanges"):
-            assert ask(stream)["error"] == "streams need the socket"
+            assert ask(stream)["error"] == "streams need the control socket"
         ask("watch", every=0.1)
         steered.process.stdin.write('{"do":"status"}\n')  # type: ignore[union-attr]
         steered.process.stdin.flush()  # type: ignore[union-attr]
@@ -235,7 +235,7 @@ def test_findings_are_expected(steered: Steered) -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"filter": "api = Fetch"}, 'filter: unexpected "="'),
-    ({"filter": 5}, "`filter` is text"),
+    ({"filter": 5}, "`filter` must be text"),
     ({"count": -1}, "`count` is a number from 0 on"),
     ({"within": "1s"}, "`within` is seconds"),
     ({"limit": True}, "`limit` is a number"),
@@ -243,7 +243,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"of": "topics"}, "`of` is one of exchanges, records, findings, not 'topics'"),
     ({"of": "records", "filter": "record.value ="}, "filter: "),
     ({"of": "findings", "level": "grave"}, "`level` is one of error, warning, note, chat, not"),
-    ({"of": "findings", "allow": ["x"]}, "`allow`: there is no rule 'x' (kafkascope check "),
+    ({"of": "findings", "allow": ["x"]}, "`allow`: unknown rule 'x' (kafkascope check "),
     ({"of": "findings", "allow": "x"}, "`allow` is a list of names"),
 ]
 

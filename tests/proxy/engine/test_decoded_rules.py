@@ -248,7 +248,7 @@ def test_of_a_large_frame_the_first_records_count(
         assert fault.trigger.fired == 1
         await client.ask(frames(*[(None, avro(SMALL))] * 50, (None, avro()))[0])
         assert fault.trigger.fired == 1
-        said = [text for _, text in proxy.hub.notices if "look at the first ones" in text]
+        said = [text for _, text in proxy.hub.notices if "see only the first ones" in text]
         assert len(said) == 1
 
     run(steps, schemas=schemas)
@@ -264,7 +264,7 @@ def test_a_frame_that_takes_too_long_goes_on(
         proxy.rules.add(fault)
         await client.ask(order())
         assert fault.trigger.fired == 0
-        assert any("look at the first ones" in text for _, text in proxy.hub.notices)
+        assert any("see only the first ones" in text for _, text in proxy.hub.notices)
 
     run(steps, schemas=schemas)
 
@@ -340,7 +340,7 @@ def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
             await client.ask(plain)
         assert got == [plain] * 3
         said = [text for _, text in proxy.hub.notices]
-        assert len([text for text in said if "passes unchanged" in text]) == 1, said
+        assert len([text for text in said if "is forwarded unchanged" in text]) == 1, said
         assert fault.trigger.fired == 0
         unknown = frames((None, b"\0\0\0\0\x63" + avro()[5:]))[0]
         await client.ask(unknown)

@@ -119,7 +119,7 @@ def test_networks_of_the_command_line_are_checked() -> None:
     for wrong in ("10.0.0.0/33", "broker", "", "10.0.0.0-10.0.0.9"):
         done = CliRunner().invoke(command, ["--upstream", "b", "--allow-broker", wrong])
         assert done.exit_code == 2
-        assert "no network" in done.output
+        assert "not a network" in done.output
 
 
 # --- with sockets -------------------------------------------------------------------------------

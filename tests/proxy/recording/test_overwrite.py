@@ -73,7 +73,7 @@ def test_a_command_that_cannot_start_does_not_wait_for_lines(
     path = tmp_path / "r.pcapng"
     path.write_bytes(b"kept")
     said = CliRunner().invoke(command, ["--upstream", "127.0.0.1:1", "-w", str(path)])
-    sentence = "there is a recording already (--overwrite replaces it)"
+    sentence = "the recording exists (--overwrite replaces it)"
     assert said.output == f"kafkascope: {path}: {sentence}\n", said.exception
     assert said.exit_code == 3
     assert done == ["wait 0", "kill", "wait None"]

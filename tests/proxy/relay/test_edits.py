@@ -190,8 +190,8 @@ def test_a_decoded_value_that_nobody_touched_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"value_decoded": {"x": "text", "cost": "1.00"}}, "does not fit its schema at x"),
-        ({"value_decoded": {"x": 1}}, "does not fit its schema"),
+        ({"value_decoded": {"x": "text", "cost": "1.00"}}, "does not match its schema at x"),
+        ({"value_decoded": {"x": 1}}, "does not match its schema"),
         ({"value_decoded": {"x": 2, "cost": "1.00"}, "value": "v"}, "both changed"),
     ],
 )

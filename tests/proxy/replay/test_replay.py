@@ -34,14 +34,14 @@ def test_what_reads_says_read_or_list_or_describe():
 
 def test_nothing_that_changes_is_sent_unasked():
     body = example("ProduceRequest", 9)
-    assert refusal(0, body, Permit()) == "changes something (--allow-writes)"
+    assert refusal(0, body, Permit()) == "changes data or state (--allow-writes)"
     assert refusal(0, body, Permit(writes=True)) == ""
     join = example("JoinGroupRequest", 5)
     assert "--group-prefix" in refusal(11, join, Permit(writes=True))
     assert refusal(11, join, Permit(writes=True, groups=True)) == ""
     assert refusal(1, example("FetchRequest", 12), Permit()) == ""
     follower = {**example("FetchRequest", 12), "replica_id": 2}
-    assert refusal(1, follower, Permit(True, True)) == "brokers among themselves"
+    assert refusal(1, follower, Permit(True, True)) == "sent by brokers only"
     assert refusal(None, None, Permit()) == "not a request of a known API"
     assert refusal(1, None, Permit()) == "the request cannot be decoded"
 
@@ -302,7 +302,7 @@ async def _against(answer: bytes | None, said: str) -> None:
         (b"", "closed the connection"),
         (struct.pack(">i", 2**31 - 1), "2147483647 bytes"),
         (struct.pack(">i", -5), "-5 bytes"),
-        (None, "no answer in"),
+        (None, "no response in"),
     ],
 )
 def test_no_broker_makes_us_wait_for_ever(answer, said):

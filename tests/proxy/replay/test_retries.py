@@ -107,7 +107,7 @@ def test_topics_get_the_partitions_that_requests_name(
     # The capture has no Metadata: they had one partition, and each of the others was waited for.
     path = fetches(tmp_path / "fetches.pcapng", "new", 2, 7, 0)
     result, asked = replayed(path, monkeypatch)
-    assert "3 answers the same, 0 different" in result.output
+    assert "3 responses equal, 0 different" in result.output
     assert asked["CreateTopics"] == 1
     assert asked["Fetch"] == 3
 
@@ -117,7 +117,7 @@ def test_a_partition_that_is_not_there_is_waited_for_once(
 ) -> None:
     path = fetches(tmp_path / "fetches.pcapng", "kafka-python.none", 9, 9, 9, 0, 8, 9)
     result, asked = replayed(path, monkeypatch)
-    assert "1 answers the same, 5 different, 0 without" in result.output
+    assert "1 responses equal, 5 different, 0 without" in result.output
     # Of partitions 9 and 8 all tries, of which none is beyond the last answer; and once the others.
     assert asked["Fetch"] == 2 * TRIES + 4
     assert not [each for each in caplog.records if "never retrieved" in each.message]
@@ -130,7 +130,7 @@ def test_an_api_of_which_no_answer_settles_is_no_longer_waited_for(
     monkeypatch.setattr(retries, "MOST_IN_A_ROW", 2)
     path = fetches(tmp_path / "fetches.pcapng", "kafka-python.none", *range(9, 15))
     result, asked = replayed(path, monkeypatch)
-    assert "0 answers the same, 6 different, 0 without" in result.output
+    assert "0 responses equal, 6 different, 0 without" in result.output
     assert asked["Fetch"] == 2 * TRIES + 4
     assert "Fetch was asked again in vain 2 times in a row, and no more after that" in result.output
 
@@ -157,5 +157,5 @@ def test_what_the_capture_has_no_answer_to_is_counted(
     path = tmp_path / "asked.pcapng"
     write_capture(path, iter([exchange("ApiVersions", 0, {}, {})[:1]]))
     result, _ = replayed(path, monkeypatch)
-    said = "0 answers the same, 0 different, 0 without an answer, 1 where the capture has no answer"
+    said = "0 responses equal, 0 different, 0 without an answer, 1 where the capture has no answer"
     assert said in result.output

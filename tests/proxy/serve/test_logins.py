@@ -90,7 +90,7 @@ def test_only_users_are_served_when_there_are_some(mechanism):
         metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
         assert metadata["topics"]
         await peer.close()
-        with pytest.raises(PeerError, match="is another one"):
+        with pytest.raises(PeerError, match="is wrong"):
             await peer_of(host, port, credentials=Credentials(mechanism, "alice", "wrong"))
         assert any("authentication failed: the password of 'alice'" in line for line in told)
         stranger = await peer_of(host, port)

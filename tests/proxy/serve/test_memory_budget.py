@@ -138,4 +138,4 @@ def test_a_flood_of_different_lines_is_cut() -> None:
     assert len(said) == BURST
     now[0] = 5.0
     lines.tell("me", "the last")
-    assert said[-1] == f"me: the last ({10_000 - BURST} lines before it were left out)"
+    assert said[-1] == f"me: the last ({10_000 - BURST} lines before it were suppressed)"

@@ -73,7 +73,7 @@ def test_captured_answers_have_our_addresses_and_others_are_said():
     ("sent", "said"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "HTTP arrived"),
-        (bytes.fromhex("160301020001000001fc0303") + bytes(20), "TLS arrived"),
+        (bytes.fromhex("160301020001000001fc0303") + bytes(20), "TLS on a plaintext listener"),
         (struct.pack(">i", 2**31 - 1), "2147483647 bytes"),
         (struct.pack(">i", -1) + bytes(20), "-1 bytes"),
         (struct.pack(">ihhi", 20, 999, 3, 1) + bytes(12), "api key 999"),
@@ -129,7 +129,7 @@ def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_that_says
         assert "answered as exchange " in lines[0]
         assert "% alike" in lines[0]
         assert lines[1].endswith("(10 times)")
-        assert any("CreateAcls v3: the capture has no answer to this API" in e for e in told)
+        assert any("CreateAcls v3: the capture has no response of this API" in e for e in told)
 
     asyncio.run(with_server("cluster.pcap.gz", use))
 

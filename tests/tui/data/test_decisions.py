@@ -134,7 +134,7 @@ def test_schemas_that_come_later_serve_earlier_rows(store: Store) -> None:
 
 
 def test_without_schemas_such_a_filter_is_refused(store: Store) -> None:
-    with pytest.raises(FilterError, match="decoded by schema"):
+    with pytest.raises(FilterError, match="decoded with a schema"):
         View(store, FILTERS[0])
 
 
@@ -143,7 +143,7 @@ def test_no_colour_waits_for_a_schema(store: Store, tmp_path: Path) -> None:
     rules.write_text("'record.value.amount > 0' = 'red'\n'api == Produce' = 'bold'\n")
     colours = Colours(store, known_by(store, Payloads(KnownSchemas(folder("avro-registry")))))
     colours.read(rules)
-    assert "decoded by schema" in colours.said
+    assert "decoded with a schema" in colours.said
     assert [rule.text for rule in colours.rules] == ["api == Produce"]
 
 

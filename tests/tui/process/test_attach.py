@@ -42,9 +42,12 @@ def test_what_follows_the_answer_is_left_to_the_reader(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b'{"ok":false,"error":"streams need the socket"}\n', "streams need the socket"),
+        (
+            b'{"ok":false,"error":"streams need the control socket"}\n',
+            "streams need the control socket",
+        ),
         (b"", "has ended"),
-        (b"no json\n", "no proxy answers"),
+        (b"no json\n", "no proxy responds"),
     ],
 )
 def test_a_proxy_that_refuses_is_told(tmp_path: Path, answer: bytes, said: str) -> None:
@@ -55,11 +58,11 @@ def test_a_proxy_that_refuses_is_told(tmp_path: Path, answer: bytes, said: str) 
 
 
 def test_nobody_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="no proxy answers at"):
+    with pytest.raises(OSError, match="no proxy responds at"):
         stream(tmp_path / "none.sock")
 
 
 def test_without_a_proxy_there_is_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     done = CliRunner().invoke(main, ["open", "--attach"])
-    assert (done.exit_code, done.output) == (3, "kafkascope: no proxy of yours is running\n")
+    assert (done.exit_code, done.output) == (3, "kafkascope: you have no running proxy\n")

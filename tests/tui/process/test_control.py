@@ -275,10 +275,10 @@ def test_a_proxy_that_is_gone_is_told(demo: ReadScene, tmp_path: Path) -> None:
 
     async def steps(app, pilot):
         await looked(app, pilot)
-        assert "the proxy does not answer" in text_of(app)
+        assert "the proxy does not respond" in text_of(app)
         await pilot.press("U")
         await looked(app, pilot)
-        assert "the proxy does not answer" in scene.told[-1]
+        assert "the proxy does not respond" in scene.told[-1]
 
     perform(LiveBoard, scene, steps)
 
@@ -312,7 +312,7 @@ def test_states_come_until_the_proxy_ends(tmp_path: Path) -> None:
     async def ask(control: Control) -> None:
         async with aclosing(control.states()) as states:
             assert (await anext(states))["held"] == []
-            with pytest.raises(ControlError, match="does not answer"):
+            with pytest.raises(ControlError, match="does not respond"):
                 await anext(states)
 
     lines = b'{"ok":true}\n{"event":"notice"}\n{"event":"state","held":[]}\n{\n'
@@ -328,7 +328,7 @@ def test_a_proxy_that_hangs_is_no_old_state(
             monkeypatch.setattr(
                 "kafkascope.tui.process.control.TIMEOUT_S", 0.05
             )  # what comes in time came by now
-            with pytest.raises(ControlError, match="no answer"):
+            with pytest.raises(ControlError, match="no response"):
                 await asyncio.wait_for(anext(states), 20)
 
     lines = b'{"ok":true}\n{"event":"state","held":[]}\n'
@@ -340,9 +340,9 @@ def test_questions_and_answers_are_lines_of_json(tmp_path: Path) -> None:
         assert (await control.ask("release", number=3))["released"] == 1
         with pytest.raises(ControlError, match="no frame 4 is held"):
             await control.ask("drop", number=4)
-        with pytest.raises(ControlError, match="does not answer"):
+        with pytest.raises(ControlError, match="does not respond"):
             await control.ask("status")
-        with pytest.raises(ControlError, match="no object"):
+        with pytest.raises(ControlError, match="not an object"):
             await control.ask("status")
 
     answers = [

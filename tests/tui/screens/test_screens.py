@@ -65,7 +65,7 @@ class SomeFindings:
         ]
         return [
             Cause(address, tuple(replace(each, because=(address.id,)) for each in followed)),
-            Cause(some("note", "old", 1, "legacy-job does not ask for versions")),
+            Cause(some("note", "old", 1, "legacy-job sends no ApiVersions")),
             *(Cause(some("chat", name, 5, f"{name} happens")) for name in ("polls", "probe")),
         ]
 

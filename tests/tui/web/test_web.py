@@ -130,7 +130,7 @@ def test_addresses_of_this_machine() -> None:
 
 @pytest.mark.parametrize("text", ["0.0.0.0:80", "[::]:80", "10.1.2.3:80", "example.com:80"])
 def test_other_addresses_are_refused_with_the_way_that_works(text: str) -> None:
-    with pytest.raises(NotHere, match=r"this machine alone.*ssh -L 80:127"):
+    with pytest.raises(NotHere, match=r"this machine only.*ssh -L 80:127"):
         address_of(text)
 
 
@@ -147,7 +147,7 @@ def test_what_is_no_address(text: str) -> None:
         (["-i", "lo", "--web"], "--web needs files"),
         (["--attach", "--web"], "leave out --web"),
         ([str(DEMO), "--web-port", "80"], "--web-port needs --web"),
-        ([str(DEMO), "--web", "--web-port", "0.0.0.0:80"], "this machine alone"),
+        ([str(DEMO), "--web", "--web-port", "0.0.0.0:80"], "this machine only"),
         ([str(DEMO), "--web", "-Y", "latency >"], "latency >"),
     ],
 )

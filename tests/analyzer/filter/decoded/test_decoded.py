@@ -1,4 +1,4 @@
-"""Filters about keys and values that are decoded by schema."""
+"""Filters about keys and values that are decoded with a schema."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_garbage_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["record.value.x == 1", "schema.id", "not record.key.a"])
 def test_where_nothing_decodes_the_filter_is_refused(text: str) -> None:
-    with pytest.raises(FilterError, match="decoded by schema"):
+    with pytest.raises(FilterError, match="decoded with a schema"):
         compile_filter(text)
 
 
@@ -337,7 +337,7 @@ def test_commands_filter_by_decoded_values(tmp_path: Path) -> None:
     assert (code, lines) == (0, [])
     code, _, said = run("ls", capture, "-Y", "record.value.amount", "--no-schemas")
     assert code == 2
-    assert "decoded by schema" in said
+    assert "decoded with a schema" in said
 
 
 def test_schemas_are_read_only_for_filters_about_decoded_values(

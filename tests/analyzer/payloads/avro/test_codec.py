@@ -241,8 +241,8 @@ def test_a_text_that_is_no_uuid_is_rather_something_else() -> None:
         ({"f": {"base64": "YWI"}}, "f", "no base64: Incorrect padding"),
         ({"f": "ab"}, "f", 'a text for bytes, which are {"base64": TEXT}'),
         ({"d": "200"}, "d", "a number of 2 bytes for D, which has 1"),
-        ({"d": "1.5"}, "d", "'1.5' has more than 0 digits behind the point"),
-        ({"d": "1e3"}, "d", "'1e3' is no decimal number"),
+        ({"d": "1.5"}, "d", "'1.5' has more than 0 digits after the decimal point"),
+        ({"d": "1e3"}, "d", "'1e3' is not a decimal number"),
         ({"x": 1}, "", "R has no field x"),
     ],
 )
@@ -262,12 +262,12 @@ def test_values_that_do_not_fit_say_where_and_why(
     ("text", "why"),
     [
         ("2026-02-30T12:00Z", "day"),
-        ("2026-03-01T24:00Z", "no time of a day"),
-        ("2026-03-01T12:00:60Z", "no time of a day"),
-        ("2026-03-01T12:00:00.0001Z", "more digits of a second"),
+        ("2026-03-01T24:00Z", "not a time of day"),
+        ("2026-03-01T12:00:60Z", "not a time of day"),
+        ("2026-03-01T12:00:00.0001Z", "more fractional digits"),
         ("2026-03-01T12:00:00 Z", "does not end with the time"),
-        ("2026-03-01", "is no time as in"),
-        ("yesterday", "is no time as in"),
+        ("2026-03-01", "is not a time such as"),
+        ("yesterday", "is not a time such as"),
     ],
 )
 def test_times_that_are_none(text: str, why: str) -> None:

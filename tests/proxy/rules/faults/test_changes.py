@@ -143,24 +143,24 @@ def test_null_text_arrays_and_bytes() -> None:
         ("api == Heartbeat -> set request.max_wait_ms = 1", "would never act"),
         (
             "api == Fetch and version == 4 -> set request.session_id = 3",
-            "in Fetch 4: it has no such",
+            "in Fetch 4: no such",
         ),
-        ("-> set response.topics[nome == x].error_code = 3", "no such field to be chosen by"),
-        ("-> set response.topics[*].partitions[partition_index == x].leader_id = 1", "chosen by"),
+        ("-> set response.topics[nome == x].error_code = 3", "no such field to select by"),
+        ("-> set response.topics[*].partitions[partition_index == x].leader_id = 1", "select by"),
         ("api == Fetch and version < 3 -> set request.rack_id = x", "would never act"),
         ("api == Fetch -> set max_wait_ms = 1", "begins with request. or response."),
         ("api == Fetch -> set request.max_wait_ms", "set request.FIELD"),
-        ("-> set request.max_wait_ms = 1, response.throttle_time_ms = 1", "make two of it"),
+        ("-> set request.max_wait_ms = 1, response.throttle_time_ms = 1", "write two rules"),
         ("-> set request.topics[x].name = a", "is no element"),
         ("api == Fetch -> set request.topics.topic = a", "[*]"),
         ("api == Fetch -> set response.responses[*].partitions[*].records = null", "`records`"),
         ("-> set request.max_wait_ms = 1 on response", "cannot act on responses"),
         ("-> records explode", "records lose N"),
         ("-> records lose 0", "records lose N"),
-        ("-> records set timestamp tomorrow", "a span such as"),
+        ("-> records set timestamp tomorrow", "a duration such as"),
         ("api == Heartbeat -> records duplicate", "would never act"),
         ("-> versions Fetsch 3", "no API"),
-        ("-> versions Fetch 9-3", "holds no version"),
+        ("-> versions Fetch 9-3", "contains no version"),
         ("-> versions", "versions Fetch <= 11"),
         ("api == Fetch -> member expire", "would never act"),
         ("-> member leave", "member expire"),
@@ -180,7 +180,7 @@ def test_what_does_not_fit_then_is_told_once_and_passes() -> None:
     assert bench.sent(BROKER) == whole * 3
     assert fault.trigger.fired == 0
     (notice,) = [text for _, text in bench.hub.notices]
-    assert "does not fit Fetch 12, which passes unchanged" in notice
+    assert "does not apply to Fetch v12, which is forwarded unchanged" in notice
 
 
 def test_versions_that_lack_the_field_pass_unchanged() -> None:

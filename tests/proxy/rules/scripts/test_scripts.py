@@ -175,7 +175,7 @@ def test_a_mistake_is_told_with_its_line_and_the_frame_passes(
         assert trial.ask(request(FETCH, 12)) is None
     (told,) = trial.told
     assert said in told
-    assert told.endswith("the frame passes unchanged")
+    assert told.endswith("the frame is forwarded unchanged")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_an_endless_loop_is_interrupted(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert trial.ask(request(FETCH, 12)) is None
     (told,) = trial.told
-    assert "and was interrupted; the frame passes unchanged" in told
+    assert "and was interrupted; the frame is forwarded unchanged" in told
     assert trial.ask(request(HEARTBEAT, 4)) == Drop()
 
 
@@ -226,7 +226,7 @@ def test_a_script_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
     assert trial.ask(request(FETCH, 12)) == "not asked"
     assert trial.ask(produced([b"v"])) == Drop()
     told = trial.told
-    assert [text for text in told if "is loaded again" in text]
+    assert [text for text in told if "was reloaded" in text]
     assert [text for text in told if "SyntaxError" in text and "stays" in text]
 
 
