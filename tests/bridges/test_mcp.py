@@ -51,7 +51,7 @@ def test_all_rows_come_page_by_page(toolbox: Toolbox) -> None:
         page = told.get("next_page")
     assert numbers == [each.number for each in ks.open(DEMO, filter="failed")]
     assert "no more rows" in toolbox.exchanges("failed", page=1000)
-    with pytest.raises(ks.Error, match="from 1"):
+    with pytest.raises(ks.Error, match="start at 1"):
         toolbox.exchanges(page=0)
 
 

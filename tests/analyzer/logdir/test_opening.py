@@ -137,7 +137,7 @@ def test_a_wrong_checksum_cuts_off_all_that_follows(partition: Path) -> None:
         f"  a batch with a checksum mismatch at position {len(batch(0))}",
         f"  a broker that recovers this file keeps records up to offset 2 ({len(batch(0))} bytes)"
         f" and truncates {told.total_bytes - told.valid_bytes} bytes",
-        "  among them 2 sound batches behind the damage, offsets 6 to 11",
+        "  including 2 intact batches after the damage, offsets 6 to 11",
     ]
 
 

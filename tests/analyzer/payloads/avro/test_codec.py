@@ -102,7 +102,7 @@ def test_references_through_others_and_looked_up() -> None:
     one = {"p.Address": texts["p.Address"]}
     assert compile_avro(PERSON % "Address", one, texts.get).codec().decode(b"ab\0\0") == value
     error = refused(compile_avro, PERSON % "Address", one, lambda _: None)
-    assert (error.reason, error.text) == ("bad-schema", "nothing defines q.Zip")
+    assert (error.reason, error.text) == ("bad-schema", "undefined type q.Zip")
 
 
 def test_a_name_is_that_of_its_own_text_first() -> None:
@@ -238,7 +238,7 @@ def test_a_text_that_is_no_uuid_is_rather_something_else() -> None:
         ({"e": "B"}, "e", "E has no symbol 'B'"),
         ({"e": None}, "e", "null for E"),
         ({"f": based(b"a")}, "f", "1 bytes for F, which has 2"),
-        ({"f": {"base64": "YWI"}}, "f", "no base64: Incorrect padding"),
+        ({"f": {"base64": "YWI"}}, "f", "not base64: Incorrect padding"),
         ({"f": "ab"}, "f", 'a text for bytes, which are {"base64": TEXT}'),
         ({"d": "200"}, "d", "a number of 2 bytes for D, which has 1"),
         ({"d": "1.5"}, "d", "'1.5' has more than 0 digits after the decimal point"),

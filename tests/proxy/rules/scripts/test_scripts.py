@@ -161,7 +161,7 @@ def test_requests_are_answered_with_bodies_and_errors(tmp_path: Path) -> None:
     [
         ("frame.body['max_wait_ms'] = 'x'", "max_wait_ms"),
         ("frame.body['max_wait'] = 3", "no such field"),
-        ("frame.answer(error='NO_SUCH')", "there is no error 'NO_SUCH'"),
+        ("frame.answer(error='NO_SUCH')", "unknown error 'NO_SUCH'"),
         ("frame.answer()", "answer(error=...) or answer(body=...)"),
         ("1 / 0", "script.py, line 2: ZeroDivisionError: division by zero"),
         ("raise SystemError('mine')", "script.py, line 2: SystemError: mine"),
