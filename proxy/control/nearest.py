@@ -82,7 +82,7 @@ def _line(row: Row, exchange: Exchange, missed: list[_Term]) -> str:
     had = "; ".join(_had(name, row, exchange) for term in missed for name in term.names)
     client = f" of {row.client_id}" if row.client_id else ""
     about = f": {had}" if had else ""
-    text = f"{row.api} v{row.api_version}{client} (number {row.number}) is the closest match{about}"
+    text = f"{row.api} v{row.api_version}{client} (number {row.number}) came nearest{about}"
     return f"  {safe(text)}"  # it is printed in tests' reports
 
 

@@ -68,7 +68,7 @@ class Accounts:
         if self._users:
             known = self.password(parts[1])
             if not hmac.compare_digest(known.encode(), parts[2].encode()):
-                raise Denied(f"the password of {parts[1]!r} is wrong")
+                raise Denied(f"the password of {parts[1]!r} does not match")
         return b""
 
     def _bearer(self) -> Generator[bytes, bytes, bytes]:
@@ -103,7 +103,7 @@ class Accounts:
         if fields.get("r") != nonce or fields.get("c") != bound:
             raise Denied("the last token of SCRAM belongs to another challenge")
         if not hmac.compare_digest(proof.encode(), wanted.encode()):
-            raise Denied(f"the password of {name!r} is wrong")
+            raise Denied(f"the password of {name!r} does not match")
         sign = hmac.digest(hmac.digest(salted, b"Server Key", digest), text, digest)
         return f"v={base64.b64encode(sign).decode()}".encode()
 

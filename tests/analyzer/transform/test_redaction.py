@@ -236,7 +236,7 @@ def test_names_beyond_what_is_remembered_are_asterisks(monkeypatch: pytest.Monke
     ids = [names.uuid(Uuid(bytes([each]) * 16)) for each in (1, 2, 3, 4, 1)]
     assert len(set(ids[:3])) == 3
     assert ids[3:] == [ids[2], ids[0]]
-    assert names.remarks == ["names beyond 2 are asterisks: 3 times"]
+    assert names.remarks == ["names beyond the first 2 became asterisks, 3 times"]
 
 
 def test_long_names_count_by_their_letters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_long_names_count_by_their_letters(monkeypatch: pytest.MonkeyPatch) -> N
     assert {len(each) for each in found[3:]} == {401}
     hosts = [names.host(f"{number}" + "x" * 400) for number in range(5)]
     assert set(hosts[3:]) == {"*" * 401}
-    assert names.remarks == ["names beyond 3 are asterisks: 4 times"]
+    assert names.remarks == ["names beyond the first 3 became asterisks, 4 times"]
 
 
 def test_addresses_beyond_what_is_remembered_are_chosen_by_hash(
@@ -275,8 +275,8 @@ def test_addresses_beyond_what_is_remembered_are_chosen_by_hash(
     ]
     assert len(names.originals) == 2
     assert names.remarks == [
-        "names beyond 2 are asterisks: 1 times",
-        "addresses beyond 2 hosts may share one: 14 times",
+        "names beyond the first 2 became asterisks, 1 times",
+        "hosts beyond the first 2 may share an address, 14 times",
     ]
 
 

@@ -117,7 +117,7 @@ def test_rules_are_added_listed_and_removed() -> None:
         ({"do": "stop"}, "cannot be stopped"),
         ({"do": "fault", "rule": 5}, "`rule` is text"),
         ({"do": "remove", "name": ["one"]}, "`name` is text"),
-        ({"do": "hold", "filter": {}}, "`filter` must be text"),
+        ({"do": "hold", "filter": {}}, "`filter` must be a string"),
         ([], "expected an object"),
     ],
 )

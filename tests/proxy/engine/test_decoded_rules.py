@@ -186,8 +186,7 @@ def test_a_schema_that_nobody_knows_is_told_once() -> None:
         said = [text for _, text in proxy.hub.notices if "schema" in text]
         assert len(said) == len(set(said))
         assert [text for text in said if "id 7" in text] == [
-            "no schema with id 7 is known: for rules about decoded keys and values its records "
-            "say nothing"
+            "no schema with id 7: rules about decoded keys and values do not match its records"
         ]
         assert fault.trigger.fired == 3
 
@@ -287,7 +286,7 @@ def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> 
         assert body is not None
         records = body["topic_data"][0]["partition_data"][0]["records"]["batches"][0]["records"]
         records[0]["value_decoded"]["count"] = "many"
-        with pytest.raises(DissectError, match="does not fit its schema at count"):
+        with pytest.raises(DissectError, match="does not match its schema at count"):
             proxy.held.edit(number, body)
         proxy.held.release(number)
         await read_frame(client.reader)
@@ -345,7 +344,7 @@ def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
         unknown = frames((None, b"\0\0\0\0\x63" + avro()[5:]))[0]
         await client.ask(unknown)
         assert got[-1] == unknown
-        assert any("no schema with id 99 is known" in text for _, text in proxy.hub.notices)
+        assert any("no schema with id 99" in text for _, text in proxy.hub.notices)
 
     run(steps, schemas=schemas)
 

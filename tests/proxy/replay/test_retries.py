@@ -132,7 +132,7 @@ def test_an_api_of_which_no_answer_settles_is_no_longer_waited_for(
     result, asked = replayed(path, monkeypatch)
     assert "0 responses equal, 6 different, 0 without" in result.output
     assert asked["Fetch"] == 2 * TRIES + 4
-    assert "Fetch was asked again in vain 2 times in a row, and no more after that" in result.output
+    assert "Fetch was retried 2 times without success, then no longer" in result.output
 
 
 def test_an_api_that_settles_goes_on_being_waited_for() -> None:
@@ -157,5 +157,5 @@ def test_what_the_capture_has_no_answer_to_is_counted(
     path = tmp_path / "asked.pcapng"
     write_capture(path, iter([exchange("ApiVersions", 0, {}, {})[:1]]))
     result, _ = replayed(path, monkeypatch)
-    said = "0 responses equal, 0 different, 0 without an answer, 1 where the capture has no answer"
+    said = "0 responses equal, 0 different, 0 without a response, 1 without a decodable response"
     assert said in result.output

@@ -90,14 +90,14 @@ def test_only_users_are_served_when_there_are_some(mechanism):
         metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
         assert metadata["topics"]
         await peer.close()
-        with pytest.raises(PeerError, match="is wrong"):
+        with pytest.raises(PeerError, match="does not match"):
             await peer_of(host, port, credentials=Credentials(mechanism, "alice", "wrong"))
         assert any("authentication failed: the password of 'alice'" in line for line in told)
         stranger = await peer_of(host, port)
         assert (await stranger.ask("ApiVersions", 0, {}))["api_keys"]
         with pytest.raises(PeerError):
             await stranger.ask("Metadata", 12, example("MetadataRequest", 12))
-        assert any("Metadata before a login" in line for line in told)
+        assert any("Metadata before authentication" in line for line in told)
         assert not any("wrong" in line or USERS["alice"] in line for line in told)
 
     asyncio.run(with_server("libraries.pcap", use, users=USERS))
