@@ -22,7 +22,7 @@ class NotHeld(KeyError):
     """No held frame has that number."""
 
     def __str__(self) -> str:
-        return f"no held frame {self.args[0]}"
+        return f"no frame {self.args[0]} is held"
 
 
 class HeldFrames:
