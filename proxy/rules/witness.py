@@ -109,12 +109,11 @@ def refusal(
     named = fields_of(bound)
     kind = "requests" if side == CLIENT else "responses"
     for name in sorted(named & NEVER.keys()):
-        return f"no rule about {kind} can know {name.rstrip('.')}: {NEVER[name]}"
+        return f"{name.rstrip('.')} is not available to rules about {kind}: {NEVER[name]}"
     early = sorted(named & RESPONSE_FIELDS | {name for name in named if name == "response."})
     if side == CLIENT and early:
-        return (
-            f"it acts on requests, and nobody knows {', '.join(early)} before the response is there"
-        )
+        names = ", ".join(f"{name}*" if name.endswith(".") else name for name in early)
+        return f"it acts on requests, but only the response contains {names}"
     able = [each for each in _versions() if can_harm is None or can_harm(*each, side)]
     if can_harm is None and bound is not None and not named - ALWAYS:
         able += _unknown(bound)  # such frames pass, and have a head
@@ -126,18 +125,18 @@ def refusal(
         if any(True in _outcomes(bound, *e, side, guess) for guess in guesses for e in fitting):
             return None
         names = ", ".join(guesses[0])
-        return f"it can match no {kind[:-1]}: what it asks of {names} excludes itself"
+        return f"it can match no {kind[:-1]}: its conditions on {names} contradict each other"
     matching = (e for e in _versions() if bound is None or True in _outcomes(bound, *e, side))
     if (newest := next(matching, None)) is not None:
         why = unable(*newest, side) if unable is not None else ""
-        return f"it can do nothing to the {kind} that match" + (f": {why}" if why else "")
+        return f"it cannot change the matching {kind}" + (f": {why}" if why else "")
     assert bound is not None  # it would match
     apis = ", ".join(dict.fromkeys(APIS[key].name for key, _ in _versions() if _about(bound, key)))
     what = ", ".join(sorted(name.rstrip(".") for name in named - HEAD_FIELDS))
     if not what:
-        return f"it can match no {kind[:-1]}: no version of an API is what it asks for"
+        return f"it can match no {kind[:-1]}: no version of an API matches"
     whose = apis if apis and apis.count(",") < 4 else "API"
-    return f"it can match no {kind[:-1]}: no {whose} {kind[:-1]} has what it asks of {what}"
+    return f"it can match no {kind[:-1]}: no {whose} {kind[:-1]} satisfies its conditions on {what}"
 
 
 @cache

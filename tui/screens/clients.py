@@ -53,7 +53,7 @@ class ClientsBoard(ChartedBoard):
         "Each client: client id, address, library, user, role and outcome: worked, gone, stuck,"
         " kept out, or open at the end. The reason is below the table. Versions shows each API "
         "with the versions that the client used (full) and that the broker offered (dots). The "
-        "verdict tells whether a Kafka release still supports the used versions; unused APIs do"
+        "verdict shows whether a Kafka release supports the used versions; unused APIs do"
         " not count. Enter shows the connections of the client, Enter there its exchanges."
     )
 

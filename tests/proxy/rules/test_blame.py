@@ -192,10 +192,10 @@ def test_findings_name_the_proxys_rule_and_not_the_broker(
         assert BLAMED[rule] in {each.name for each in blaming}
     assert blaming
     for each in blaming:
-        assert "the proxy that recorded" in told[each.name].text, each
+        assert "injected by proxy rules" in told[each.name].text, each
         assert word in told[each.name].text
         assert told[each.name].severity in ("note", "chat")
-        assert "Nothing on the broker" in told[each.name].advice
+        assert "No action is needed on the broker" in told[each.name].advice
 
 
 def test_what_the_broker_did_itself_stays_its_own(tmp_path: Path) -> None:

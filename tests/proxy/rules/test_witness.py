@@ -281,10 +281,13 @@ def test_a_rule_is_refused_when_its_tests_exclude_each_other(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("acks == 1 and acks == 2", "what it asks of acks excludes itself"),
-        ("client == a and client == b", "what it asks of client excludes itself"),
-        ("request.bytes > 1KB and request.bytes < 100", "what it asks of request.bytes excludes"),
-        ("api == Produce and api == Fetch", "no version of an API is what it asks for"),
+        ("acks == 1 and acks == 2", "its conditions on acks contradict each other"),
+        ("client == a and client == b", "its conditions on client contradict each other"),
+        (
+            "request.bytes > 1KB and request.bytes < 100",
+            "its conditions on request.bytes contradict",
+        ),
+        ("api == Produce and api == Fetch", "no version of an API matches"),
     ],
 )
 def test_a_rule_that_excludes_itself_is_refused(text: str, why: str) -> None:

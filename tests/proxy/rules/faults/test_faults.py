@@ -79,8 +79,11 @@ def test_a_rule_reads_itself_again(text: str) -> None:
         ("api == Produce -> error NOT_LEADER_OR_FOLOWER", "did you mean NOT_LEADER_OR_FOLLOWER"),
         ("api == Produce -> error 6 at nowhere", "not at 'nowhere'"),
         ("api = = Produce -> drop", "the filter"),
-        ("error == 6 -> error 7", "nobody knows error before the response"),
-        ("response.throttle_time_ms > 5 -> black-hole on request", "nobody knows response."),
+        ("error == 6 -> error 7", "only the response contains error"),
+        (
+            "response.throttle_time_ms > 5 -> black-hole on request",
+            "only the response contains response.",
+        ),
         ("api == Fetch -> stamp 6 on request", "cannot act on requests"),
         ("api == Fetch -> drop first 0", "a number of at least 1"),
         ("api == Fetch -> drop p=2", "a probability"),
