@@ -53,6 +53,7 @@ _NEVER: Final[dict[Teller, str]] = {
 }
 NEVER: Final = {
     **{field.name: _NEVER[field.told_by] for field in FIELDS if field.told_by in _NEVER},
+    "expected": _NEVER["findings"],  # an exchange that a finding cites is not expected
 }
 """Fields that no frame tells while it passes -> why."""
 

@@ -246,7 +246,7 @@ def test_all_engines_and_their_tables_say_the_same(rule: str, tmp_path: Path) ->
         of_capture, of_tables = (
             CliRunner().invoke(main, [*check, str(each)]).stdout for each in (path, out)
         )
-        assert "by rules of the proxy" in of_capture
+        assert "injected by proxy rules" in of_capture
         assert of_tables == of_capture
 
 
@@ -265,7 +265,7 @@ def test_who_waits_behind_a_delayed_answer_is_not_slow(tmp_path: Path) -> None:
     assert list(deeds) == [1]
     (slow,) = [each for each in found if each.name == "slow-answers"]
     assert "1 of 3 Heartbeat requests" in slow.text
-    assert "by rules of the proxy" in slow.text
+    assert "injected by proxy rules" in slow.text
 
 
 def test_an_answer_that_is_held_to_the_end_is_told_of(tmp_path: Path) -> None:
