@@ -1,7 +1,7 @@
 """The views that the user went in from, so that going back restores them. Knows no widgets.
 
 Going in pushes, going back pops (k9s, lazygit). A tab that is on the stack with the same filter is
-gone back to, so that switching between tabs does not make the way out longer.
+gone back to, and tabs that are switched through replace each other: the way out stays short.
 """
 
 from __future__ import annotations

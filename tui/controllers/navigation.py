@@ -36,6 +36,8 @@ class NavigationController(Controller):
         self.stack: ViewStack[ViewState] = ViewStack()
         self._row: Position | None = None
         """The row to restore, while a filter has not come to it yet."""
+        self._switched: tuple[object, ...] | None = None
+        """The tab that was switched to last: the next one takes its place."""
 
     # --- the view that is shown -------------------------------------------------------------
 
@@ -112,14 +114,17 @@ class NavigationController(Controller):
         await self.shell.show_screen(number)
 
     async def show_screen(self, number: int) -> None:
-        """Show a screen; go back to it if it is on the stack with the same filter."""
+        """Show a screen; go back to it if it is on the stack with the same filter. Tabs that are
+        switched through take each other's place, so that q leaves them with one key."""
         here = self.here()
         wanted = here._replace(screen=number).tab
         if (view := self.stack.pop_to(lambda view: view.tab == wanted)) is not None:
             self.restore(view)
             return
-        self.stack.push(here)
+        if here.tab != self._switched:
+            self.stack.push(here)
         await self._show(number)
+        self._switched = wanted
 
     async def _show(self, number: int) -> None:
         host = self.shell.host
