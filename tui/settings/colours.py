@@ -173,5 +173,5 @@ def _rule(text: str, words: Any, known: Known) -> Rule | str:
         return "an empty filter wants every row"
     if fields_of(bound) & DECODED:
         # Somebody may have to be asked for a schema, and drawing never waits.
-        return "rows are coloured without keys and values decoded by schema"
+        return "rows are coloured without keys and values decoded with a schema"
     return Rule(text, words, wanted, cost(bound) == "b")

@@ -108,7 +108,7 @@ def test_a_full_disk_is_said_with_a_sentence(tmp_path: Path) -> None:
         refused = run(ONE, "-o", str(out))
         gc.collect()
     assert refused.exit_code == 3
-    assert refused.stderr == f"kafkascope: no space is left on the disk of {out}\n"
+    assert refused.stderr == f"kafkascope: no space left on the disk of {out}\n"
     assert not out.exists()
 
 
