@@ -156,7 +156,7 @@ def test_fields_of_exchanges_are_refused(
 ) -> None:
     done = run(*(word.replace("OUT", str(tmp_path)) for word in words), data)
     assert done.exit_code != 0
-    assert "latency is of exchanges, these are Kafka's own files" in done.stderr + str(
+    assert "latency is a field of exchanges; Kafka's own files have none" in done.stderr + str(
         done.exception
     )
 
