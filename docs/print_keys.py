@@ -22,7 +22,8 @@ INTRODUCTION: Final = """
 `kafkascope open INPUT`, or `kafkascope INPUT` on a terminal; `kafkascope open --attach` and
 `kafkascope proxy --open` for a running proxy. `?` lists the keys of the current screen and searches
 those of all screens, F1 explains the focused pane, `:` or ctrl+p finds every command by name. The
-footer shows the most useful keys of the focused pane.
+footer shows the most useful keys of the focused pane. [screens.md](screens.md) has a picture of
+each screen.
 """
 VIEWS: Final = """
 The bar below the header has a tab for each screen; Live and ZooKeeper appear when there is

@@ -52,7 +52,7 @@ WRONG = (
     ("replay R --to 127.0.0.1:1", 3, "no broker answers at 127.0.0.1:1 (connection refused)"),
     ("fixture R", 2, "write -o DIR"),
     ("fixture check missing", 3, "missing"),
-    ("fixture check text.txt", 3, "line 1 is no fixture"),
+    ("fixture check text.txt", 3, "line 1 is not a fixture"),
     ("fixture new Fetsch 1 -o x", 2, "did you mean Fetch?"),
     ("grammar Fetch 99", 2, "versions 0-18"),
     ("decode Fetch", 2, "write, for example"),

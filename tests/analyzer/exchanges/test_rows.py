@@ -97,7 +97,7 @@ def test_a_wrong_checksum_is_a_note_on_the_exchange() -> None:
     damaged[-3] ^= 1
     found = row(Wire().client(produce(1, records=bytes(damaged))).broker(produced()))
     assert [(n.severity, n.text) for n in found.notes] == [
-        ("error", "a record batch has a wrong checksum")
+        ("error", "a record batch has a checksum mismatch")
     ]
 
 

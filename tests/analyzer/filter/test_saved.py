@@ -42,7 +42,7 @@ def test_unknown_names_and_circles_are_errors_with_a_place() -> None:
     with pytest.raises(FilterError) as caught:
         spelled_out("api == Fetch and @slw", SAVED)
     assert (caught.value.at, caught.value.hint) == (17, "did you mean @slow?")
-    with pytest.raises(FilterError, match="circles"):
+    with pytest.raises(FilterError, match="refers to itself"):
         spelled_out("@me", SAVED)
 
 
@@ -66,7 +66,7 @@ def test_the_file_holds_every_text_and_tells_what_is_wrong(tmp_path: Path) -> No
     write_saved(texts, path)
     assert read_saved(path) == (texts, "")
     path.write_text("slow = 3\nok = 'wait'\n", encoding="utf-8")
-    assert read_saved(path) == ({"ok": "wait"}, f"{path}: no names with a filter in quotes: slow")
+    assert read_saved(path) == ({"ok": "wait"}, f"{path}: not NAME = 'FILTER': slow")
     path.write_text("slow", encoding="utf-8")
     assert "no saved filters" in read_saved(path)[1]
 

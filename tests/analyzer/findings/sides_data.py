@@ -177,7 +177,7 @@ SIDES: dict[tuple[str, ...], Side] = {
         lambda n: fetches(400, SECOND, records=4 * n) is not None, 10, 9
     ),
     ("eager-fetches", "fetches.waits"): Side(
-        lambda n: "does ask to wait" in (fetches(600, 10 * SECOND, wait_ms=n) or ""), 99, 100
+        lambda n: "answers at once" in (fetches(600, 10 * SECOND, wait_ms=n) or ""), 99, 100
     ),
     ("eager-fetches", "fetches.early"): Side(
         lambda n: fetches(600, n, wait_ms=500) is not None, 10 * SECOND - 1, 10 * SECOND

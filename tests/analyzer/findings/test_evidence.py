@@ -90,7 +90,7 @@ def test_nothing_is_found_in_healthy_traffic() -> None:
 def test_a_pipe_cannot_be_read_twice() -> None:
     done = run("ls", "-", "-Y", "finding == late-answer")
     assert done.exit_code == 2
-    assert "read twice" in done.stderr
+    assert "save it to a file first" in done.stderr
 
 
 def test_an_unknown_severity_or_rule_selects_nothing() -> None:

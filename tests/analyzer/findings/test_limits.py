@@ -68,8 +68,8 @@ NO_LIMITS = {
     "statistics.merging.names.MANY": "bounds memory",
     "statistics.producers.producers.BATCH_BITS": "tells batches of one exchange apart",
     "statistics.producers.story.SEQUENCES": "numbers of sequences that there are",
-    "statistics.table.LEAST_LAST": "columns of a terminal",
-    "statistics.table.LIST_WIDTH": "columns of a terminal",
+    "statistics.groups.timeline.MIN_LANE": "columns of a terminal",
+    "statistics.table.MIN_TEXT": "columns of a terminal",
     "statistics.groups.timeline.TICK": "columns of a drawing",
 }
 """Constant -> why it is no threshold of a rule."""
@@ -80,6 +80,7 @@ COMPARED = {
     "retries: tries.appended < 2",
     "retries: each[2] in _early_places(view)",
     "retries: tries.count < 2",
+    "retries: tries.count == 2",
     "security: e.code in (33, 34)",
     "tls: alert == 116",
     "view: len(row) > 2",

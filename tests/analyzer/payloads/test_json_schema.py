@@ -210,11 +210,11 @@ PERSON = {
 @pytest.mark.parametrize(
     ("data", "reason", "path", "offset", "said"),
     [
-        (b"", "does-not-fit", "", 0, "no JSON: the end of the text"),
-        (b'{"name": ', "does-not-fit", "", 9, "no JSON: the end of the text"),
+        (b"", "does-not-fit", "", 0, "not JSON: the end of the text"),
+        (b'{"name": ', "does-not-fit", "", 9, "not JSON: the end of the text"),
         (b'{"name": "x"} {}', "surplus", "", 14, "2 bytes after the value"),
         (b'{"name": "\xff"}', "does-not-fit", "", 10, "text that is not UTF-8"),
-        (b'{"name": NaN}', "does-not-fit", "", 0, "no JSON: NaN"),
+        (b'{"name": NaN}', "does-not-fit", "", 0, "not JSON: NaN"),
         (b"{}", "does-not-fit", "", 0, "required: 'name' is a required property"),
         (b'{"name": 5}', "does-not-fit", "name", 1, "type: 5 is not of type 'string'"),
         (

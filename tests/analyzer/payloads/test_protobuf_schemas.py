@@ -179,7 +179,7 @@ def test_one_file_may_be_imported_by_two_paths() -> None:
         (PROTO3 + "message A { int32 a = 99999999999999999999999; }", "expected a number"),
         (PROTO3 + "message A { int32 a 1; }", "expected '=', found '1'"),
         (PROTO3 + "message A { X x = 1; }", "p.A.x: the type X is not defined"),
-        (PROTO3 + 'import "x"; message A { x.X x = 1; }', "x is not known"),
+        (PROTO3 + 'import "x"; message A { x.X x = 1; }', "x is missing"),
         (PROTO3 + "message A { map<float, int32> m = 1; }", "is not allowed as a map key"),
         (PROTO3 + "message A {} message A {}", "duplicate symbol"),
         (PROTO3 + "message A { int32 a = 1; int32 b = 1; }", "duplicate field number"),

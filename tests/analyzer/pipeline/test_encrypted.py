@@ -342,7 +342,7 @@ def test_tables_are_not_decrypted_again(stored: Path) -> None:
     for words in (("ls",), ("stats", "connections")):
         refused = run(*words, str(stored), *KEYLOG[:2])
         assert refused.exit_code == 2
-        assert "holds tables: --keylog is for those who make them" in refused.output
+        assert "holds tables: --keylog applies only when tables are made" in refused.output
 
 
 def test_connections_say_why_they_cannot_be_read(stored: Path) -> None:

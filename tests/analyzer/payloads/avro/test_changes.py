@@ -79,7 +79,7 @@ BROKEN: list[tuple[Any, Any, list[str]]] = [
     ),
     (record(), record(name="shop.S"), ["the value: shop.R cannot be read as shop.S"]),
     (enum("A", "B", "C"), enum("B"), ["the value: E has no A, C, and no default"]),
-    (FIXED, FIXED | {"size": 5}, ["the value: F has 5 bytes instead of 4"]),
+    (FIXED, FIXED | {"size": 5}, ["the value: F has 5 bytes, not 4"]),
     (decimal(2), decimal(3), ["the value: decimal(9, 2) cannot be read as decimal(9, 3)"]),
     (record(field("a", "x.Y")), record(field("a", "x.Z")), ["a: x.Y cannot be read as x.Z"]),
     (
