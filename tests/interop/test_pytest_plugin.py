@@ -184,7 +184,7 @@ def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) 
     )
     assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
     assert "1 finding of level warning or worse:" in done.stdout
-    assert "error sasl-failed: authentication of raw" in done.stdout
+    assert "error sasl-failed: Authentication of raw" in done.stdout
     (kept,) = (tmp_path / "kept").iterdir()
     assert "test_fails" in kept.name
     assert f"- kafkascope -\nthe traffic of this test: {kept}" in re.sub("-+", "-", done.stdout)

@@ -120,7 +120,7 @@ def test_a_record_waits_closed_while_its_schema_is_not_there(store: Store) -> No
     tree.set_all(True)
     record = next(line for line in tree.lines if line.label == "record[0]")
     error = next(line for line in below(record) if line.kind == "error")
-    assert error.value == "! unknown-schema: no schema with id 1 is known"
+    assert error.value == "! unknown-schema: no schema with id 1"
     assert not tree_of(store, 6, payloads("bad-schemas")).roots[0].heavy
 
 

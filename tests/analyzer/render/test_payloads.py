@@ -81,7 +81,7 @@ def test_what_does_not_fit_says_why_and_keeps_its_bytes() -> None:
                     row_of(each, names), each, names, show_hex=False, payloads=payloads
                 )
                 text += "\n".join(lines)
-    assert "! value unknown-schema: no schema with id 999999 is known" in text
+    assert "! value unknown-schema: no schema with id 999999" in text
     assert "! value does-not-fit at weight: a float of 4 bytes, 1 are left" in text
     assert "! value surplus: 2 bytes after the value" in text
     assert r'key "zero-text" value "\x00hello, this is text"' in text
