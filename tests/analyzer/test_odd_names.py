@@ -75,7 +75,6 @@ def said(*args: str) -> str:
         ("check",),
         ("groups",),
         ("groups", "--timeline"),
-        ("groups", ODD[:-3]),
         ("cluster",),
         ("stats", "errors"),
     ],
@@ -84,6 +83,13 @@ def test_a_terminal_gets_nothing_to_obey(odd: str, words: tuple[str, ...]) -> No
     command = words[:2] if words[0] == "stats" else words[:1]
     text = said(*command, odd, *words[len(command) :])
     assert {char for char in text if not char.isprintable()} <= {"\n", "\t"}
+
+
+def test_names_that_exist_are_listed_without_control_characters(odd: str) -> None:
+    done = CliRunner().invoke(main, ["groups", odd, ODD[:-3]])
+    assert done.exit_code == 2
+    assert "mine" in done.stderr
+    assert {char for char in done.stderr if not char.isprintable()} <= {"\n"}
 
 
 def test_records_of_a_topic_that_is_no_utf_8_go_to_parquet(odd: str, tmp_path: Path) -> None:
