@@ -79,6 +79,8 @@ def test_no_word_is_left_in_fixtures(capture: Path, tmp_path: Path) -> None:
 def test_no_word_is_left_in_a_report(capture: Path, tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"report.{suffix}"
     run("report", str(capture), "--redact", "all", "-o", str(target))
+    assert leaks(target.read_bytes().replace(b"\\", b"")) == []
+    run("report", str(capture), "--redact", "all", "--full", "-o", str(target))
     text = target.read_bytes().replace(b"\\", b"")
     assert b"Fetch" in text or b"Clients" in text
     assert leaks(text) == []
