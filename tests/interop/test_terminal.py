@@ -34,7 +34,7 @@ def test_a_proxied_client_is_seen_while_it_works(
             terminal.wait_for("valid, fast")
             terminal.type("Enter")
             # The list is filtered, too: else the key goes to the end of what was there before.
-            terminal.wait_for("Enter open", "Produce v", without="ApiVersions v")
+            terminal.wait_for("Enter details", "Produce v", without="ApiVersions v")
             terminal.type("G")
             terminal.wait_for("ok ui.live", "7 records", "ProduceResponse")
             terminal.type("8")

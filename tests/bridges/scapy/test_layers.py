@@ -152,7 +152,7 @@ def test_layers_are_found_by_name_and_pickled() -> None:
     assert pickle.loads(pickle.dumps(packet)).throttle_time_ms == 3
     with pytest.raises(ImportError):
         from kafkascope.scapy import FetchRequest99  # noqa: F401
-    with pytest.raises(ks.DissectError, match="no API 'Fetsch'"):
+    with pytest.raises(ks.DissectError, match='no API "Fetsch"'):
         Kafka(api="Fetsch")
     with pytest.raises(ks.DissectError, match="has versions"):
         Kafka(api="Fetch", version=99)
@@ -203,7 +203,7 @@ def test_bytes_that_are_no_message_say_why() -> None:
         b"\0\0": "a part of a message",
         bytes(Kafka(api="Fetch", version=12))[:-3]: "a part of a message",
         b"GET / HTTP/1.1\r\n\r\n": "HTTP, not Kafka",
-        b"\xff\xff\xff\xff": "a size of -1",
+        b"\xff\xff\xff\xff": "frame size -1",
         bytes(Kafka(api="Fetch", version=12, kind="response")): "TCPSession",
     }
     for data, why in cases.items():
