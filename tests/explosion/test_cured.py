@@ -269,7 +269,7 @@ def test_connections_that_are_counted_together_are_no_connection_to_tell_of(
     told = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
     # One trouble of many hosts is one finding.
     assert [each["count"] for each in told if each["name"] == "tls-failed"] == [5]
-    assert "there are more than 5 connections" in result.output
+    assert "more than 5 connections" in result.output
 
 
 def test_names_of_hosts_are_limited_as_each_stands_for_many() -> None:

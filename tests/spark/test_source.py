@@ -63,7 +63,7 @@ def test_log_directories_are_read_segment_by_segment(spark: Any, tmp_path: Path)
     assert chosen.load(str(folder)).count() == 2
     batches = spark.read.format("kafkascope").option("table", "record_batches").load(str(folder))
     assert sorted(row["base_offset"] for row in batches.collect()) == [0, 4]
-    with pytest.raises(Exception, match="they have the tables records, record_batches"):
+    with pytest.raises(Exception, match="which have the tables records, record_batches"):
         spark.read.format("kafkascope").load(str(folder)).count()
 
 
@@ -85,7 +85,7 @@ def test_tables_columns_and_filters_are_options(spark: Any) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("table", "exchangez", "there is no table 'exchangez'"),
+        ("table", "exchangez", "unknown table 'exchangez'"),
         ("columns", "api,apy", "has no column 'apy'"),
         ("tabel", "records", "has no option 'tabel'"),
         ("full", "yes", "true or false"),

@@ -202,7 +202,7 @@ def test_without_a_handshake_each_secret_is_tried_once() -> None:
     late.give_up()
     assert late.tls.note.startswith(
         "the capture starts after the handshake; 8 secrets of the key log, with 65536 sequence "
-        "numbers each do not match"
+        "numbers each, do not match"
     )
     assert late.tls.note.endswith("it was waited for 30 s")
 
