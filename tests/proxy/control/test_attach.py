@@ -412,8 +412,9 @@ def test_open_shows_a_proxy_of_its_own_and_ends_it(
     monkeypatch.setattr(sys, "argv", ["kafkascope", "proxy", *arguments])
     seen = []
 
-    def screen(path: Path, schemas: SchemaOptions) -> int:
+    def screen(path: Path, schemas: SchemaOptions, filter_text: str) -> int:
         assert schemas.folders == (str(tmp_path),)
+        assert filter_text == ""
         with Attached(path) as attached:
             seen.append(attached.ask("status"))
         return 7
