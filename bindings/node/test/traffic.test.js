@@ -63,7 +63,7 @@ test("a failure says what was sent instead", { skip }, async (t) => {
     [/^grave is none of the levels error, warning, note, chat$/, () => proxy.findings("grave")],
     [/^expect: filter: /, () => proxy.assertRequest("api ==")],
     [/^fault: .*dorp/s, () => proxy.fault("api == Fetch -> dorp")],
-    [/^nonsense: there is no 'nonsense' to do$/, () => proxy.ask("nonsense")],
+    [/^nonsense: unknown command 'nonsense'$/, () => proxy.ask("nonsense")],
   ]) {
     await assert.rejects(fails(), { name: "KafkascopeError", message: says });
   }

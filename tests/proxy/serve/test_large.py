@@ -89,7 +89,7 @@ def test_listeners_that_cannot_be_opened_are_told(tmp_path: Path) -> None:
     write_capture(path, iter([told("Metadata", 1, {}, {"brokers": brokers})]))
     served = CliRunner().invoke(main, ["serve", str(path), "--listen", "127.0.0.1:65530"])
     assert served.exit_code == 3, served.output
-    assert "127.0.0.1:65536: no such port: 9 nodes listen from 65530 on" in served.output
+    assert "127.0.0.1:65536: ports exceed 65535: 9 nodes listen from 65530 on" in served.output
 
     async def listen() -> None:
         server = Server()
