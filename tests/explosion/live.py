@@ -99,6 +99,10 @@ class Players:
         self._start(side)
         self._accepted.put_nowait(side)
 
+    async def tried(self) -> None:
+        """Take the connection with which a starting proxy tries its upstream."""
+        await asyncio.wait_for(self._accepted.get(), FULL_S)
+
     async def play(self, path: str, port: int) -> None:
         """Send all that a capture has, each byte behind those that came before it."""
         with open_inputs([path]) as source:
@@ -182,6 +186,7 @@ async def through_a_proxy(path: str, into: Path, *options: str) -> None:
             while proxy.returncode is None and not (said := _told(ready)):
                 await asyncio.sleep(0.05)
             assert proxy.returncode is None, "the proxy did not start"
+            await players.tried()
             await players.play(path, int(said))
             proxy.send_signal(signal.SIGINT)
             assert await proxy.wait() == 0
