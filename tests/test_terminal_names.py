@@ -26,8 +26,8 @@ TLS = [
     "ls IN --connects --format csv",
     "report IN -o OUT.md",
     "report IN -o OUT.html",
-    "keys check KEYS IN",
-    "keys check KEYS IN --format csv",
+    "tls-keys check KEYS IN",
+    "tls-keys check KEYS IN --format csv",
 ]
 SCHEMAS = [
     "schemas IN",

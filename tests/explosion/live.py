@@ -27,6 +27,8 @@ FULL_S: Final = 2.0
 READ_BYTES: Final = 1 << 18
 LOOKING: Final = 'record.value contains "nowhere" -> delay 1s'
 """A rule that looks into each record, and never acts."""
+TRIED_S = 0.05
+"""A connection that ends before is one that tries the address."""
 
 
 class Side:
@@ -94,14 +96,14 @@ class Players:
         """Whether the proxy takes no more connections."""
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Be a broker."""
+        """Be a broker; a starting proxy only tries whether there is one."""
+        await asyncio.sleep(TRIED_S)
+        if reader.at_eof():
+            writer.close()
+            return
         side = Side(reader, writer)
         self._start(side)
         self._accepted.put_nowait(side)
-
-    async def tried(self) -> None:
-        """Take the connection with which a starting proxy tries its upstream."""
-        await asyncio.wait_for(self._accepted.get(), FULL_S)
 
     async def play(self, path: str, port: int) -> None:
         """Send all that a capture has, each byte behind those that came before it."""
@@ -186,7 +188,6 @@ async def through_a_proxy(path: str, into: Path, *options: str) -> None:
             while proxy.returncode is None and not (said := _told(ready)):
                 await asyncio.sleep(0.05)
             assert proxy.returncode is None, "the proxy did not start"
-            await players.tried()
             await players.play(path, int(said))
             proxy.send_signal(signal.SIGINT)
             assert await proxy.wait() == 0
