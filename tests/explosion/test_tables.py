@@ -31,7 +31,7 @@ def test_records_that_are_too_many_for_a_column_are_left_out(tmp_path: Path) -> 
     assert taken.megabytes < MEMORY_MB
     (body,) = pq.read_table(out, columns=["response_json"]).column(0).to_pylist()
     (part,) = json.loads(body)["responses"][0]["partitions"]
-    assert "more than 32 MB" in part["records"]["left_out"]
+    assert "exceed 32 MB" in part["records"]["left_out"]
 
 
 @pytest.mark.slow
