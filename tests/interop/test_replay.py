@@ -71,7 +71,7 @@ def test_what_4_answers_differently(fresh: Cluster) -> None:
     }
     assert ("Fetch", "served: 4-18") in turned_away or ("Fetch", "served: 4 to 18") in turned_away
     assert ("Produce", "the broker closed the connection") in turned_away
-    assert "the target does not respond Fetch v3 (" in said
+    assert "the target does not respond to Fetch v3 (" in said
     assert "Produce v2 (" in said.partition("does not respond")[2]
 
 
