@@ -116,8 +116,8 @@ def test_a_topic_id_gets_a_name_by_hand(tmp_path: Path) -> None:
             await idle(app, pilot)
             assert "?" in app.list.pieces(0, 160)[-1][0]
             topic_id = store.session.row(app.list.index).topic_ids[0]
-            await pilot.press("colon", *"name-topic")
-            await found(app, pilot, "name-topic")
+            await pilot.press("colon", *("space" if key == " " else key for key in "name a topic"))
+            await found(app, pilot, "Name a topic id")
             await pilot.press("enter")
             await idle(app, pilot)
             await pilot.press("enter")
