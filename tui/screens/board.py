@@ -42,6 +42,8 @@ FREE: Final = 6
 """Lines that a table must leave free for the tab to be shown on a small terminal all the same."""
 SHARE: Final = 0.45
 """The usual share of the board's height that the table takes at most."""
+UNCUT: Final = 2_000
+"""Columns in which no cell of a line is cut: what is copied is whole."""
 
 
 class Board(Vertical):
@@ -518,7 +520,7 @@ class Board(Vertical):
         pane = self.lower if self.below else self.table
         if pane.cursor >= pane.count():
             return
-        pieces = pane.pieces(pane.cursor, max(80, self.size.width))[1:]  # not its edge
+        pieces = pane.pieces(pane.cursor, UNCUT)[1:]  # not its edge
         text = self.host.glyphs.text("".join(piece for piece, _ in pieces)).strip()
         text += f"   ({self.so_far}{NOT_FINAL})" if self.so_far else ""
         self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())

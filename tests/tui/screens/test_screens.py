@@ -243,7 +243,7 @@ def test_connects_that_failed_are_dots_over_time() -> None:
         assert "○" not in text_of(app)
         await pilot.press("B")
         await settled(app, pilot)
-        clients = [line["client_id"] for line in board.sheet.lines]
+        clients = [line["client_id"] or line["client_address"] for line in board.sheet.lines]
         for client, dots in (("reports-ui", 4), ("10.0.2.27", 4), ("orders-svc", 0)):
             board.table.move_to(clients.index(client))
             await pilot.pause(0.1)
