@@ -124,7 +124,7 @@ def usages(scene: ReadScene) -> list[Usage]:
 def test_versions_that_a_release_lacks_stand_out(old: ReadScene) -> None:
     usage = usages(old)[0]
     drawn = matrix(usage, "4.0.0", 150)
-    assert any(role == "!" and "█" in text for line in drawn for text, role in line)
+    assert any(role == "!" and "▼" in text for line in drawn for text, role in line)
     fetch = next(text for text in texts(drawn) if text.strip().startswith("Fetch"))
     assert "4-17" in fetch
     assert any("breaks: uses Fetch" in text for text in texts(drawn))
