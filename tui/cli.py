@@ -79,7 +79,7 @@ SECTIONS: Final[Sections] = {
         ),
         "errors": Home(
             "kafkascope.analyzer.commands.stats:errors",
-            "Count error codes by API, client, and topic",
+            "Count unexpected errors by API, client, and topic",
         ),
         "connections": Home(
             "kafkascope.analyzer.commands.stats:connections",
