@@ -262,7 +262,8 @@ def test_keys_and_theme_of_the_settings(store: Store, monkeypatch: pytest.Monkey
         app.host.board.order("requests")
         await pilot.press("s")
         assert not app.host.board.sheet.down
-        assert said == ["no action has the id x"]
+        assert said[0] == "no action has the id x"
+        assert said[1:] == ["Marks and comments are not saved: the input is not a file."]
         app.theme = "kafkascope"
         await pilot.pause()
 
