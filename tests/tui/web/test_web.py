@@ -531,7 +531,7 @@ def test_two_tabs_from_the_first_screen_to_ctrl_c(capture: Path) -> None:
             await first.see("336 exchanges", "ApiVersionsResponse")
             await second.see("336 exchanges", "ApiVersionsResponse")
             await first.press("7")
-            await first.see("authentication of aiokafka", "Fix")
+            await first.see("Authentication of aiokafka", "Fix")
             # Another UI in the same process: the same capture, read once more, in the new size.
             await first.socket.send_json(["resize", {"width": 150, "height": 30}])
             await first.press("1\x12")
