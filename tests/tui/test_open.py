@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from kafkascope.tui.cli import main
@@ -18,7 +19,11 @@ def test_a_key_log_that_is_not_there_is_told_before_the_screen_is_taken() -> Non
     assert done.output == "kafkascope: no-such.keys: no such file or folder\n"
 
 
-def test_every_tab_gets_the_options_that_all_were_given() -> None:
+def test_every_tab_gets_the_options_that_all_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.avsc").write_text('"string"')
     words = ["-Y", "api == Fetch", "-d", "tcp.port==9093,kafka", "--keylog", "a.keys"]
     words += ["--keylog", "env", "-t", "u", "--legs", "both", "--plain"]
     words += ["--schemas", "a", "--schemas", "b", "--schema", "t:key=x.avsc", "--no-schemas"]
