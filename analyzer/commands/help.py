@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from kafkascope.analyzer.terminal import document
 from kafkascope.analyzer.text import packed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -61,7 +62,7 @@ def option(*names: str, **settings: Any) -> Callable[[Function], Function]:
 def _explain_all(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
     if given and not ctx.resilient_parsing:
         ctx.meta[ALL] = True
-        click.echo(ctx.get_help(), color=ctx.color)
+        document(ctx.get_help())
         ctx.exit()
 
 

@@ -47,7 +47,7 @@ def test_a_failure_tells_the_cause_and_below_it_what_followed(
     assert {"id", "key", "because"} <= set(found[0])
     lines = failure(it).splitlines()
     assert lines[0] == "2 findings of level warning or worse:"
-    assert lines[1].startswith("warning broker-down: broker 127.0.0.1:9092 (node 1) was down")
+    assert lines[1].startswith("warning broker-down: Broker 127.0.0.1:9092 (node 1) was down")
     assert lines[3] == "    consequences:"
     assert lines[4].startswith("        warning unanswered: 1 JoinGroup request")
     assert lines[5].startswith("            ls -Y 'client == ")
@@ -60,7 +60,7 @@ def test_a_consequence_of_what_is_allowed_says_what_explains_it(
     lines = failure(capture(CAUSES / "broker-down-java.pcap.gz"), allow=["broker-down"])
     assert "1 finding of level warning" in lines
     assert "\nwarning unanswered: 1 JoinGroup request" in lines
-    assert "\n    because: broker 127.0.0.1:9092 (node 1) was down" in lines
+    assert "\n    because: Broker 127.0.0.1:9092 (node 1) was down" in lines
 
 
 def finding(name: str, *because: str, severity: str = "error") -> dict[str, Any]:

@@ -36,7 +36,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "command",
-    ["stats apis", "stats topics", "stats errors", "clients", "groups --members", "records"],
+    ["stats apis", "stats topics", "stats latency", "clients", "groups --members", "records"],
 )
 def test_numbers_and_records(both: tuple[list[str | Path], list[str | Path]], command: str) -> None:
     one, two = (lines(run(*command.split(), *each, "--json")) for each in both)
@@ -79,7 +79,7 @@ def test_a_report_and_an_export_have_all(
     assert [row["correlation_id"] for row in found] == [row["correlation_id"] for row in rows]
     assert all(row["tls"].startswith("TLS 1.2 ") for row in found)
     report = tmp_path / "report.md"
-    run("report", *encrypted, "-o", report)
+    run("report", *encrypted, "--full", "-o", report)
     text = report.read_text()
     assert f"{len(rows)} exchanges" in text
     for topic in {row["topic"] for row in lines(run("records", *plain, "--json"))}:
