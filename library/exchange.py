@@ -66,7 +66,7 @@ class Exchange:
     server_ns: _Column[int | None] = _Column(
         "Last byte of the request to first byte of the response."
     )
-    wait_ns: _Column[int] = _Column("Part of the latency that the client asked for.")
+    wait_ns: _Column[int] = _Column("Part of the latency that the client requested (long poll).")
     throttle_ms: _Column[int] = _Column("Throttle time that the broker reports.")
     state: _Column[State] = _Column("answered, open, lost, no-reply, orphan, opaque or event.")
     reason: _Column[str] = _Column("Why there is no answer, or what opaque bytes look like.")
@@ -77,13 +77,13 @@ class Exchange:
     topics: _Column[tuple[str, ...]] = _Column(
         "Names; an id without a known name as 8 characters and ?."
     )
-    implied_topics: _Column[tuple[str, ...]] = _Column("What a Fetch asks for without naming it.")
+    implied_topics: _Column[tuple[str, ...]] = _Column("Topics of an incremental Fetch session that the request does not list.")
     partitions: _Column[tuple[int, ...]] = _Column("Partitions that it names.")
     groups: _Column[tuple[str, ...]] = _Column("Consumer, share or streams groups.")
     members: _Column[tuple[str, ...]] = _Column("Ids of group members.")
     transactional_ids: _Column[tuple[str, ...]] = _Column("Transactional ids.")
     producer_ids: _Column[tuple[int, ...]] = _Column("Producer ids.")
-    acks: _Column[int | None] = _Column("Acks that a Produce asks for.")
+    acks: _Column[int | None] = _Column("Acks of a Produce request.")
     codecs: _Column[tuple[str, ...]] = _Column("Compression of its batches.")
     record_count: _Column[int | None] = _Column("Records in all batches of both sides.", "records")
     batch_count: _Column[int | None] = _Column("Record batches in it.", "batches")

@@ -89,5 +89,5 @@ def _print_whole(found: Cluster, output: Output) -> None:
     ids, controller = list(found.whole.ids), found.whole.controller
     words = [f"cluster {safe(', '.join(ids))}"] if ids else ["cluster ID unknown"]
     if controller is not None:
-        words.append(f"controller {controller[1]}, as told last")
+        words.append(f"controller {controller[1]} (last advertised)")
     output.line("   ".join(words))

@@ -30,7 +30,7 @@ from kafkascope.captures.inputs.private import PrivateFile
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals
 
-CLOSED: Final = "TLS that cannot be read (`kafkascope connections` tells why)"
+CLOSED: Final = "TLS that cannot be read (`kafkascope connections` lists the reasons)"
 NO_CHOICE: Final = (
     "the selected exchanges were decrypted: add --decrypt to write plaintext, or --secrets to"
     " write the encrypted packets with their secrets"
@@ -171,7 +171,7 @@ def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
         kept += f" and {plural(others, 'connection')} without any (failed, TLS, other protocols)"
     yield f"{kept} written to {path}"
     if cutting.left_out:
-        yield f"{plural(cutting.left_out, 'exchange')} left out: nobody can tell what is in them"
+        yield f"{plural(cutting.left_out, 'exchange')} left out: their content is unknown"
     if cutting.unread:
         yield f"{plural(cutting.unread, 'connection')} left out: {CLOSED}"
     if cutting.beyond:
@@ -181,7 +181,7 @@ def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
         )
     if cutting.without_greeting:
         yield (
-            "written without the handshakes that tell their sessions, for there are too many:"
+            "too many; written without the handshakes that name their sessions:"
             f" {plural(cutting.without_greeting, 'connection')} to ZooKeeper"
         )
     if cutting.resent:
@@ -195,7 +195,7 @@ def _original(originals: Originals, path: Path) -> Iterator[str]:
     if more := originals.exchanges - originals.asked:
         yield f"{plural(more, 'exchange')} more than chosen: connections are written whole"
     if originals.secrets:
-        yield f"whoever has {path} can read all of it, passwords inside its TLS, too"
+        yield f"everyone with access to {path} can read all of it, including passwords inside TLS"
     else:
         yield "no secrets are in it: no TLS on these connections was decrypted"
     if originals.plain:

@@ -126,7 +126,7 @@ def _colours(term: str) -> MachineCheck:
         return MachineCheck("colours", "ok", "16 million")
     if "256" in term:
         return MachineCheck("colours", "ok", "256")
-    return MachineCheck("colours", "note", "16 or fewer, as far as TERM and COLORTERM tell")
+    return MachineCheck("colours", "note", "16 or fewer, by TERM and COLORTERM")
 
 
 def _clipboard() -> MachineCheck:
@@ -163,7 +163,7 @@ def _rights(dumpcap: str | None) -> MachineCheck:
     if dumpcap is not None:
         advice = "sudo usermod -aG wireshark $USER, and log in again"
     return MachineCheck(
-        "capture rights", "note", "none; files and pipes are read all the same", advice
+        "capture rights", "note", "none; files and pipes can still be read", advice
     )
 
 

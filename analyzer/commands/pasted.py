@@ -240,7 +240,7 @@ def _refuse(rows: list[_Row | None], text: str, at: int) -> None:
     first = rows[0] if rows else None
     if first is None or not (first.colon or first.gap > 1):
         return
-    raise PasteError("a dump whose offsets do not fit its bytes; reading stopped", text, at)
+    raise PasteError("offsets of the dump do not match its bytes; reading stopped", text, at)
 
 
 def _rows(rows: list[_Row | None], base: int) -> bytes:
@@ -304,7 +304,7 @@ def _netty(text: str, _: int) -> bytes:
     for line in text.splitlines(keepends=True):
         if row := _NETTY_ROW.match(line):
             if int(row[1], 16) != len(out):
-                raise PasteError("an offset that does not fit; reading stopped", text, at)
+                raise PasteError("the offset does not match the bytes before it; reading stopped", text, at)
             try:
                 out += bytes.fromhex(row[2])
             except ValueError:

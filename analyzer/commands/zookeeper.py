@@ -95,7 +95,7 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
 
 
 def _ensemble(story: TreeStory) -> str:
-    doubt = " (it may be one with another: no node of the same path was told of)"
+    doubt = " (it may be the same as another one: they share no znode)"
     nodes = plural(story.size, "node")
     return f"ensemble {story.name}: {nodes}{doubt if story.doubtful else ''}"
 

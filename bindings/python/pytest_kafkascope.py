@@ -124,7 +124,7 @@ class _Child:
                 start_new_session=True,  # ctrl+c is for pytest, which then ends us in order
             )
         except FileNotFoundError:
-            raise KafkascopeError(f"{ABSENT}; {command[0]} is not there") from None
+            raise KafkascopeError(f"{ABSENT}; {command[0]} was not found") from None
         except OSError as error:
             raise KafkascopeError(f"{command[0]}: {error.strerror or error}") from None
         self._readers = [

@@ -100,7 +100,7 @@ CONNECT_REQUEST = zookeeper("ConnectRequest", versions="0-1").of(
 )
 CONNECT_RESPONSE = zookeeper("ConnectResponse", versions="0-1").of(
     Int32("protocol_version", ALL),
-    Int32("timeout_ms", ALL, doc="0 where the session is gone"),
+    Int32("timeout_ms", ALL, doc="0 where the session has expired"),
     Int64("session_id", ALL, volatile=True),
     Bytes("passwd", ALL, nullable=ALL, secret=True),
     Bool("read_only", "1+", doc="since 3.4, to clients that sent it"),

@@ -287,7 +287,7 @@ LATENCY: Final = Table(
         Col("api_key", _I32, ""),
         Col("api", _S, ""),
         Col("client_id", _S, ""),
-        Col("client_host", _S, ""),
+        Col("client_address", _S, "without the port"),
         Col("topic", _S, "where the exchange is about one topic"),
         Col("bucket", _I32, "32 per power of two"),
         Col("low_ns", _I64, "smallest value of the bucket"),
@@ -361,7 +361,7 @@ REBALANCES: Final = Table(
     (
         Col("group", _S, ""),
         Col("ts", _TS, "when it began"),
-        Col("begin_ns", _I64, "the same in nanoseconds"),
+        Col("time_ns", _I64, "the same in nanoseconds"),
         Col("generation", _I64, "or epoch of the group"),
         Col("cause", _S, "one word"),
         Col("duration_ns", _I64, "null if its end was not seen"),
@@ -378,7 +378,7 @@ VERDICTS: Final = Table(
     "as in `clients --for`.",
     (
         Col("client_id", _S, ""),
-        Col("client_host", _S, ""),
+        Col("client_address", _S, "without the port"),
         Col("software", _S, "name and version of the client library"),
         Col("user", _S, ""),
         Col("release", _S, ""),
@@ -518,7 +518,7 @@ PAIRS: Final = Table(
     "_pairs",
     "Internal: exchanges on their way to the tasks that decode them.",
     (
-        Col("kind", _S, "_pairs; else the table whose rows `asked` holds, as an Arrow stream"),
+        Col("kind", _S, "_pairs, or a table, whose rows come as an Arrow stream"),
         Col("place", _I64, "by which they are spread"),
         Col("about", _S, "JSON"),
         Col("asked", pa.binary(), "payload of the request"),

@@ -396,7 +396,7 @@ class KeptGroups:
             "closed": "closed its session",
             "expired": "its session expired",
             "deleted": "its znode was deleted",
-            "told": "its znode is gone",
+            "told": "its znode was missing",
         }
         return words.get(life.ending, "")
 

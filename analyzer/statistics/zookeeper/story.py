@@ -355,7 +355,7 @@ class TreeStory:
         self, life: ZnodeLife, zxid: int | None, kind: str, change: ZnodeChange | None, time_ns: int
     ) -> Line:
         by = change.by if change is not None else None
-        how = "" if by is not None else "told later"
+        how = "" if by is not None else "seen later"
         session = by[0] if by is not None else None
         if kind == "deleted" and life.ending in ("closed", "expired"):
             how, session = f"its session {life.ending}", life.owner

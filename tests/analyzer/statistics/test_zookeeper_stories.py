@@ -116,7 +116,7 @@ def test_a_change_is_one_whoever_tells_of_it() -> None:
     assert [(each["change"], each["data"], each["how"]) for each in zookeeper.history("/n")] == [
         ("created", "1", ""),
         ("changed", "2", ""),
-        ("changed", "3", "told later"),
+        ("changed", "3", "seen later"),
     ]
 
 
