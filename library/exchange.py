@@ -77,7 +77,9 @@ class Exchange:
     topics: _Column[tuple[str, ...]] = _Column(
         "Names; an id without a known name as 8 characters and ?."
     )
-    implied_topics: _Column[tuple[str, ...]] = _Column("Topics of an incremental Fetch session that the request does not list.")
+    implied_topics: _Column[tuple[str, ...]] = _Column(
+        "Topics of an incremental Fetch session that the request does not list."
+    )
     partitions: _Column[tuple[int, ...]] = _Column("Partitions that it names.")
     groups: _Column[tuple[str, ...]] = _Column("Consumer, share or streams groups.")
     members: _Column[tuple[str, ...]] = _Column("Ids of group members.")

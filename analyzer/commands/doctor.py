@@ -162,9 +162,7 @@ def _rights(dumpcap: str | None) -> MachineCheck:
     advice = "sudo tcpdump -i any -s 0 -U -w - port 9092 | kafkascope -"
     if dumpcap is not None:
         advice = "sudo usermod -aG wireshark $USER, and log in again"
-    return MachineCheck(
-        "capture rights", "note", "none; files and pipes can still be read", advice
-    )
+    return MachineCheck("capture rights", "note", "none; files and pipes can still be read", advice)
 
 
 def _capabilities() -> int:

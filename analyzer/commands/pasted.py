@@ -304,7 +304,9 @@ def _netty(text: str, _: int) -> bytes:
     for line in text.splitlines(keepends=True):
         if row := _NETTY_ROW.match(line):
             if int(row[1], 16) != len(out):
-                raise PasteError("the offset does not match the bytes before it; reading stopped", text, at)
+                raise PasteError(
+                    "the offset does not match the bytes before it; reading stopped", text, at
+                )
             try:
                 out += bytes.fromhex(row[2])
             except ValueError:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
-from typing import Final
 
 import click
 
 from kafkascope.analyzer.commands.failures import USAGE
+from kafkascope.analyzer.reading.absent import listed
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.text import safe
-
-MAX_LISTED: Final = 10
-MAX_COMPARED: Final = 5_000
-"""Names that are ranked by likeness."""
 
 
 class NotInCapture(click.ClickException):
@@ -34,18 +29,6 @@ def refuse_unknown(
             where = "the matching exchanges" if reading.options.selects else "this capture"
             there = f"; {kind}s: {listed(name, known)}" if known else f", nor any other {kind}"
             raise NotInCapture(f"there is no {kind} {quoted(name)} in {where}{there}")
-
-
-def listed(name: str, known: Iterable[str]) -> str:
-    """Return known names in a line, the most like `name` first."""
-    names = list(dict.fromkeys(known))
-
-    def likeness(other: str) -> float:
-        return -SequenceMatcher(None, name.lower(), other.lower()).ratio()
-
-    ranked = sorted(names[:MAX_COMPARED], key=likeness)[:MAX_LISTED]
-    more = len(names) - len(ranked)
-    return ", ".join(map(safe, ranked)) + (f", and {more:,} more" if more else "")
 
 
 def quoted(name: str) -> str:

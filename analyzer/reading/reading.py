@@ -437,10 +437,22 @@ class Reading:
         if selects and not self._shown:
             what = "have records that match" if self._records else "match"
             yield f"0 of {plural(total, 'exchange')} {what}"
+            yield from self._absent_names()
             return
         where = "this capture" if not selects else f"the {plural(self._shown, 'matching exchange')}"
         for things in self._empty:
             yield f"no {things} in {where}"
+
+    def _absent_names(self) -> Iterator[str]:
+        """Yield the names in the filter that the input lacks, from another pass."""
+        if self.stored is not None or any(map(is_once, self.options.inputs)):
+            return
+        from kafkascope.analyzer.reading.absent import absent, named
+
+        if tests := named(self.wanted):
+            with self._opened() as capture:
+                names = capture.context.names
+                yield from absent(tests, (rows.row_of(e, names) for e in capture.exchanges()))
 
     def finish(self, *, tls: bool = True) -> int:
         """Write the remarks about the capture to stderr and return the exit code. `tls`: whether

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.commands.grid import NO_LINES
-from kafkascope.analyzer.commands.unknown import MAX_LISTED, listed
+from kafkascope.analyzer.reading.absent import MAX_LISTED, listed
 from kafkascope.tui.cli import main
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 REBALANCE = str(SAMPLES / "rebalance.pcap")
-OTHERS = "-Y", "client == nobody"
+OTHERS = "-Y", "api == Vote"
 
 FILTERED = (
     ("ls",),
@@ -52,6 +52,27 @@ def test_a_filter_that_matches_nothing_says_so(command: tuple[str, ...]) -> None
     assert done.stderr.count("0 of 152 exchanges match") == 1
     assert "in this capture" not in done.stderr
     assert run(*command, REBALANCE, *OTHERS, "-q").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("topic == demox", ["topic", "librdkafka.group"]),
+        ("client == nobody and api == Fetch", ["client", "librdkafka-1"]),
+        ("group == g", ["group", "java-4.4.0.group.group"]),
+    ],
+)
+def test_a_filter_with_an_unknown_name_lists_those_that_exist(text: str, names: list[str]) -> None:
+    kind, name = names
+    said = run("ls", REBALANCE, "-Y", text).stderr
+    assert f"there is no {kind} " in said
+    assert f"; {kind}s: " in said
+    assert name in said.split(f"; {kind}s: ")[1]
+
+
+@pytest.mark.parametrize("text", ["topic != demox and api == Vote", "topic contains demox"])
+def test_other_comparisons_name_nothing(text: str) -> None:
+    assert "there is no" not in run("ls", REBALANCE, "-Y", text).stderr
 
 
 @pytest.mark.parametrize("command", ["records", "schemas"])

@@ -118,7 +118,10 @@ def test_with_its_secrets_a_capture_needs_no_key_log(name: str, tmp_path: Path) 
     target = tmp_path / "sealed.pcapng"
     said = run(capture_of(name), "--keylog", keys_of(name), "--secrets", "-o", target)
     assert rows_of(target) == rows_of(capture_of(name), keys_of(name))
-    assert f"everyone with access to {target} can read all of it, including passwords inside TLS" in said
+    assert (
+        f"everyone with access to {target} can read all of it, including passwords inside TLS"
+        in said
+    )
     whole = capture_of(name).stat().st_size
     assert len(gzip.compress(target.read_bytes())) < whole + 4096
     assert {name for name, *_ in secrets_in(target)} <= {
