@@ -346,6 +346,9 @@ class Conversation(Resumable):
         """Tell a request that no answer will come to."""
         if not reason and self._hole:
             reason = IN_A_GAP
+        if not reason and self._zookeeper is None:
+            overtaking = self._in_flight.overtaking(pending)
+            reason = "" if overtaking is None else overtaking.reason()
         if pending.blind and not self._acknowledged:
             self._tell(pending, "no-reply", None, NO_ACKS)
         elif reason or self._ended:
@@ -595,6 +598,8 @@ class Conversation(Resumable):
         in_flight, data = self._in_flight, chunk.data
         if not self._known or self._hole or in_flight.tokens or len(data) < 8:
             return False
+        if in_flight.passed is not None:
+            return False
         (correlation_id,) = _int_at(data, 4)
         pending = in_flight.next_for(correlation_id)
         if (
@@ -689,6 +694,11 @@ class Conversation(Resumable):
             self._hole = False
             for missed in self._in_flight.before(pending.number):
                 self._unanswered(missed, IN_A_GAP)
+            self._in_flight.passed = None
+        elif self._in_flight.passed is not None and self._zookeeper is None:
+            overtaking = self._in_flight.overtaking(pending)
+            if overtaking is not None:
+                pending.notes += (overtaking.note(),)
         if not self._known:
             self._known = True
             context = self._context

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 from kafkascope.analyzer.bodies.dissection import dissect_request
-from kafkascope.analyzer.model import Frame
+from kafkascope.analyzer.model import Frame, Note
 from kafkascope.captures.model import Chunk
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.codec.weights import memory_of
@@ -14,7 +15,7 @@ from kafkascope.dissectors.codec.weights import memory_of
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.bodies.short import Plan
-    from kafkascope.analyzer.model import Note, Spot, Undecoded, Whole
+    from kafkascope.analyzer.model import Spot, Undecoded, Whole
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
@@ -43,6 +44,10 @@ SMALL_TIMES: Final = 16
 
 SASL_TOKEN: Final = "SaslToken"
 """What rows of raw tokens are called in place of an API."""
+
+OUT_OF_ORDER: Final = "answered out of order, after "
+SKIPPED: Final = "skipped: the broker answered "
+"""How a note and a reason begin."""
 
 
 class Pending(Resumable):
@@ -141,11 +146,45 @@ def held_by(pending: Pending) -> int:
     return REQUEST_BYTES + size + memory_of(pending.body)
 
 
+class Overtaking(NamedTuple):
+    """A request that was answered before an earlier one of its connection."""
+
+    number: int
+    correlation_id: int
+    api: str
+    responses: int
+    """How many there were by then that overtook an earlier request."""
+
+    def note(self) -> Note:
+        """Return the note for the earlier request, which was answered later."""
+        return Note("warning", f"{OUT_OF_ORDER}{self}", "response")
+
+    def reason(self) -> str:
+        """Return why the earlier request has no response."""
+        return f"{SKIPPED}{self}"
+
+    def __str__(self) -> str:
+        text = f"{self.api} {self.correlation_id}, a later request"
+        return text if self.responses == 1 else f"{text}, the last of {self.responses}"
+
+
+_LATER: Final = re.compile(
+    rf"(?:{OUT_OF_ORDER}|{SKIPPED})(.+) (-?\d+), a later request(?:, the last of (\d+))?"
+)
+
+
+def overtaken_by(text: str) -> tuple[str, str, int] | None:
+    """Return API, correlation id and number of responses of the `Overtaking` in a note or
+    reason."""
+    found = _LATER.fullmatch(text)
+    return None if found is None else (found[1], found[2], int(found[3] or 1))
+
+
 class InFlight(Resumable):
     """The table of one connection. An id may be there several times: the oldest is answered
     first."""
 
-    __slots__ = ("_by_id", "_bytes", "_count", "late", "tokens")
+    __slots__ = ("_by_id", "_bytes", "_count", "late", "passed", "tokens")
 
     def __init__(self) -> None:
         # A dict looks for its first key behind all that were deleted before it.
@@ -157,12 +196,15 @@ class InFlight(Resumable):
         self.late = 0
         """Answers that are still to come to requests that were given up. A connection's requests
         are answered in their order: behind an answer to a later one none will."""
+        self.passed: Overtaking | None = None
+        """The latest request that was answered while an earlier one waited."""
 
     def dump(self) -> Dump:
         """Return all requests, in their order."""
         waiting = [each.dump() for found in self._by_id.values() for each in found]
         tokens = [each.dump() for each in self.tokens]
-        return {"waiting": waiting, "tokens": tokens, "late": self.late}
+        passed = None if self.passed is None else list(self.passed)
+        return {"waiting": waiting, "tokens": tokens, "late": self.late, "passed": passed}
 
     def load(self, state: Dump) -> Self:
         """Take over what `dump` gave."""
@@ -171,6 +213,8 @@ class InFlight(Resumable):
             self.add(each.header.correlation_id, each)
         self.tokens = [loaded(each) for each in state["tokens"]]
         self.late = state["late"]
+        passed = state["passed"]
+        self.passed = None if passed is None else Overtaking(*passed)
         return self
 
     def __len__(self) -> int:
@@ -232,7 +276,27 @@ class InFlight(Resumable):
         self._count -= 1
         self._bytes -= pending.held
         self.late = 0
+        # Brokers answer the requests of a connection in order (Kafka's protocol guide, "Network");
+        # most connections have one request in flight, so that there is nothing to compare.
+        if self._count and next(iter(self._by_id.values()))[0].number < pending.number:
+            self._overtake(pending)
         return pending
+
+    def _overtake(self, pending: Pending) -> None:
+        """Take note of a request that is answered before the oldest one."""
+        header, oldest = pending.header, next(iter(self._by_id.values()))[0]
+        if header is None or oldest.blind:
+            return
+        passed = self.passed
+        count = 1 if passed is None else passed.responses + 1
+        if passed is None or passed.number < pending.number:
+            passed = Overtaking(pending.number, header.correlation_id, pending.api, count)
+        self.passed = passed._replace(responses=count)
+
+    def overtaking(self, pending: Pending) -> Overtaking | None:
+        """Return the later request that was answered before this one."""
+        passed = self.passed
+        return passed if passed is not None and pending.number < passed.number else None
 
     def before(self, number: int) -> list[Pending]:
         """Take out the requests that were sent before that number."""

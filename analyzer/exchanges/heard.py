@@ -18,7 +18,8 @@ class Heard:
     """Tells of the exchanges that it was given."""
 
     sides: set[Sender] = field(default_factory=set)
-    """The sides of Kafka connections of which bytes were captured."""
+    """The sides of Kafka connections of which packets were captured: a broker that resets each
+    connection sends no byte."""
     holes: bool = False
     """Whether bytes of an exchange are missing."""
 
@@ -27,9 +28,11 @@ class Heard:
         if len(self.sides) < 2 and not _silent(exchange):
             connection = exchange.connection
             client = 0 if exchange.client == connection.a else 1
-            if connection.bytes[client]:
+            # Captures of messages alone have no packets to count.
+            seen = [max(pair) for pair in zip(connection.packets, connection.bytes, strict=True)]
+            if seen[client]:
                 self.sides.add("client")
-            if connection.bytes[1 - client]:
+            if seen[1 - client]:
                 self.sides.add("broker")
         if exchange.undecoded and not self.holes:
             self.holes = any(each.reason == "gap" for each in exchange.undecoded)

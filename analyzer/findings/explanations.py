@@ -92,6 +92,12 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         after_ns=PATIENT,
     ),
     Explanation(
+        ("answers-out-of-order", "request-skipped"),
+        ("batch-twice", "sequence-repeated", *AGAIN),
+        ("client",),
+        "a client that gets the response of another request closes the connection, and retries",
+    ),
+    Explanation(
         ("plain-to-tls", "tls-to-plain", "http-to-kafka", "not-kafka"),
         ("tls-opaque", *AGAIN),
         ("broker", "client"),

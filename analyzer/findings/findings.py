@@ -67,7 +67,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 17
+    VERSION: ClassVar[int] = 18
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(

@@ -33,6 +33,11 @@ LIMITS: Final[dict[str, Limit]] = {
         "ns",
         "a client that closes sooner with a request in flight was stopped, and did not time out",
     ),
+    "versions.ended": Limit(
+        3,
+        "count",
+        "connections that end at the same first request; one or two may be a broker that stops",
+    ),
     "open.age": Limit(
         30 * SECOND, "ns", "request.timeout.ms of Java clients: a client would have timed out"
     ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.findings.view import View, once
+from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
+from kafkascope.dissectors.reference import releases
 
 FETCH_OF_4: Final = 4
 PRODUCE_OF_4: Final = 3
@@ -56,3 +58,11 @@ def first_taken(api: str, first: int) -> int:
     """Return the first version that brokers from Kafka 4 on take, where they offer it from `first`
     on."""
     return max(first, PRODUCE_OF_4) if api == "Produce" else first
+
+
+def first_release(api: str, version: Any) -> str:
+    """Return the first Kafka release that has a version of an API; empty where none is known."""
+    try:
+        return releases.since(api, int(version))
+    except (UnknownApi, UnknownVersion, TypeError, ValueError):
+        return ""

@@ -6,12 +6,22 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, offers
-from kafkascope.analyzer.findings.view import View, all_of, listed, plural
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.offers import (
+    Offer,
+    first_release,
+    first_taken,
+    offered,
+    offers,
+)
+from kafkascope.analyzer.findings.view import View, all_of, duration, listed, once, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.merging.compounds import table
+from kafkascope.analyzer.statistics.merging.measures import measured, whole
+from kafkascope.analyzer.statistics.merging.names import Names
 from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.errors import UnknownApi
@@ -19,6 +29,14 @@ from kafkascope.dissectors.reference import releases
 
 API_VERSIONS: Final = 18
 UNSUPPORTED: Final = 35
+MOST_BROKERS: Final = 20
+
+
+@measured
+class Refused(Seen):
+    """Requests of one version."""
+
+    connections: Names = whole(Names)
 
 
 class Versions(Detector):
@@ -43,6 +61,7 @@ class Versions(Detector):
             "Use a client library that supports the versions of this broker, or enable version "
             "negotiation (ApiVersions). The client is too new or too old for the broker.",
             "UNSUPPORTED_VERSION",
+            limits=("versions.ended",),
         ),
         Rule(
             "no-api-versions",
@@ -56,7 +75,7 @@ class Versions(Detector):
 
     ODD = True
 
-    refused: Keyed[Seen] = table(Seen, 2_000)
+    refused: Keyed[Refused] = table(Refused, 2_000)
     """By client, API and version."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
@@ -65,10 +84,12 @@ class Versions(Detector):
         if row.state == "lost":
             how = "closed" if row.reason.endswith("by the broker") else ""
         else:
-            refused = row.errors and any(e.top and e.code == UNSUPPORTED for e in row.errors)
-            how = "told" if refused and row.api_key != API_VERSIONS else ""
+            unsupported = row.errors and any(e.top and e.code == UNSUPPORTED for e in row.errors)
+            how = "told" if unsupported and row.api_key != API_VERSIONS else ""
         if how and row.api_key is not None:
-            self.refused[(*client_of(row), row.api, row.api_version, how)].see(row)
+            refused = self.refused[(*client_of(row), row.api, row.api_version, how)]
+            refused.see(row)
+            refused.connections.add(row.connection)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield one finding per client and rule."""
@@ -127,6 +148,11 @@ class Versions(Detector):
                 span = _others(view, name)
             inside = span is not None and span.takes(version)
             gone = _gone(str(name), version)
+            if how == "closed" and not inside:
+                ended = self._ended(view, (client_id, host), str(name), version, seen)
+                if ended is not None:
+                    yield ended
+                    continue
             if how == "closed":
                 # A client that does not ask is told by the end of the connection alone.
                 old = not asked and (str(client_id or ""), host, name, version) not in served
@@ -157,6 +183,54 @@ class Versions(Detector):
                 about=[("client", who), ("api", str(name))],
             )
 
+    def _ended(
+        self, view: View, client: tuple[Any, Any], api: str, version: Any, refused: Refused
+    ) -> Finding | None:
+        """Return the finding about a version at which a broker ends each connection, in place of
+        an error; None where something else may be the reason."""
+        lines = [line for line in view.lines() if line["connection"] in refused.connections]
+        ended = [line for line in lines if _ended_at_first(line)]
+        brokers = {line["broker_address"] for line in ended}
+        middle = view.base.connections.midstream()
+        if (
+            not ended
+            or len(ended) < len(lines)
+            or any(conn in middle for conn in refused.connections)
+        ):
+            return None
+        answered = {at for broker in brokers for at in _answers(view).get((broker, api), ())}
+        lower = any(each < version for each in answered)
+        if version in answered or not (lower or (api == "ApiVersions" and version)):
+            return None
+        if len(ended) < limit("versions.ended") and not lower:
+            return None
+        who, broker = view.client(*client), listed(sorted(brokers))
+        how = "reset" if all(line["end"] == "broker rst" for line in ended) else "closed"
+        took = duration(max(line["ended"] - line["waiting"] for line in ended))
+        text = (
+            f"{broker} {how} {plural(len(ended), 'connection')} from {who} at the first request, "
+            f"{api} v{version}, within {took}: it does not take this version"
+        )
+        if lower:
+            text += f"; it answered v{max(each for each in answered if each < version)}"
+        since = first_release(api, version)
+        below = f" ({api} v{version} is of Kafka {since})" if since else ""
+        return view.finding(
+            self.rule("version-refused"),
+            text,
+            all_of(view.of_client(*client), f"api == {api} and version == {version}", "lost"),
+            refused,
+            advice=f"Cap the client at an older version{below}: kgo.MaxVersions (franz-go), "
+            "Config.Version (sarama), api_version (kafka-python), or an older library. Apache "
+            "Kafka answers UNSUPPORTED_VERSION; some other brokers and proxies end the "
+            "connection. If an older version ends it as well, check what listens there.",
+            about=[
+                ("client", who),
+                ("api", api),
+                *(("broker", spelled(each)) for each in sorted(brokers)[:MOST_BROKERS]),
+            ],
+        )
+
     def _silent(self, usage: Usage, view: View) -> Iterator[Finding]:
         if usage.negotiates is not False or set(usage.total.roles) == {"broker"}:
             return
@@ -171,6 +245,27 @@ class Versions(Detector):
             last_ns=usage.total.last_ns,
             about=[("client", who)],
         )
+
+
+def _ended_at_first(line: Line) -> bool:
+    """Return whether a broker ended a connection at its first request, at once and without a
+    byte."""
+    return (
+        line["end"] in ("broker rst", "broker fin")
+        and line["requests"] == line["unanswered"] == 1
+        and not line["broker_bytes"]
+        and line["ended"] - (line["waiting"] or 0) < limit("lost.age")
+    )
+
+
+@once
+def _answers(view: View) -> dict[tuple[str, str], set[int]]:
+    """Map (broker, API) to the versions that the broker answered."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for key, traffic in view.base.apis.grouped(("broker", "api", "version")):
+        if traffic.answered and isinstance(key["version"], int):
+            found.setdefault((str(key["broker"]), str(key["api"])), set()).add(key["version"])
+    return found
 
 
 def _served(view: View) -> set[tuple[Any, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.analyzer.findings.sides import SECOND, Side, ask, at, found, severity, wire_of
+from tests.analyzer.findings.test_order import ended
 from tests.analyzer.findings.test_recovered import BUSY, NODE, closing, unknown
 from tests.analyzer.findings.test_recovered import asking as looking_up
 from tests.analyzer.statistics.cluster.test_cluster import metadata
@@ -174,6 +175,7 @@ SIDES: dict[tuple[str, ...], Side] = {
         lambda n: flooded(10 * SECOND, n * SECOND // 10), 11, 10
     ),
     ("network-far", "network.far"): Side(far, 20 * MS - 1, 20 * MS),
+    ("version-refused", "versions.ended"): Side(ended, 2, 3),
     ("unanswered", "lost.age"): Side(given_up, SECOND - 1, SECOND),
     ("late-answer", "lost.age"): Side(late, SECOND - 1, SECOND),
     ("no-answer-yet", "open.age"): Side(unanswered_for, 30 * SECOND - 1, 30 * SECOND),

@@ -40,6 +40,8 @@ CALM = {
     "address-unresolved": "unknown-topic",
     "address-unspecified": "shop",
     "answer-to-nothing": "lost-answers",
+    "answers-out-of-order": "broker-0.9-apiversions",
+    "request-skipped": "answers-out-of-order",
     "batch-codec": "java-codecs",
     "batch-damaged": "java-codecs",
     "batch-old-format": "java-codecs",

@@ -1,0 +1,161 @@
+"""Responses in another order than requests, requests that are skipped, versions that end the
+connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.findings import Finding
+from tests.analyzer.findings import sides
+from tests.analyzer.findings.stating import states
+from tests.analyzer.findings.test_captures import HERE, capture_of, judged
+from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, request, response, told
+
+ORDER = "answers-out-of-order"
+SKIPPED = "request-skipped"
+REFUSED = "version-refused"
+
+
+def found(*wires: Wire) -> dict[str, Finding]:
+    return sides.found(wires, ORDER, SKIPPED, REFUSED, "unanswered")
+
+
+def captured(name: str) -> dict[str, Finding]:
+    return {each.name: each for each in judged(capture_of(name, HERE))[0]}
+
+
+def test_real_answers_in_the_wrong_order() -> None:
+    finding = captured("answers-out-of-order")[ORDER]
+    assert (finding.severity, finding.count) == ("error", 2)
+    assert states(finding.text, "2 requests", "39240", "before", "39239", "reset 2 connections")
+
+
+def test_a_real_broker_before_api_versions() -> None:
+    names = captured("broker-0.9-apiversions")
+    assert states(names[SKIPPED].text, "ApiVersions v0", "aiokafka-0.1.4", "Metadata", "0.10.0")
+    assert "broker.version.fallback" in names[SKIPPED].advice
+    assert "unanswered" not in names
+
+
+def beats(*order: int, sent: int = 3, each: bool = False) -> Wire:
+    """Requests 1 to `sent`, answered in an order; `each` of them in a packet of its own."""
+    wire = Wire()
+    wire.client(heartbeat(9)).broker(beat(9))
+    for number in range(1, sent + 1):
+        wire.client(heartbeat(number))
+    if each:
+        for number in order:
+            wire.broker(beat(number))
+    else:
+        wire.broker(b"".join(map(beat, order)))
+    return wire
+
+
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize(
+    ("order", "late"), [((1, 2, 3), 0), ((2, 1, 3), 1), ((3, 2, 1), 2), ((3, 1, 2), 2)]
+)
+def test_how_many_are_out_of_order(order: tuple[int, ...], late: int, each: bool) -> None:
+    wire = beats(*order, each=each)
+    finding = found(wire).get(ORDER)
+    assert (0 if finding is None else finding.count) == late
+    notes = [note.text for each in told(wire.events) for note in each.notes]
+    assert len(notes) == late
+
+
+def test_a_request_that_is_skipped_for_ever() -> None:
+    wire = beats(1, 3)
+    for number in range(4, 40):
+        wire.client(heartbeat(number)).broker(beat(number))
+    finding = found(wire.close("client"))[SKIPPED]
+    assert (finding.severity, finding.count) == ("warning", 1)
+    assert states(finding.text, "1 Heartbeat v3 request", "2", "then", "39")
+    assert SKIPPED in found(beats(1, 3)), "also where the connection is still open"
+
+
+def test_a_client_that_resets_at_the_first_wrong_answer() -> None:
+    """The earlier response never came, and nobody knows whether it would have come."""
+    wire = beats(2, sent=2).close("client", "rst")
+    names = found(wire)
+    assert SKIPPED not in names
+    assert states(names[ORDER].text, "2 before 1", "Heartbeat") or states(
+        names[ORDER].text, "correlation id 2", "before 1", "reset 1 connection"
+    )
+
+
+def test_bytes_that_are_missing_are_no_order() -> None:
+    wire = Wire().client(heartbeat(1)).broker(beat(1))
+    wire.client(heartbeat(2)).client(heartbeat(3)).gap("broker", len(beat(2))).broker(beat(3))
+    assert not {ORDER, SKIPPED} & found(wire.close("client")).keys()
+
+
+def test_requests_without_responses_are_no_order() -> None:
+    wire = Wire().client(heartbeat(1)).broker(beat(1))
+    wire.client(produce(2, acks=0)).client(heartbeat(3)).broker(beat(3))
+    assert not found(wire.close("client"))
+
+
+# --- versions that end the connection -----------------------------------------------------------
+
+
+def first(number: int, version: int, how: str = "rst", *, answered: bool = False) -> Wire:
+    """A connection whose first request is ApiVersions; the broker ends it there, or answers."""
+    wire = Wire(number=number, start_ns=sides.START + number * sides.SECOND)
+    wire.connection.handshake_ns = 1_000
+    wire.client(request("ApiVersions", version, 1))
+    wire.connection.bytes = [40, 0]
+    wire.connection.packets = [3, 2]
+    if answered:
+        wire.broker(response("ApiVersions", version, 1))
+        wire.connection.bytes = [40, 300]
+        return wire.close("client")
+    wire.time_ns += 2 * MS
+    wire.connection.last_ns = wire.time_ns
+    return wire.close("broker", how)
+
+
+def ended(count: int, version: int = 4) -> bool:
+    """Whether so many connections that end at their first request are told."""
+    return REFUSED in found(*(first(number, version) for number in range(count)))
+
+
+def test_a_real_client_whose_version_is_reset() -> None:
+    names = captured("eventhubs-apiversions4")
+    finding = names[REFUSED]
+    assert states(finding.text, "127.0.0.1:9097", "6 connections", "otel-exporter")
+    assert states(finding.text, "ApiVersions v4", "does not take")
+    assert "kgo.MaxVersions" in finding.advice
+    assert names["unanswered"].because == (finding.id,)
+
+
+@pytest.mark.parametrize("how", ["rst", "fin"])
+def test_however_the_broker_ends_it(how: str) -> None:
+    finding = found(*(first(number, 3, how) for number in range(3)))[REFUSED]
+    assert states(finding.text, "reset" if how == "rst" else "closed", "3 connections", "v3")
+
+
+def test_a_client_that_falls_back() -> None:
+    finding = found(first(0, 4), first(1, 3, answered=True))[REFUSED]
+    assert states(finding.text, "1 connection", "v4", "answered v3")
+
+
+@pytest.mark.parametrize(
+    "wires",
+    [
+        [*(first(number, 4) for number in range(5)), first(6, 4, answered=True)],
+        [first(number, 0) for number in range(5)],  # there is no older version
+        [first(number, 4) for number in range(2)],
+    ],
+    ids=["answered once", "the oldest", "few"],
+)
+def test_what_is_no_version(wires: list[Wire]) -> None:
+    assert REFUSED not in found(*wires)
+
+
+def test_packets_without_bytes_are_a_direction() -> None:
+    """A broker that resets each connection has sent SYN, ACK and RST."""
+    heard = Heard()
+    for exchange in told(first(0, 4).events):
+        heard.note(exchange)
+    assert heard.sides == {"client", "broker"}
