@@ -21,7 +21,7 @@ from kafkascope.analyzer.findings.lag import Lag
 from kafkascope.analyzer.findings.leaders import Leaders
 from kafkascope.analyzer.findings.lookups import Lookups
 from kafkascope.analyzer.findings.memberships import Memberships
-from kafkascope.analyzer.findings.order import Order
+from kafkascope.analyzer.findings.order import ResponseOrder
 from kafkascope.analyzer.findings.outages import Outages
 from kafkascope.analyzer.findings.rebalances import Rebalances
 from kafkascope.analyzer.findings.resets import Resets
@@ -50,7 +50,7 @@ THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
     "Versions and formats": (Versions, Batches, Codecs, Framing),
     "Addresses and connections": (Addresses, Outages, Lives),
     "TLS, SASL and authorization": (Security, Sessions, TlsFailures, Encryption, Denials),
-    "Latency and lost requests": (Slowness, Unanswered, Order),
+    "Latency and lost requests": (Slowness, Unanswered, ResponseOrder),
     "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
     "Group membership": (Rebalances, Memberships),
     "Consumer progress": (Readers, Consumers, Lag, Resets, Starts, Shares),

@@ -49,7 +49,7 @@ class Disorder(Seen):
     numbers: Names = whole(Names)
 
 
-class Order(Detector):
+class ResponseOrder(Detector):
     """By client and broker."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (

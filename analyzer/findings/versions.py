@@ -33,7 +33,7 @@ MOST_BROKERS: Final = 20
 
 
 @measured
-class Refused(Seen):
+class RefusedVersion(Seen):
     """Requests of one version."""
 
     connections: Names = whole(Names)
@@ -75,7 +75,7 @@ class Versions(Detector):
 
     ODD = True
 
-    refused: Keyed[Refused] = table(Refused, 2_000)
+    refused: Keyed[RefusedVersion] = table(RefusedVersion, 2_000)
     """By client, API and version."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
@@ -184,7 +184,7 @@ class Versions(Detector):
             )
 
     def _ended(
-        self, view: View, client: tuple[Any, Any], api: str, version: Any, refused: Refused
+        self, view: View, client: tuple[Any, Any], api: str, version: Any, refused: RefusedVersion
     ) -> Finding | None:
         """Return the finding about a version at which a broker ends each connection, in place of
         an error; None where something else may be the reason."""
