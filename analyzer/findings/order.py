@@ -27,7 +27,7 @@ AT_ONCE: Final = SECOND
 MAX_NUMBERS: Final = 100
 """Exchanges that a filter names."""
 OLD_BROKER: Final = (
-    "Tell the client the broker's version: api.version.request=false and "
+    "Configure the client for the broker's version: api.version.request=false and "
     "broker.version.fallback=0.9.0.1 (librdkafka), api_version (kafka-python, aiokafka), "
     "Config.Version (sarama). Or upgrade the broker: brokers before 0.10 do not know ApiVersions."
 )
