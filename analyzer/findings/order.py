@@ -57,9 +57,9 @@ class ResponseOrder(Detector):
             "answers-out-of-order",
             "error",
             "responses in another order than their requests",
-            "Fix or replace what answers there: Kafka answers the requests of a connection in "
-            "order, and clients close the connection otherwise (Java: Correlation id for "
-            "response does not match request). Until then, set "
+            "Check the proxy or broker that answers there: Kafka answers the requests of a "
+            "connection in order, and clients close the connection otherwise (Java: Correlation "
+            "id for response does not match request). Until it is fixed, set "
             "max.in.flight.requests.per.connection=1.",
             "NETWORK_EXCEPTION",
         ),
