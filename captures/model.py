@@ -142,6 +142,16 @@ class Tls:
     """Subject of the client's certificate."""
     certificate: Certificate | None = None
     """The server's, of a handshake that failed."""
+    client_certificate: Certificate | None = None
+    """The client's, of a handshake that failed."""
+    requested: bool = False
+    """The server requested a client certificate (CertificateRequest)."""
+    unauthenticated: bool = False
+    """The client's Certificate message was empty."""
+    cipher_suites: tuple[int, ...] = ()
+    """Cipher suites that the client offered, of a handshake that failed."""
+    answer: str = ""
+    """Protocol of a server that answered the ClientHello without TLS: `HTTP`, say."""
     early_data: bool = False
     """The client sent data with its ClientHello."""
     updates: int = 0

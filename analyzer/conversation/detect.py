@@ -17,6 +17,7 @@ from kafkascope.analyzer.conversation.plausible import (
     cut_request,
     judge_request,
 )
+from kafkascope.captures.tls.begin import OLD_HELLO
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
 
@@ -41,7 +42,7 @@ TLS: Final = "TLS"
 """How descriptions of TLS begin."""
 _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
     (
-        re.compile(rb"[\x14-\x18]\x03[\x00-\x04]", re.DOTALL),
+        re.compile(rb"[\x14-\x18]\x03[\x00-\x04]|" + OLD_HELLO.pattern, re.DOTALL),
         f"{TLS}: pass its key log (--keylog; `kafkascope tls-keys` shows how to obtain one), or "
         "capture through `kafkascope proxy`",
     ),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.detect import TLS
+from kafkascope.analyzer.conversation.detect import TLS, describe
 from kafkascope.analyzer.conversation.undecided import EMPTY, Undecided, loaded
 from kafkascope.captures.model import Chunk, Closed, Connection, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.tls.records import CHANGE_CIPHER_SPEC, HEARTBEAT
 from kafkascope.captures.tls.stream import TlsStream
 
 if TYPE_CHECKING:
@@ -105,7 +106,17 @@ class Encrypted(Resumable):
             for direction in (0, 1):
                 if event.direction in (None, direction) or event.how == "rst":
                     self._closed[direction] = True
+        elif isinstance(event, Chunk) and not event.offset:
+            self._answered(event)
         return self.stream.feed(event)
+
+    def _answered(self, chunk: Chunk) -> None:
+        """Keep what a server speaks that answers a ClientHello without TLS."""
+        stream, first = self.stream, chunk.data[0]
+        foreign = not (CHANGE_CIPHER_SPEC <= first <= HEARTBEAT or first & 0x80)
+        if foreign and stream.client is not None and chunk.direction != stream.client:
+            what = describe(chunk.data)
+            stream.tls.answer = "unknown" if what.startswith("not ") else what.partition(",")[0]
 
     def expect(self) -> None:
         """Give the request a number that may have begun in a record that is not whole."""

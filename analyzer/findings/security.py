@@ -10,7 +10,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.offers import refused_versions
-from kafkascope.analyzer.findings.tls import failed_connections
+from kafkascope.analyzer.findings.tls import failed_connections, plain_listeners
 from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.connections import ZOOKEEPER
@@ -22,6 +22,11 @@ from kafkascope.analyzer.text import spelled
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
 MOST_BROKERS: Final = 50
+NO_SERVER_NAME: Final = (
+    "Use the port of the SSL or SASL_SSL listener, or set security.protocol=PLAINTEXT "
+    "(SASL_PLAINTEXT) if this one is plaintext. If a router forwards by server name (SNI), connect "
+    "to a host name in place of an address (bootstrap.servers, advertised.listeners)."
+)
 ALERT: Final = range(5, 32)
 """Bytes of a TLS alert, and of two."""
 
@@ -138,14 +143,21 @@ class Security(Detector):
                 continue
             for host, _broker in odd.words:
                 found.setdefault((name, host), []).append((number, odd))
+        plain = plain_listeners(view)
         for (name, host), seen in sorted(found.items(), key=lambda each: each[0]):
             numbers = [number for number, _ in seen]
             what = plural(len(numbers), "connection")
             brokers = sorted({broker for _, odd in seen for _, broker in odd.words})
             broker = listed(brokers)
+            nameless = name == "tls-to-plain" and not any(
+                lines.get(number, {}).get("sni") for number in numbers
+            )
+            sure = all(each in plain for each in brokers)
+            unnamed = " without a server name (SNI)" if nameless and not sure else ""
+            advice = NO_SERVER_NAME if unnamed else ""
             text = {
-                "tls-to-plain": f"{host} sent a TLS ClientHello to {broker} on {what} and got no "
-                "answer",
+                "tls-to-plain": f"{host} sent a TLS ClientHello{unnamed} to {broker} on {what} "
+                "and got no answer",
                 "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
                 "not-kafka": f"{host} sent bytes that are not a Kafka request to {broker} on "
                 f"{what}",
@@ -155,6 +167,7 @@ class Security(Detector):
                 self.rule(name),
                 text,
                 f"opaque and {among('conn', numbers[:50])}",
+                advice=advice,
                 count=len(numbers),
                 first_ns=min(firsts)[0] if firsts else None,
                 last_ns=max(firsts)[0] if firsts else None,

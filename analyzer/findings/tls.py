@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
+from kafkascope.analyzer.findings.tls_causes import OTHER, Cause, How, cause_of
 from kafkascope.analyzer.findings.view import View, among, listed, plural
-from kafkascope.analyzer.identity import host_of, is_address
+from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
 from kafkascope.captures.tls.alerts import ALERTS
 
 FAILED: Final = frozenset({"alert", "rejected", "closed"})
+"""Outcomes of the handshake itself; `answered` and `ended` are told by the connection."""
 MOST_NAMED: Final = 50
 """Connections, hosts and brokers of a finding."""
-CERTIFICATE: Final = (
-    "Check the broker's certificate (openssl s_client -connect ADDRESS -showcerts): its issuer "
-    "must be in the client's truststore, its names must include the address that the client uses, "
-    "and its dates must be valid."
-)
-CLIENT_CERTIFICATE: Final = (
-    "Give the client a keystore, and the broker a truststore with its issuer: the broker requires "
-    "a client certificate that it trusts (ssl.client.auth)."
-)
-ISSUER: Final = (
-    "Add the issuer of the broker's certificate to the client's truststore: the certificate "
-    "matches this host and its dates are valid, so the client does not know the issuer."
-)
-VERSIONS: Final = (
-    "Compare ssl.enabled.protocols and ssl.cipher.suites of client and broker: they have no TLS "
-    "version or cipher suite in common."
-)
-OTHER: Final = (
-    "Compare certificates, truststores, ssl.enabled.protocols and ssl.cipher.suites of client and "
-    "broker, and check the logs of both."
-)
-ABOUT_CERTIFICATES: Final = frozenset({41, 42, 43, 44, 45, 46, 48, 111, 112, 113, 114})
-ABOUT_ISSUERS: Final = frozenset({42, 46, 48})
-"""The first two are sent for anything."""
-ABOUT_VERSIONS: Final = frozenset({40, 47, 60, 70, 71, 86, 109, 110, 120})
+PLAINTEXT: Final = ":9092"
+"""End of the address of a usual plaintext listener (listeners=PLAINTEXT://:9092)."""
 
 
 class TlsFailures(Detector):
@@ -59,38 +38,44 @@ class TlsFailures(Detector):
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by how handshakes ended: one wrong certificate is one trouble of many
         clients and brokers."""
-        failed: list[tuple[tuple[str, str], tuple[str, str, int], Line]] = []
-        worked: set[tuple[str, str]] = set()
-        for line in view.lines():
-            if line["tls_result"] is None or line["phase"] != "opaque":
-                continue
-            outcome, _, alert = line["tls_result"]
+        failed: list[tuple[tuple[str, str], How, Line]] = []
+        worked: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        chosen: dict[str, set[str]] = defaultdict(set)
+        for line in _handshakes(view):
             place = host_of(line["client_address"]), line["broker_address"]
-            if outcome in FAILED:
-                failed.append((place, (outcome, line["tls_side"], alert), line))
-            else:
-                worked.add(place)
-        found: dict[tuple[str, str, int, bool, str], list[Line]] = defaultdict(list)
+            how = failure(line)
+            if how is not None:
+                failed.append((place, how, line))
+            elif line["tls_result"] is not None:
+                worked[place].append(line)
+                chosen[line["broker_address"]].add(line["tls"])
+        if not failed:
+            return
+        found: dict[tuple[How, bool, Cause], list[Line]] = defaultdict(list)
         for place, how, line in failed:
-            if how[0] != "closed" or place not in worked:
+            others = worked.get(place)
+            if how[0] in ("closed", "ended") and others and not _differs(line, others):
                 # Who closes an odd one in the middle gave up, or looked for a port.
-                found[(*how, place in worked, _more(*how, line))].append(line)
-        for (outcome, side, alert, also_worked, more), lines in sorted(found.items()):
+                continue
+            cause = cause_of(how, line, chosen[line["broker_address"]])
+            found[(how, place in worked, cause)].append(line)
+        for (how, also_worked, cause), lines in sorted(found.items()):
             opened = [line["opened"] for line in lines if line["opened"] is not None]
             hosts = sorted({host_of(line["client_address"]) for line in lines})
             brokers = sorted({line["broker_address"] for line in lines})
-            who, did = _how(outcome, side, alert)
+            who, did = _how(how, lines)
             numbers = [line["connection"] for line in lines][:MOST_NAMED]
+            rows = [line["connection"] for line in lines if line["requests"]][:MOST_NAMED]
             yield view.finding(
                 self.rule("tls-failed"),
                 f"{plural(len(lines), 'TLS handshake')} from {listed(hosts)} to {listed(brokers)} "
-                f"failed: {who} {did}{more}",
-                f"opaque and {among('conn', numbers)}",
+                f"failed: {who} {did}{cause.text}",
+                f"opaque and {among('conn', rows)}" if rows else "",
                 count=len(lines),
                 first_ns=min(opened, default=None),
                 last_ns=max(opened, default=None),
                 severity="warning" if also_worked else None,
-                advice=_advice(side, alert, lines[0]),
+                advice=cause.advice,
                 connects=among("conn", numbers),
                 about=[
                     *(("host", host) for host in hosts[:MOST_NAMED]),
@@ -101,62 +86,69 @@ class TlsFailures(Detector):
 
 def failed_connections(view: View) -> set[object]:
     """Return numbers of the connections that the rule is about."""
+    return {line["connection"] for line in _handshakes(view) if failure(line) is not None}
+
+
+def failure(line: Line) -> How | None:
+    """Return how the handshake of a connection failed; None where it did not, or nothing shows."""
+    if line["tls_answer"]:
+        return "answered", "broker", -1
+    if line["tls_result"] is not None:
+        outcome, _, alert = line["tls_result"]
+        return (outcome, line["tls_side"], alert) if outcome in FAILED else None
+    ended = line["tls_offered"] and not line["broker_bytes"] and line["end"].startswith("broker")
+    return ("ended", "broker", -1) if ended else None
+
+
+def plain_listeners(view: View) -> set[str]:
+    """Return addresses of brokers to which Kafka was spoken without TLS."""
     return {
-        line["connection"]
+        line["broker_address"]
         for line in view.lines()
-        if line["tls_result"] is not None and line["tls_result"][0] in FAILED
+        if line["phase"] in ("work", "versions", "sasl") and not _tls(line)
     }
 
 
-def _how(outcome: str, side: str, alert: int) -> tuple[str, str]:
+def _handshakes(view: View) -> Iterator[Line]:
+    """Yield the lines of connections with TLS in which no Kafka was read, but for hellos that a
+    plaintext listener ended: `tls-to-plain` is about them."""
+    plain = plain_listeners(view)
+    for line in view.lines():
+        if line["phase"] != "opaque" or not _tls(line):
+            continue
+        broker = line["broker_address"]
+        if broker in plain or broker.endswith(PLAINTEXT):
+            # Without a request Kafka was not expected there, and that rule knows nothing of it.
+            how = failure(line)
+            if how is not None and how[0] == "ended" and line["requests"]:
+                continue
+        yield line
+
+
+def _tls(line: Line) -> bool:
+    return line["resumed"] is not None
+
+
+def _differs(line: Line, worked: Sequence[Line]) -> bool:
+    """Return whether a handshake that ended without a word did not work otherwise, between the same
+    hosts: they worked with a server name (SNI), and this one has none."""
+    return not line["sni"] and all(each["sni"] for each in worked)
+
+
+def _how(how: How, lines: list[Line]) -> tuple[str, str]:
     """Return (who ended the handshake, what it did)."""
+    outcome, side, alert = how
     who = "the client" if side == "client" else "the broker"
     if outcome == "alert":
         name = ALERTS.get(alert, f"alert {alert}").replace("_", " ")
         return who, f"sent the alert {name} ({alert})"
     if outcome == "rejected":
-        what = "the broker's certificate" if side == "client" else "the client or its certificate"
-        return who, f"sent an encrypted alert at once, and probably rejected {what}"
+        return who, "sent an encrypted alert at once (a key log shows which)"
+    if outcome == "answered":
+        what = lines[0]["tls_answer"]
+        spoke = "bytes that are not TLS" if what == "unknown" else what
+        return who, f"answered the ClientHello with {spoke}"
+    if outcome == "ended":
+        reset = all(line["end"].endswith("rst") for line in lines)
+        return who, f"{'reset' if reset else 'closed'} the connection right after the ClientHello"
     return who, "closed the connection during the handshake"
-
-
-def _more(outcome: str, side: str, alert: int, line: Line) -> str:
-    """Return what the handshake shows of the cause: clients send one alert for many."""
-    certificate = line["certificate"]
-    if certificate is not None and _about_certificate(outcome, side, alert):
-        from kafkascope.captures.tls.certificates import described
-
-        wrong = _trouble(line)
-        return f"; broker certificate: {described(certificate)}{wrong and f': {wrong}'}"
-    if alert in ABOUT_VERSIONS and line["tls_offered"]:
-        suites = plural(line["tls_suites"] or 0, "suite")
-        return f"; the client offers {', '.join(line['tls_offered'])} and {suites}"
-    return ""
-
-
-def _about_certificate(outcome: str, side: str, alert: int) -> bool:
-    """Return whether the client may have refused the broker's certificate."""
-    return side == "client" and (alert in ABOUT_CERTIFICATES or outcome != "alert")
-
-
-def _trouble(line: Line) -> str:
-    """Return what is wrong with the broker's certificate, as far as the capture tells."""
-    from kafkascope.captures.tls.certificates import trouble_with
-
-    certificate = line["certificate"]
-    # Without SNI the client may know the broker by a name; if none is in it, the address has to be.
-    host = line["sni"] or ""
-    if not host and all(map(is_address, certificate.names)):
-        host = host_of(line["broker_address"])
-    return trouble_with(certificate, line["opened"], host)
-
-
-def _advice(side: str, alert: int, line: Line) -> str:
-    if alert == 116 or (side == "broker" and alert in ABOUT_CERTIFICATES):
-        return CLIENT_CERTIFICATE
-    if alert in ABOUT_VERSIONS:
-        return VERSIONS
-    if side == "client" and (alert in ABOUT_CERTIFICATES or alert < 0):
-        judged = line["certificate"] is not None and not _trouble(line)
-        return ISSUER if judged and alert in ABOUT_ISSUERS else CERTIFICATE
-    return CLIENT_CERTIFICATE if side == "broker" and alert < 0 else OTHER

@@ -40,6 +40,12 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
             f"no exchanges in {packets} so far; set the broker's port with -d tcp.port==PORT,kafka"
         )
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
+    if 0 < tls <= sum(map(_failed, capture.context.encrypted)):
+        verb = "was" if tls == 1 else "were"
+        return (
+            f"no exchanges: {_connections(tls)} {verb} not established; see `kafkascope check` for "
+            "the causes: a key log cannot help"
+        )
     if tls and capture.context.keys.log is not None:
         return (
             f"no exchanges, only {_connections(tls)} that the key log does not decrypt: see "
@@ -109,6 +115,17 @@ def unread(context: Context) -> int:
         for each in context.encrypted
         if min(each.bytes) > ALERTS and _established(each)
     )
+
+
+def _failed(connection: Connection) -> bool:
+    """Return whether the handshake of a connection with TLS failed, so that there is nothing to
+    decrypt."""
+    tls = connection.tls
+    if tls is None:
+        return False
+    if tls.result is not None:
+        return tls.result.outcome != "established"
+    return bool(tls.answer) or (bool(tls.offered) and not min(connection.bytes))
 
 
 def _established(connection: Connection) -> bool:

@@ -131,6 +131,8 @@ class Disguise:
             server_name=self._host(tls.server_name),
             client=self._name(tls.client, "principal") or "",
             certificate=tls.certificate and self._certificate(tls.certificate, tls.server_name),
+            client_certificate=tls.client_certificate
+            and self._certificate(tls.client_certificate, ""),
         )
 
     def _certificate(self, certificate: Certificate, host: str) -> Certificate:

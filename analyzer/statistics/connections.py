@@ -6,7 +6,7 @@ Also takes the beginnings and ends of connections (`saw`), for those without any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -401,7 +401,8 @@ def connection_columns(lines: Iterable[Line]) -> tuple[Column, ...]:
 SEALED: Final = (
     *("tls", "tls_error", "tls_note", "sni", "alpn", "tls_client", "resumed", "inside"),
     *("tls_offered", "tls_suites", "tls_early", "tls_alerts", "tls_updates", "tls_decrypted"),
-    "certificate",
+    *("certificate", "client_certificate", "tls_requested", "tls_unauthenticated"),
+    *("cipher_suites", "tls_answer"),
 )
 """Keys of a line about TLS, in the order of `Wire.sealed`."""
 
@@ -413,7 +414,8 @@ def _sealed(tls: Tls) -> tuple[Any, ...]:
         int(tls.resumed),
         *(tls.inside, tls.offered, tls.suites, int(tls.early_data)),
         *(tls.alerts, tls.updates, tls.decrypted),
-        tls.certificate or (),
+        *(tls.certificate or (), tls.client_certificate or ()),
+        *(int(tls.requested), int(tls.unauthenticated), tls.cipher_suites, tls.answer),
     )
 
 
@@ -433,14 +435,21 @@ def _sealed_line(wire: Wire) -> Line:
         if found["certificate"]:
             from kafkascope.captures.tls.certificates import described
 
-            owner, issuer, names, begin_ns, end_ns = found["certificate"]
-            certificate = Certificate(owner, issuer, tuple(names), begin_ns, end_ns)
+            certificate = _certificate(found["certificate"])
             found |= {"certificate": certificate, "tls_certificate": described(certificate)}
+        if found["client_certificate"]:
+            found["client_certificate"] = _certificate(found["client_certificate"])
         found["tls_alerts"] = [
             f"{_side(wire, side)}: {ALERTS.get(number, f'alert {number}')}"
             for side, number in found["tls_alerts"] or ()
         ]
     return found
+
+
+def _certificate(parts: Sequence[Any]) -> Certificate:
+    """Return a certificate of its parts, as they are stored."""
+    owner, issuer, names, begin_ns, end_ns = parts
+    return Certificate(owner, issuer, tuple(names), begin_ns, end_ns)
 
 
 def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:

@@ -5,7 +5,9 @@ The library `cryptography` reads them; without it there is nothing to tell.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.model import Certificate
@@ -19,6 +21,22 @@ MOST_TEXT: Final = 200
 MOST_NAMES: Final = 100
 """Of one certificate: one for many hosts has as many."""
 SECOND: Final = 1_000_000_000
+COMMON_NAME: Final = re.compile(r"(?:^|[,+])CN=((?:[^,+\\]|\\.)+)")
+"""In an owner as `certificate_of` writes it."""
+HOST: Final = re.compile(r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9_-]+)*\.?")
+NO_HOST: Final = "DNS:"
+"""Before an address that a certificate has as a host name: clients look for addresses among
+addresses only (RFC 2818, 3.1)."""
+DEFAULTS: Final = (
+    (re.compile("CN=Kubernetes Ingress Controller Fake Certificate"), "the Kubernetes ingress"),
+    (re.compile("CN=TRAEFIK DEFAULT CERT"), "Traefik"),
+    (re.compile("CN=NGINXIngressController"), "the NGINX ingress"),
+    (re.compile("CN=ingress-operator@|CN=\\*\\.apps[.-]"), "the OpenShift router"),
+    (re.compile("CN=localhost,.*O=Kong|O=Kong,.*CN=localhost"), "Kong"),
+    (re.compile("O=HAProxy Technologies|CN=HAProxy"), "HAProxy"),
+    (re.compile("(?i)fake certificate|default[ _-]cert|CN=default-server"), "an ingress"),
+)
+"""Owners of certificates that an ingress makes for hosts that no rule of it names."""
 
 
 def subject_of(der: bytes) -> str:
@@ -49,6 +67,28 @@ def described(certificate: Certificate) -> str:
     return f"{owner or 'no name'}{of}, {by}, valid from {_day(begin_ns)} to {_day(end_ns)}"
 
 
+def default_of(certificate: Certificate) -> str:
+    """Return whose default certificate this is; empty where it is none that is known."""
+    return next((whose for owner, whose in DEFAULTS if owner.search(certificate.owner)), "")
+
+
+def hosts_of(certificate: Certificate) -> tuple[str, ...]:
+    """Return hosts that clients take a certificate for: its subjectAltName, without one its CN."""
+    if certificate.names:
+        return certificate.names
+    named = COMMON_NAME.search(certificate.owner)
+    return () if named is None else (named.group(1),)
+
+
+def may_be_for(certificate: Certificate, address: str) -> bool:
+    """Return whether a certificate may be for a host to which a client went that named none (SNI):
+    for its address, or for a name without a dot, which Java clients do not send."""
+    return any(
+        matches(name, address) or (HOST.fullmatch(name) is not None and "." not in name)
+        for name in hosts_of(certificate)
+    )
+
+
 def trouble_with(certificate: Certificate, time_ns: int | None, host: str) -> str:
     """Return what is wrong with a certificate for whoever connects to a host at a time; empty where
     nothing can be seen: who signed it may be unknown to a client."""
@@ -56,7 +96,7 @@ def trouble_with(certificate: Certificate, time_ns: int | None, host: str) -> st
         return f"it expired on {_day(certificate.end_ns)}"
     if time_ns is not None and time_ns < certificate.begin_ns:
         return f"it is not valid before {_day(certificate.begin_ns)}"
-    if host and certificate.names and not any(matches(name, host) for name in certificate.names):
+    if host and not any(matches(name, host) for name in hosts_of(certificate)):
         return f"it is not for {host}"
     return ""
 
@@ -99,10 +139,24 @@ def _name(read: X509, whose: str) -> str:
 
 def _names(read: X509) -> tuple[str, ...]:
     """Return host names and addresses."""
-    from cryptography.x509 import SubjectAlternativeName
+    from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
 
     try:
         found = read.extensions.get_extension_for_class(SubjectAlternativeName).value
-        return tuple([str(each.value)[:MOST_TEXT] for each in found][:MOST_NAMES])
+        names = [
+            _dns(each.value) if isinstance(each, DNSName) else str(each.value)
+            for each in found
+            if isinstance(each, DNSName | IPAddress)
+        ]
+        return tuple([name[:MOST_TEXT] for name in names[:MOST_NAMES]])
     except Exception:  # see `_read`
         return ()
+
+
+def _dns(name: str) -> str:
+    """Return a host name, or an address that is no good as one."""
+    try:
+        ip_address(name)
+    except ValueError:
+        return name
+    return f"{NO_HOST}{name}"

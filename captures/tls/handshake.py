@@ -26,6 +26,9 @@ MOST_ALERT: Final = 24
 """Bytes of a record with an alert: 2, 1 of type, a tag of 8 or 16; an empty Certificate has 25."""
 NO_FAILURE: Final = frozenset({0, 90})
 """close_notify and user_canceled: the usual ends."""
+WARNINGS: Final = frozenset({41, 100, 112})
+"""no_certificate (SSL 3.0), no_renegotiation and unrecognized_name: as warnings they end nothing
+(RFC 6066, 3); older Java servers send the last and go on."""
 UNEXPECTED: Final = 10
 """unexpected_message."""
 
@@ -67,7 +70,8 @@ class Handshake(Resumable):
         if record.kind == ALERT and record.size == 2 and len(record.body) == 2:
             level, description = record.body
             answered = direction != self._client or self._spoke[1 - direction]
-            if answered and level in (1, 2) and description not in NO_FAILURE:
+            warns = level == 1 and description in WARNINGS
+            if answered and level in (1, 2) and not warns and description not in NO_FAILURE:
                 self._end("alert", direction, description)
         elif record.kind == CHANGE_CIPHER_SPEC:
             self._changed[direction] = True

@@ -18,6 +18,7 @@ NEW_SESSION_TICKET: Final = 4
 END_OF_EARLY_DATA: Final = 5
 ENCRYPTED_EXTENSIONS: Final = 8
 CERTIFICATE: Final = 11
+CERTIFICATE_REQUEST: Final = 13
 CLIENT_KEY_EXCHANGE: Final = 16
 FINISHED: Final = 20
 KEY_UPDATE: Final = 24
@@ -31,12 +32,15 @@ PRE_SHARED_KEY: Final = 41
 EARLY_DATA: Final = 42
 SUPPORTED_VERSIONS: Final = 43
 
+SSL_2: Final = 0x0002
 RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """Random of a ServerHello that is a HelloRetryRequest."""
 HEAD: Final = 4
 MOST_MESSAGE: Final = 1 << 18
 """Bytes of a message; chains of certificates have some thousand."""
 MOST_EXTENSIONS: Final = 200
+MOST_SUITES: Final = 100
+"""Cipher suites of a ClientHello that are kept; Java 7, which offers most, has 80."""
 MOST_NAME: Final = 255
 """Characters of a host name (RFC 1035, 2.3.4); a longer one names no host."""
 GREASED: Final = frozenset(range(0x0A0A, 0x10000, 0x1010))
@@ -56,6 +60,8 @@ class ClientHello(NamedTuple):
     """In the order of preference."""
     suites: int
     """How many."""
+    cipher_suites: bytes
+    """The first of them, as on the wire."""
     server_name: str
     ticket: bytes
     """TLS 1.2: the one that it would like to resume with."""
@@ -189,7 +195,8 @@ def client_hello(message: bytes) -> ClientHello:
     """Read a ClientHello; raises `Malformed`."""
     fields = _Bytes(message, HEAD)
     version, random, session_id = fields.number(2), fields.take(32), fields.vector(1)
-    suites = _numbers(fields.vector(2))
+    offered_suites = fields.vector(2)
+    suites, named = _numbers(offered_suites), offered_suites[: 2 * MOST_SUITES]
     fields.vector(1)
     more = _extensions(fields)
     offered = more.get(SUPPORTED_VERSIONS)
@@ -199,11 +206,25 @@ def client_hello(message: bytes) -> ClientHello:
         session_id,
         tuple(each for each in versions if each not in GREASED),
         len(suites) - sum(map(GREASED.__contains__, suites)),
+        named,
         _server_name(more.get(SERVER_NAME)),
         more.get(SESSION_TICKET, b""),
         PRE_SHARED_KEY in more,
         EARLY_DATA in more,
     )
+
+
+def suites_of(cipher_suites: bytes) -> tuple[int, ...]:
+    """Return the numbers of cipher suites, but for those that mean nothing."""
+    whole = cipher_suites[: len(cipher_suites) & ~1]
+    return tuple(each for each in _numbers(whole) if each not in GREASED)
+
+
+def old_hello(data: bytes) -> tuple[int, int]:
+    """Return the newest version and the number of cipher suites of an SSLv2 ClientHello (RFC 5246,
+    E.2); raises `Malformed`."""
+    fields = _Bytes(data, 3)
+    return fields.number(2), fields.number(2) // 3
 
 
 def server_name(record: bytes) -> str:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from kafkascope.captures.model import Certificate, Tls
+from kafkascope.captures.model import Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
-from kafkascope.captures.tls.begin import CLIENT_HELLO, SERVER_HELLO, begins_hello
+from kafkascope.captures.tls.begin import CLIENT_HELLO, OLD_HELLO, SERVER_HELLO, begins_hello
 from kafkascope.captures.tls.keys.epoch import Epoch
 from kafkascope.captures.tls.keys.sessions import Origin
 from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of, version_name
@@ -30,6 +30,7 @@ class Negotiation(Resumable):
 
     STATE = __slots__ = (
         "_certificate",
+        "_client_certificate",
         "_epoch",
         "_ticket",
         "_transcript",
@@ -50,17 +51,20 @@ class Negotiation(Resumable):
         """The one that the server gave out."""
         self._certificate = b""
         """The server's, as DER, as long as the handshake lasts."""
+        self._client_certificate = b""
+        """The same of the client."""
 
     @property
     def held(self) -> int:
         """Memory of what the other side may still ask for."""
         hello = b"" if self.client_hello is None else self.client_hello.ticket
         held = len(self._transcript or b"") + len(self._certificate)
-        return held + len(self._ticket) + len(hello)
+        return held + len(self._client_certificate) + len(self._ticket) + len(hello)
 
     def relieve(self) -> None:
         """Forget what is of use for few connections only."""
-        self._transcript, self._certificate, self._ticket = None, b"", b""
+        self._transcript, self._ticket = None, b""
+        self.done()
         if self.client_hello is not None:
             self.client_hello = self.client_hello._replace(ticket=b"")
 
@@ -81,6 +85,8 @@ class Negotiation(Resumable):
                 return self._server_hello(message, tls)
             if kind == m.CERTIFICATE:
                 self._chain(message, client=client, modern=False, tls=tls)
+            elif kind == m.CERTIFICATE_REQUEST and not client:
+                tls.requested = True
             elif kind == m.NEW_SESSION_TICKET and not client:
                 self._ticket = m.ticket(message)
             elif kind == m.CLIENT_KEY_EXCHANGE and client:
@@ -115,12 +121,19 @@ class Negotiation(Resumable):
         session_id = data[end + 1 : end + 1 + size]
         whole = len(session_id) == size <= 32
         self.client_hello = m.ClientHello(
-            random, session_id if whole else b"", (), 0, "", b"", psk=False, early_data=False
+            random, session_id if whole else b"", (), 0, b"", "", b"", psk=False, early_data=False
         )
         self._transcript = None
         keys.claim(random)
         tls.random = random
         return True
+
+    def old_hello(self, data: bytes, tls: Tls) -> None:
+        """Take the ClientHello in the format of SSLv2 that a connection begins with, if it does."""
+        if OLD_HELLO.match(data):
+            version, tls.suites = m.old_hello(data)
+            names = dict.fromkeys((version_name(version), version_name(m.SSL_2)))
+            tls.offered = tuple(names)
 
     @property
     def chosen(self) -> Epoch | None:
@@ -167,6 +180,7 @@ class Negotiation(Resumable):
     def _chain(self, message: bytes, *, client: bool, modern: bool, tls: Tls) -> None:
         chain = m.certificates(message, modern=modern)
         if not chain:
+            tls.unauthenticated = tls.unauthenticated or client
             return
         if len(chain[0]) > MOST_CERTIFICATE:
             return
@@ -175,6 +189,7 @@ class Negotiation(Resumable):
         elif not tls.client:
             from kafkascope.captures.tls.certificates import subject_of
 
+            self._client_certificate = chain[0]
             tls.client = subject_of(chain[0])
 
     def modern(self, message: bytes, *, client: bool, tls: Tls) -> None:
@@ -182,6 +197,8 @@ class Negotiation(Resumable):
         try:
             if message[0] == m.ENCRYPTED_EXTENSIONS and not client:
                 tls.protocol = tls.protocol or m.protocol_of(message)
+            elif message[0] == m.CERTIFICATE_REQUEST and not client:
+                tls.requested = True
             elif message[0] == m.CERTIFICATE:
                 self._chain(message, client=client, modern=True, tls=tls)
         except m.Malformed:
@@ -215,15 +232,17 @@ class Negotiation(Resumable):
             return True
         return any(origin.master(log) is not None for origin in offered)
 
-    def server_certificate(self) -> Certificate | None:
-        """Return what the server's certificate says, to be shown with a handshake that failed;
-        None where it was not seen."""
-        if not self._certificate:
-            return None
+    def explain(self, tls: Tls) -> None:
+        """Keep what may tell why the handshake failed: certificates and cipher suites."""
         from kafkascope.captures.tls.certificates import certificate_of
 
-        return certificate_of(self._certificate)
+        if self._certificate:
+            tls.certificate = certificate_of(self._certificate)
+        if self._client_certificate:
+            tls.client_certificate = certificate_of(self._client_certificate)
+        if self.client_hello is not None:
+            tls.cipher_suites = m.suites_of(self.client_hello.cipher_suites)
 
     def done(self) -> None:
         """Forget what is of use for a handshake that failed only."""
-        self._certificate = b""
+        self._certificate = self._client_certificate = b""

@@ -117,7 +117,7 @@ class TlsState(Resumable):
         result = self.tls.result = self.handshake.result
         if result is not None and not self.tls.certificate:
             if result.outcome != "established":
-                self.tls.certificate = self.negotiation.server_certificate()
+                self.negotiation.explain(self.tls)
             elif self.data:
                 self.negotiation.done()
 

@@ -166,6 +166,8 @@ class TlsStream(Resumable):
             self._decryption.take(side, chunk.data, chunk.pieces, direction, plain)
             if side.buffer.lost and side.stage is Stage.PLAIN and direction == self._state.client:
                 self._bare_alert(chunk)
+                if not chunk.offset:
+                    self._state.negotiation.old_hello(chunk.data, self._state.tls)
         return self._read(side, plain, direction)
 
     def straight(self, chunk: Chunk) -> Chunk | None:

@@ -156,6 +156,7 @@ SUITE_NAMES: Final = dict(_names())
 TLS_1_2: Final = 0x0303
 TLS_1_3: Final = 0x0304
 VERSIONS: Final = {
+    0x0002: "SSL 2.0",
     0x0300: "SSL 3.0",
     0x0301: "TLS 1.0",
     0x0302: "TLS 1.1",

@@ -34,6 +34,8 @@ def found(wires: Iterable[Wire]) -> dict[str, Finding]:
         findings.add(row, exchange)
     out = {finding.name: finding for finding in findings.told(context.names)}
     for finding in out.values():
+        if not finding.filter and finding.connects:
+            continue  # connections without rows
         wanted = compile_filter(finding.filter)
         assert any(wanted(row, exchange) for row, exchange in pairs), finding
     return out

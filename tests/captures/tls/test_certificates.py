@@ -27,7 +27,8 @@ def test_dates_and_owners_are_told() -> None:
     assert found is not None
     text = "CN=broker, issued by CN=ours, valid from 2026-01-01 to 2026-01-31"
     assert described(found) == text
-    assert trouble_with(found, at("2026-01-15"), "anything") == ""
+    assert trouble_with(found, at("2026-01-15"), "broker") == ""
+    assert trouble_with(found, at("2026-01-15"), "other") == "it is not for other"
     assert trouble_with(found, at("2026-02-01"), "") == "it expired on 2026-01-31"
     assert trouble_with(found, at("2025-12-31"), "") == "it is not valid before 2026-01-01"
     assert trouble_with(found, None, "") == ""
