@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.tls_causes import OTHER, Cause, How, cause_of
+from kafkascope.analyzer.findings.tls_causes import OTHER, HandshakeFailure, How, cause_of
 from kafkascope.analyzer.findings.view import View, among, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
@@ -51,7 +51,7 @@ class TlsFailures(Detector):
                 chosen[line["broker_address"]].add(line["tls"])
         if not failed:
             return
-        found: dict[tuple[How, bool, Cause], list[Line]] = defaultdict(list)
+        found: dict[tuple[How, bool, HandshakeFailure], list[Line]] = defaultdict(list)
         for place, how, line in failed:
             others = worked.get(place)
             if how[0] in ("closed", "ended") and others and not _differs(line, others):

@@ -119,7 +119,7 @@ How: TypeAlias = tuple[str, str, int]
 """Of a handshake that failed: outcome, the side that ended it, its alert or -1."""
 
 
-class Cause(NamedTuple):
+class HandshakeFailure(NamedTuple):
     """What the handshake shows of its failure."""
 
     text: str = ""
@@ -127,19 +127,21 @@ class Cause(NamedTuple):
     advice: str = OTHER
 
 
-def cause_of(how: How, line: Line, chosen: set[str]) -> Cause:
+def cause_of(how: How, line: Line, chosen: set[str]) -> HandshakeFailure:
     """Return what the handshake shows of its failure: one alert is sent for many causes. `chosen`:
     versions and suites of other connections to the broker."""
     outcome, side, alert = how
     if outcome == "answered":
-        return Cause(advice=NO_TLS)
+        return HandshakeFailure(advice=NO_TLS)
     if "SSL 2.0" in line["tls_offered"]:
         newest = line["tls_offered"][0]
-        return Cause(f"; the ClientHello is in SSLv2 format, for {newest} at most", OLD_HELLO)
+        return HandshakeFailure(
+            f"; the ClientHello is in SSLv2 format, for {newest} at most", OLD_HELLO
+        )
     if alert == UNRECOGNIZED_NAME or "broker: unrecognized_name" in line["tls_alerts"]:
         asked = f"the client asked for {line['sni']}" if line["sni"] else UNNAMED
         warned = "" if alert == UNRECOGNIZED_NAME else " the broker warned: unrecognized name;"
-        return Cause(f";{warned} {asked}", SERVER_NAME)
+        return HandshakeFailure(f";{warned} {asked}", SERVER_NAME)
     if alert in ABOUT_VERSIONS or (side == "broker" and not line["tls"]):
         return _about_hello(side, alert, line, chosen)
     if side == "broker":
@@ -149,40 +151,40 @@ def cause_of(how: How, line: Line, chosen: set[str]) -> Cause:
     if alert == HANDSHAKE_FAILURE and line["certificate"] is not None:
         return _about_broker(alert, line)
     if line["tls"]:
-        return Cause(f"; the broker chose {line['tls']}")
-    return Cause()
+        return HandshakeFailure(f"; the broker chose {line['tls']}")
+    return HandshakeFailure()
 
 
-def _about_hello(side: str, alert: int, line: Line, chosen: set[str]) -> Cause:
+def _about_hello(side: str, alert: int, line: Line, chosen: set[str]) -> HandshakeFailure:
     """Return why a ClientHello was refused, or what the broker chose of it."""
     unnamed = "" if line["sni"] else f"; {UNNAMED}"
     if side != "broker":
         chose = f"; the broker chose {line['tls']}" if line["tls"] else _offer(line)
-        return Cause(chose, VERSIONS)
+        return HandshakeFailure(chose, VERSIONS)
     if alert < 0:
         text = unnamed.replace("; the ClientHello", ", which") or f" for {line['sni']} (SNI)"
-        return Cause(text, NO_SERVER_NAME if unnamed else NO_ROUTE)
+        return HandshakeFailure(text, NO_SERVER_NAME if unnamed else NO_ROUTE)
     if alert in ABOUT_VERSIONS:
         others = sorted({each.rpartition(" ")[0] for each in chosen} - set(line["tls_offered"]))
         theirs = f"; other clients use {' and '.join(filter(None, others))}" if any(others) else ""
-        return Cause(_offer(line) + theirs, VERSIONS)
+        return HandshakeFailure(_offer(line) + theirs, VERSIONS)
     if alert in ABOUT_SUITES:
         offered = set(_suites(line))
         common = sorted(each for each in chosen if each.rpartition(" ")[2] in offered)
         if common:
             # It has a suite of the broker: it is something else that does not fit.
             text = f"{_offer(line)}, among them {common[0].rpartition(' ')[2]}"
-            return Cause(
+            return HandshakeFailure(
                 f"{text}, which the broker uses with others{unnamed}",
                 SERVER_NAME if unnamed else OTHER,
             )
         others = sorted(each for each in chosen if each)
         theirs = f"; the broker uses {others[0]} with others" if others else ""
         behind = f" If the broker chooses its certificate by name: {SERVER_NAME}"
-        return Cause(_offer(line) + theirs + unnamed, SUITES + behind * bool(unnamed))
+        return HandshakeFailure(_offer(line) + theirs + unnamed, SUITES + behind * bool(unnamed))
     if alert in ABOUT_CERTIFICATES or alert == CERTIFICATE_REQUIRED:
         return _about_client(alert, line)
-    return Cause(unnamed, SERVER_NAME if unnamed else OTHER)
+    return HandshakeFailure(unnamed, SERVER_NAME if unnamed else OTHER)
 
 
 def _offer(line: Line) -> str:
@@ -202,10 +204,10 @@ def _suites(line: Line) -> list[str]:
     return [suite_of(each).name for each in line["cipher_suites"] or () if each != RENEGOTIATION]
 
 
-def _about_client(alert: int, line: Line) -> Cause:
+def _about_client(alert: int, line: Line) -> HandshakeFailure:
     """Return why a broker ended the handshake: what it got from the client."""
     if line["tls_unauthenticated"]:
-        return Cause(
+        return HandshakeFailure(
             "; the broker requested a client certificate, and the client sent none "
             "(an empty Certificate)",
             NO_CERTIFICATE,
@@ -215,19 +217,19 @@ def _about_client(alert: int, line: Line) -> Cause:
     if certificate is not None and refused:
         wrong = trouble_with(certificate, line["opened"], "")
         text = f"; client certificate: {described(certificate)}{wrong and f': {wrong}'}"
-        return Cause(text, REFUSED_CERTIFICATE)
+        return HandshakeFailure(text, REFUSED_CERTIFICATE)
     if alert in ABOUT_CERTIFICATES or alert in (CERTIFICATE_REQUIRED, -1):
         asked = "; the broker requested a client certificate" if line["tls_requested"] else ""
-        return Cause(asked, CLIENT_CERTIFICATE)
-    return Cause()
+        return HandshakeFailure(asked, CLIENT_CERTIFICATE)
+    return HandshakeFailure()
 
 
-def _about_broker(alert: int, line: Line) -> Cause:
+def _about_broker(alert: int, line: Line) -> HandshakeFailure:
     """Return why a client may have refused the broker's certificate."""
     certificate = line["certificate"]
     if certificate is None:
         unnamed = not line["sni"] and alert in ABOUT_HOSTS
-        return Cause(f"; {UNNAMED}" if unnamed else "", CERTIFICATE)
+        return HandshakeFailure(f"; {UNNAMED}" if unnamed else "", CERTIFICATE)
     address = host_of(line["broker_address"])
     named = bool(line["sni"])
     wrong = trouble_with(certificate, line["opened"], line["sni"] or "")
@@ -239,9 +241,9 @@ def _about_broker(alert: int, line: Line) -> Cause:
     whose = f" (the default certificate of {default})" if default else ""
     text = f"; broker certificate{whose}: {described(certificate)}{wrong and f': {wrong}'}"
     if default:
-        return Cause(text, DEFAULT)
+        return HandshakeFailure(text, DEFAULT)
     if mismatch:
-        return Cause(text, OTHER_HOST + (UNKNOWN_ISSUER if alert == UNKNOWN_CA else ""))
+        return HandshakeFailure(text, OTHER_HOST + (UNKNOWN_ISSUER if alert == UNKNOWN_CA else ""))
     if wrong or alert not in ABOUT_ISSUERS:
-        return Cause(text, CERTIFICATE)
-    return Cause(text, ISSUER if known else NO_HOST)
+        return HandshakeFailure(text, CERTIFICATE)
+    return HandshakeFailure(text, ISSUER if known else NO_HOST)
