@@ -139,7 +139,7 @@ def cause_of(how: How, line: Line, chosen: set[str]) -> HandshakeFailure:
             f"; the ClientHello is in SSLv2 format, for {newest} at most", OLD_HELLO
         )
     if alert == UNRECOGNIZED_NAME or "broker: unrecognized_name" in line["tls_alerts"]:
-        asked = f"the client asked for {line['sni']}" if line["sni"] else UNNAMED
+        asked = f"the client requested {line['sni']}" if line["sni"] else UNNAMED
         warned = "" if alert == UNRECOGNIZED_NAME else " the broker warned: unrecognized name;"
         return HandshakeFailure(f";{warned} {asked}", SERVER_NAME)
     if alert in ABOUT_VERSIONS or (side == "broker" and not line["tls"]):
