@@ -54,7 +54,8 @@ def print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | No
         chosen = [name for name in wanted if name in known] if wanted else known
         audit = Audit(found, groups, cluster, reading.capture.context.names)
         with Output(options) as output:
-            _print(audit, chosen, only, options, output, reading)
+            if chosen or not shared:
+                _print(audit, chosen, only, options, output, reading)
         return reading.finish()
 
 

@@ -13,7 +13,7 @@ def test_a_session_with_a_capture() -> None:
     with Terminal(f"{PROGRAM} {DEMO}") as terminal:
         terminal.wait_for("336 exchanges", "ApiVersionsResponse", without="ctrl+c stops")
         terminal.type("e")
-        terminal.wait_for("FindCoordinatorResponse v6")
+        terminal.wait_for("MetadataRequest v13")
         terminal.type("/")
         terminal.write("api == Produce")
         terminal.wait_for("applied", " of 336 shown")

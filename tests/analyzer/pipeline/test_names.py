@@ -47,7 +47,7 @@ def test_plain_and_shuffled_know_the_same_names(capture: Path, tmp_path: Path) -
     assert found == expected
     (line,) = of(tmp_path / "plain")
     assert line["contacted"] == "no"
-    assert line["remarks"] == ["never contacted", "is 10.7.0.99"]
+    assert line["remarks"] == ["never contacted", "resolves to 10.7.0.99"]
     assert of(tmp_path / "apart") == [line]
 
 
@@ -58,7 +58,7 @@ def cluster(*words: str) -> str:
 
 
 def test_commands_know_the_names_of_the_capture(capture: Path) -> None:
-    assert '"is 10.7.0.99"' in cluster(str(capture))
+    assert '"resolves to 10.7.0.99"' in cluster(str(capture))
 
 
 def test_commands_are_told_names(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_commands_are_told_names(tmp_path: Path) -> None:
     hosts.write_text(f"10.7.0.1 {NAME}\n")
     line = cluster(str(CAPTURE), "--hosts", str(hosts))
     assert '"contacted":"yes"' in line
-    assert '"is 10.7.0.1"' in line
+    assert '"resolves to 10.7.0.1"' in line
     hosts.write_text(f"{NAME} 10.7.0.1\n")
     done = CliRunner().invoke(main, ["check", str(CAPTURE), "--hosts", str(hosts)])
     assert done.exit_code == 2

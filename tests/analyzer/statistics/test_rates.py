@@ -15,4 +15,4 @@ def test_a_slice_of_one_exchange_counts_as_others_do() -> None:
     for exchange in told(wire.events, context):
         rates.add(row_of(exchange, context.names), exchange)
     (line,) = rates.rows()
-    assert [type(line[name]) for name in ("count", "failed", "unanswered")] == [int] * 3
+    assert [type(line[name]) for name in ("requests", "failed", "unanswered")] == [int] * 3

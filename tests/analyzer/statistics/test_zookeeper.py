@@ -12,7 +12,7 @@ def test_watch_events_are_counted_beside_requests() -> None:
     pairs, names = traffic("zookeeper.pcap")
     lines = {line["api"]: line for line in counted(Throughput(), pairs).rows(names)}
     events = lines["zk.event"]
-    assert (events["count"], events["unpaired"], events["failed"]) == (21, 21, 0)
+    assert (events["requests"], events["unpaired"], events["failed"]) == (21, 21, 0)
     assert lines["zk.getData"]["unpaired"] == 0
 
 

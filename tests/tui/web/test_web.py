@@ -541,7 +541,7 @@ def test_two_tabs_from_the_first_screen_to_ctrl_c(capture: Path) -> None:
             await first.press("Q")
             await first.closes()
             await second.press("e")
-            await second.see("FindCoordinatorResponse v6")
+            await second.see("MetadataRequest v13")
             program.send_signal(signal.SIGINT)
             await second.closes()
 
