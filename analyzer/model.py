@@ -135,7 +135,7 @@ class Undecoded(NamedTuple):
 
     side: Side
     reason: str
-    """One word: surplus, truncated, malformed, unknown-api, unknown-version, gap, end,
+    """One word: surplus, malformed, header, other-layout, unknown-api, unknown-version, gap, end,
     too-large, opaque..."""
     offset: int
     """In the frame's payload."""

@@ -159,16 +159,17 @@ def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, 
             body, end = reader(layout)(data, at)
         except REFUSALS:
             continue
-        if end == len(data) and not _has_unknown_tags(body):
+        if end == len(data) and not has_unknown_tags(body):
             return body, end, layout
     body, end = read_layout(main, data, at)
     return body, end, main
 
 
-def _has_unknown_tags(value: Any) -> bool:
+def has_unknown_tags(value: Any) -> bool:
+    """Return whether a body has tagged fields that its layout lacks."""
     if isinstance(value, dict):
-        return "_tagged_fields" in value or any(map(_has_unknown_tags, value.values()))
-    return isinstance(value, list) and any(map(_has_unknown_tags, value))
+        return "_tagged_fields" in value or any(map(has_unknown_tags, value.values()))
+    return isinstance(value, list) and any(map(has_unknown_tags, value))
 
 
 # --- headers

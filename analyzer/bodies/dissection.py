@@ -11,14 +11,27 @@ from typing import Final
 
 from kafkascope.analyzer.model import Frame, Side, Undecoded
 from kafkascope.dissectors.codec.reader import REFUSALS, Body, Reader, reader
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.keyed import decode_request, decode_response
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
+from kafkascope.dissectors.keyed import api_name, decode_request, decode_response
 from kafkascope.dissectors.layout import Layout, StructWire
-from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, layout_of
+from kafkascope.dissectors.misfits import Misfit, lacks_client_id, misfit_of
+from kafkascope.dissectors.registry import (
+    APIS,
+    Decoded,
+    RequestHeader,
+    layout_of,
+    read_request_header,
+)
 
 PRODUCE: Final = 0
 
+HEADER: Final = "header"
+"""Why a request is not decoded whose header is damaged, see `Undecoded.reason`."""
+OTHER_LAYOUT: Final = "other-layout"
+"""The same of a message that is laid out as another version's."""
+
 _HEAD = struct.Struct(">hhih")
+_KEY_VERSION = struct.Struct(">hh")
 
 
 def header_of_cut(payload: bytes, known: bytes | None) -> RequestHeader | None:
@@ -61,10 +74,8 @@ def dissect_request(
     try:
         decoded = decode_request(frame.payload, header)
     except DissectError as error:
-        return None, (_undecoded("request", error, frame.payload, header.end),)
-    if decoded.end == len(frame.payload):
-        return decoded, ()
-    return decoded, _surplus("request", decoded, frame.payload)
+        return None, (_refused("request", error, frame.payload, header, header.end),)
+    return _checked("request", decoded, frame.payload, header)
 
 
 def dissect_response(
@@ -76,21 +87,74 @@ def dissect_response(
     try:
         decoded = decode_response(frame.payload, header.api_key, header.api_version)
     except DissectError as error:
-        return None, (_undecoded("response", error, frame.payload, 4),)
-    if decoded.end == len(frame.payload):
-        return decoded, ()
-    return decoded, _surplus("response", decoded, frame.payload)
+        return None, (_refused("response", error, frame.payload, header, 4),)
+    return _checked("response", decoded, frame.payload, header)
 
 
-def _undecoded(side: Side, error: DissectError, payload: bytes, body_at: int) -> Undecoded:
+def header_misfit(payload: bytes) -> Undecoded | None:
+    """Return why the header of a request cannot be read, though its API and version are known; None
+    where it can, or where it is nothing like a header."""
+    if len(payload) < _HEAD.size - 2:
+        return None
+    key, version = _KEY_VERSION.unpack_from(payload)
+    if key not in APIS or version not in APIS[key].versions:
+        return None
+    try:
+        read_request_header(payload)
+    except DissectError as error:
+        if lacks_client_id(payload):
+            return _without_client_id(payload, f"{APIS[key].name} v{version}")
+        text = f"{APIS[key].name} v{version}: {error}"
+        return Undecoded(
+            "request", HEADER, error.offset, len(payload) - error.offset, text, error.path
+        )
+    return None
+
+
+def _without_client_id(payload: bytes, what: str) -> Undecoded:
+    text = f"{what}: client_id is missing, the body follows the correlation id"
+    return Undecoded("request", HEADER, 8, len(payload) - 8, text, "client_id")
+
+
+def _refused(
+    side: Side, error: DissectError, payload: bytes, header: RequestHeader, body_at: int
+) -> Undecoded:
+    """Say what bytes are that their layout refuses."""
+    key, version = header.api_key, header.api_version
+    if isinstance(error, Truncated | Malformed):
+        named = header.client_id and header.client_id.isprintable()
+        if side == "request" and not named and lacks_client_id(payload):
+            return _without_client_id(payload, f"{api_name(key)} v{version}")
+        misfit = misfit_of(payload, key, version, side)
+        if misfit is not None:
+            return _other_layout(side, misfit, payload)
     offset = min(max(error.offset, body_at), len(payload))
-    return Undecoded(side, error.word, offset, len(payload) - offset, str(error), error.path)
+    # Nothing of the frame is missing: its bytes are wrong where they end too soon.
+    word = Malformed.word if isinstance(error, Truncated) else error.word
+    return Undecoded(side, word, offset, len(payload) - offset, str(error), error.path)
 
 
-def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, ...]:
+def _other_layout(side: Side, misfit: Misfit, payload: bytes) -> Undecoded:
+    return Undecoded(side, OTHER_LAYOUT, 0, len(payload), misfit.text())
+
+
+def _checked(
+    side: Side, decoded: Decoded, payload: bytes, header: RequestHeader
+) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
+    """Return a message that was decoded, and the bytes behind its end, where there are any: then it
+    may be another version's, of which its own layout reads only a part."""
     left = len(payload) - decoded.end
+    if not left:
+        return decoded, ()
+    # librdkafka's Metadata has 3 bytes too many, which fit an old body behind a new header: here
+    # both have to be of one version.
+    misfit = misfit_of(payload, header.api_key, header.api_version, side, mixed=False)
+    if misfit is not None:
+        # Brokers ignore what is left over, so that a request means what its own layout reads.
+        known = decoded if side == "request" else None
+        return known, (_other_layout(side, misfit, payload),)
     text = f"{left} bytes after the end of the message"
-    return (Undecoded(side, "surplus", decoded.end, left, text),)
+    return decoded, (Undecoded(side, "surplus", decoded.end, left, text),)
 
 
 @cache

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 from kafkascope.analyzer.bodies import facts as body_facts
 from kafkascope.analyzer.bodies import fetch_sessions, nodes
 from kafkascope.analyzer.bodies.dissection import (
+    HEADER,
     PRODUCE,
     acks_of,
     cut_of,
     dissect_request,
     dissect_response,
+    header_misfit,
     header_of_cut,
 )
 from kafkascope.analyzer.bodies.facts import BodyFacts
@@ -562,6 +564,8 @@ class Conversation(Resumable):
         """Read the body of a request."""
         decoded, pending.undecoded = dissect_request(frame, header)
         if decoded is None:
+            if pending.undecoded[0].reason == HEADER:  # what was read of the client id is none
+                pending.header = header._replace(client_id=self.phases.client_id)
             return
         pending.decoded, pending.body = decoded, decoded.body
         self._learn(decoded)
@@ -573,8 +577,11 @@ class Conversation(Resumable):
         if self._heard is not None:
             self._heard("request", frame, None)
         reason = f"{HEADER_MISSING} ({frame.cut})" if frame.cut else NO_HEADER
-        size = frame.size
-        undecoded = Undecoded("request", frame.cut or "opaque", 0, size, reason)
+        undecoded = None if frame.cut else header_misfit(frame.payload)
+        if undecoded is None:
+            undecoded = Undecoded("request", frame.cut or "opaque", 0, frame.size, reason)
+        else:
+            reason = f"{NO_HEADER}: {undecoded.text}"
         self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))
 
     def _skip(self, unit: Skipped) -> None:

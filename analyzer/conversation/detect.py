@@ -19,7 +19,14 @@ from kafkascope.analyzer.conversation.plausible import (
 )
 from kafkascope.captures.tls.begin import OLD_HELLO
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
+from kafkascope.dissectors.misfits import lacks_client_id
+from kafkascope.dissectors.registry import (
+    API_VERSIONS,
+    APIS,
+    RequestHeader,
+    decode_request,
+    read_request_header,
+)
 
 Look = Literal["kafka", "token", "other", "short"]
 
@@ -34,7 +41,12 @@ WHOLE_FIRST: Final = 64 * 1024
 MAX_TOKEN: Final = 512 * 1024
 """The most that a broker takes as a SASL token (sasl.server.max.receive.size)."""
 
+MAX_FIRST_ID: Final = 1 << 20
+"""Of a correlation id that is believed of a malformed first request: clients begin at 0 or 1. The
+first words of PostgreSQL look like a Metadata request but for it ("user" is 1970496882)."""
+
 _SIZE = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
 _START = struct.Struct(">ihh")
 _HEAD = struct.Struct(">ihhih")
 _HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) |HTTP/\d")
@@ -113,18 +125,19 @@ def stand_in(data: Data) -> bytes:
     return b"" if size > MAX_FRAME else (_SIZE.pack(min(size, ord("*"))) + b"-")[: len(data)]
 
 
-def look(data: Data, kafka_port: bool) -> Look:
-    """Judge what the side that speaks first says with its first bytes."""
+def look(data: Data, kafka_port: bool, *, first: bool = True) -> Look:
+    """Judge what the side that speaks first says with its first bytes. Without `first` they are any
+    bytes that look like a request: then the body has to be one, too."""
     verdict = judge_request(data, 0, known_versions=not kafka_port)
     if verdict is Plausibility.MORE:
         return "short"
     if verdict is Plausibility.NO:
-        if not kafka_port:
-            return "other"
-        return "token" if is_token(data) or _has_form(data) else _odd(data)
+        if kafka_port and (is_token(data) or _has_form(data)):
+            return "token"
+        return _odd(data, kafka_port) if first else "other"
     if kafka_port:
         return "kafka"
-    return _decodes(data)
+    return _decodes(data, first)
 
 
 def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
@@ -136,23 +149,45 @@ def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
     return kafka_port or (named > 0 and 4 + size == len(data) + gap)
 
 
-def _odd(data: Data) -> Look:
-    """Judge a header that looks wrong on a port where Kafka is expected: a client id need not be
-    text. Then the whole request has to decode."""
+def _odd(data: Data, kafka_port: bool) -> Look:
+    """Judge a request whose header looks wrong: a client id may be any bytes, and a client may
+    forget it. Then the whole request has to decode, or nothing but Kafka has such a head."""
     if len(data) < 8:
         return "other"
     size, key, version = _START.unpack_from(data)
     if not 8 <= size <= WHOLE_FIRST or key not in APIS or version not in APIS[key].versions:
         return "other"
-    if len(data) < 4 + size:
+    if key == PRODUCE and not kafka_port:
+        return "other"  # ZooKeeper's first packet, and answers
+    payload = bytes(data[4 : 4 + size])
+    if len(payload) < size:
         return "short"
     try:
-        return "kafka" if decode_request(bytes(data[4 : 4 + size])).end == size else "other"
+        if decode_request(payload).end == size:
+            return "kafka"
     except DissectError:
-        return "other"
+        pass
+    return "kafka" if _is_malformed(payload, None, kafka_port) else "other"
 
 
-def _decodes(data: Data) -> Look:
+def _is_low(payload: bytes) -> bool:
+    """Return whether the correlation id is one that a client begins with."""
+    correlation_id: int = _SIZE.unpack_from(payload, 4)[0]
+    return -1 <= correlation_id <= MAX_FIRST_ID
+
+
+def _is_malformed(payload: bytes, header: RequestHeader | None, kafka_port: bool) -> bool:
+    """Return whether a whole frame that cannot be decoded is a request of Kafka all the same: API,
+    version and correlation id make sense, and so does the client id, or where it is missing."""
+    (key,) = _SHORT.unpack_from(payload)
+    if key == PRODUCE or not _is_low(payload):
+        return False
+    if kafka_port or key == API_VERSIONS or lacks_client_id(payload):
+        return True
+    return header is not None and header.client_id != ""
+
+
+def _decodes(data: Data, first: bool) -> Look:
     size: int = _SIZE.unpack_from(data)[0]
     payload = bytes(data[4 : 4 + size])
     if len(payload) < size <= WHOLE_FIRST:
@@ -160,7 +195,8 @@ def _decodes(data: Data) -> Look:
     try:
         header = read_request_header(payload)
     except DissectError:
-        return "other"
+        whole = first and len(payload) == size
+        return "kafka" if whole and _is_malformed(payload, None, False) else "other"
     named = bool(header.client_id)
     if len(payload) < size:
         return "kafka" if named else "other"
@@ -168,7 +204,9 @@ def _decodes(data: Data) -> Look:
         decoded = decode_request(payload)
     except DissectError:
         # A newer client may ask for a version of ApiVersions that we do not know.
-        return "kafka" if header.api_key == API_VERSIONS and named else "other"
+        if header.api_key == API_VERSIONS and named:
+            return "kafka"
+        return "kafka" if first and _is_malformed(payload, header, False) else "other"
     # Answers look like a Produce of a version that is their correlation id: it has to fit whole.
     named = named and header.api_key != PRODUCE
     return "kafka" if decoded.end == len(payload) or named else "other"

@@ -103,6 +103,8 @@ def judge_request(data: Data, at: int, known_versions: bool = True) -> Plausibil
         return Plausibility.NO
     if request_header_version(key, version) == 0:
         return Plausibility.MAYBE
+    if size < HEAD_BYTES - 4:
+        return Plausibility.NO  # nothing is left for the client id, whatever follows the request
     end = client_id_end(data, at + 12)
     if end is None or (end > 0 and end - at - 4 > size):
         return Plausibility.NO

@@ -263,7 +263,7 @@ class Undecided(Resumable):
                 sure = self.connection.handshake or unit.payload[:2] != b"\0\0"
                 found = sure and look_cut(data, missing, kafka_port=False)
             else:
-                found = look(data, kafka_port=False) == "kafka"
+                found = look(data, kafka_port=False, first=False) == "kafka"
             if found:
                 return self._conversation(direction)
         return None

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import contents_of
+from kafkascope.analyzer.bodies.dissection import OTHER_LAYOUT
 from kafkascope.analyzer.bodies.facts import BodyFacts, collector
 from kafkascope.analyzer.bodies.zookeeper import zookeeper_facts
 from kafkascope.analyzer.exchanges.column import (
@@ -508,8 +509,8 @@ class Row:
                 "undecoded",
                 "undecoded == surplus",
                 ("_ws.malformed",),
-                doc="why bytes of it could not be decoded: surplus, truncated, malformed, "
-                "unknown-api, ...",
+                doc="why bytes of it could not be decoded: surplus, malformed, header, "
+                "other-layout, unknown-api, ...",
             ),
         ),
     ]
@@ -827,10 +828,16 @@ def result(row: Row) -> str:
     if not row.undecoded:
         return _outcome(row)
     left = [
-        f"({each.side}: {each.reason}{f', {each.bytes} bytes' if each.bytes else ''})"
+        f"({each.side}: {each.text if each.reason == OTHER_LAYOUT else each.reason}"
+        f"{f', {each.bytes} bytes' if each.bytes else ''})"
         for each in row.undecoded
     ]
     return " ".join((_outcome(row), *left))
+
+
+def is_unread(row: Row) -> bool:
+    """Return whether there is a response of which nobody knows what it says."""
+    return any(each.side == "response" and each.reason != "surplus" for each in row.undecoded)
 
 
 def _outcome(row: Row) -> str:
@@ -840,6 +847,8 @@ def _outcome(row: Row) -> str:
         return " ".join(("acks=0", *_subject(row), *_amount(row)))
     if row.errors:
         return "! " + _errors(row)
+    if is_unread(row):
+        return "? not decoded"
     if row.zookeeper is not None and row.notes and row.notes[0].side == "response":
         return f"! {row.notes[0].text}"
     words = ["ok", *_subject(row)]

@@ -379,10 +379,16 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "an unsupported version may have a layout that no release has",
     ),
     Explanation(
-        ("undecodable", "unknown-api"),
+        ("undecodable", "unknown-api", "other-layout"),
         ("unanswered", "no-answer-yet"),
         ("client", "broker", "api"),
         "a broker closes the connection at a request that it cannot parse",
+    ),
+    Explanation(
+        ("request-header", "other-layout"),
+        ("connection-churn", "apiversions-loop", "lookup-storm"),
+        ("client",),
+        "a client whose requests or responses cannot be read connects again",
     ),
     Explanation(
         ("broker-down",),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, ClassVar, Final
 
+from kafkascope.analyzer.bodies.dissection import HEADER, OTHER_LAYOUT
 from kafkascope.analyzer.findings.detector import (
     Detector,
     Exchange,
@@ -16,12 +17,27 @@ from kafkascope.analyzer.findings.detector import (
 )
 from kafkascope.analyzer.findings.view import View, all_of, among, api_is, listed, plural
 from kafkascope.analyzer.identity import client_of, host_of
+from kafkascope.analyzer.model import Undecoded
 from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, most
+from kafkascope.analyzer.statistics.merging.measures import measured, most, whole
+from kafkascope.analyzer.statistics.merging.names import Names
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 
-WRONG: Final = frozenset({"malformed", "truncated"})
+KINDS: Final = {
+    "surplus": "surplus",
+    "malformed": "wrong",
+    HEADER: HEADER,
+    OTHER_LAYOUT: OTHER_LAYOUT,
+}
+"""Why bytes are undecoded -> what is told of them."""
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})
+
+OF_CLIENTS: Final = (
+    "Check the client: the body of a request has the layout of the version in its header "
+    "(`kafkascope grammar API VERSION`). Brokers close the connection, or read other values than "
+    "were meant."
+)
+"""The fix of requests in another version's layout."""
 
 
 @measured
@@ -30,6 +46,13 @@ class Orphans(Seen):
 
     client: tuple[str, str] | None = most()
     broker: str | None = most()
+
+
+@measured
+class Odd(Worded):
+    """Messages of a client, and the connections on which they were sent."""
+
+    connections: Names = whole(Names)
 
 
 class Framing(Detector):
@@ -53,6 +76,27 @@ class Framing(Detector):
             brief="{n} undecodable exchange|{n} undecodable exchanges",
         ),
         Rule(
+            "request-header",
+            "error",
+            "unreadable request headers",
+            "Check the header that the client writes: api_key, api_version, correlation_id, "
+            "client_id (null is ff ff), and tagged fields in flexible versions (`kafkascope "
+            "grammar RequestHeader`). Brokers close the connection at such a request.",
+            brief="{n} unreadable request header|{n} unreadable request headers",
+        ),
+        Rule(
+            "other-layout",
+            "error",
+            "messages in the layout of another version",
+            "Check what answers at this address: a broker, a proxy or a mock server. A response has "
+            "the version of its request; only UNSUPPORTED_VERSION to ApiVersions is sent in v0 "
+            "(KIP-511). Until it is corrected, limit the client to a version that is answered in "
+            "its own layout (librdkafka: api.version.request=false, broker.version.fallback).",
+            "UNSUPPORTED_VERSION",
+            brief="{n} message in another version's layout|{n} messages in another version's "
+            "layout",
+        ),
+        Rule(
             "surplus",
             "note",
             "messages with surplus bytes",
@@ -73,8 +117,8 @@ class Framing(Detector):
     ODD = True
     KAFKA_ONLY = False
 
-    odd: Keyed[Worded] = table(Worded, 2_000)
-    """By kind, client, broker, API and version."""
+    odd: Keyed[Odd] = table(Odd, 2_000)
+    """By kind, side, client, broker, API and version."""
     orphans: Keyed[Orphans] = table(Orphans, 2_000, unranked=1)
     """By connection."""
 
@@ -86,40 +130,53 @@ class Framing(Detector):
             orphans.see(row)
             client = row.client_id or "", host_of(row.client_address)
             orphans.take(client=client, broker=row.broker_address)
-        elif row.undecoded:
-            for each in row.undecoded:
-                if each.reason == "surplus":
-                    self._see("surplus", row, f"{each.bytes}")
-                elif each.reason in WRONG:
-                    words = f"{each.side}: {each.text or each.reason}"
-                    self._see("wrong", row, f"{words} at {each.path}" if each.path else words)
-                elif each.reason in UNKNOWN and row.zookeeper is None:
-                    self._see("unknown", row, each.reason)
+        for each in row.undecoded:
+            if each.reason in UNKNOWN:
+                if row.zookeeper is None:
+                    self._see("unknown", row, each.side, each.reason)
+            elif each.reason in KINDS:
+                self._see(KINDS[each.reason], row, each.side, _words(each))
 
-    def _see(self, kind: str, row: Row, words: str) -> None:
-        odd = self.odd[(kind, *client_of(row), row.broker_address, row.api, row.api_version)]
+    def _see(self, kind: str, row: Row, side: str, words: str) -> None:
+        side = side if kind == OTHER_LAYOUT else ""
+        odd = self.odd[(kind, side, *client_of(row), row.broker_address, row.api, row.api_version)]
         odd.see(row)
-        if words:
-            odd.words.add(words)
+        odd.words.add(words)
+        odd.connections.add(row.connection)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client and API; by client and broker."""
         yield from self._to_nothing(view)
-        for (kind, client_id, host, broker, api, number), odd in self.odd.items():
+        closed = {line["connection"] for line in view.lines() if line["end"].startswith("broker")}
+        for (kind, side, client_id, host, broker, api, number), odd in self.odd.items():
             version = "" if number is None else f" v{number}"
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
+            exchanges = plural(odd.count, f"{api}{version} exchange")
+            advice = ""
             if kind == "surplus":
                 name, where = "surplus", "undecoded == surplus"
                 text = (
-                    f"{plural(odd.count, f'{api}{version} exchange')} of {who} carried "
-                    f"{listed(odd.words)} surplus bytes after the end of the message"
+                    f"{exchanges} of {who} carried {listed(odd.words)} surplus bytes after the end "
+                    "of the message"
                 )
             elif kind == "wrong":
-                name, where = "undecodable", "undecoded in {malformed, truncated}"
+                name, where = "undecodable", "undecoded == malformed"
+                text = f"{exchanges} of {who} with {broker} could not be decoded: "
+                text += listed(odd.words, 1)
+            elif kind == HEADER:
+                name, where = "request-header", f"undecoded == {HEADER}"
                 text = (
-                    f"{plural(odd.count, f'{api}{version} exchange')} of {who} with {broker} "
-                    f"could not be decoded: {listed(odd.words, 1)}"
+                    f"{plural(odd.count, 'request')} of {who} to {broker} "
+                    f"{'has' if odd.count == 1 else 'have'} a request header that cannot be read: "
+                    f"{listed(odd.words, 1)}{_closed(odd, closed)}"
                 )
+            elif kind == OTHER_LAYOUT:
+                name, where = "other-layout", f'undecoded == "{OTHER_LAYOUT}"'
+                requests = plural(odd.count, f"{api}{version} request")
+                text = f"{broker} answered {requests} of {who} in {listed(odd.words, 1)}"
+                if side == "request":
+                    text = f"{who} sent {requests} to {broker} in {listed(odd.words, 1)}"
+                    advice = OF_CLIENTS
             else:
                 name, where = "unknown-api", 'undecoded in {"unknown-api", "unknown-version"}'
                 used = plural(odd.count, "request")
@@ -129,6 +186,7 @@ class Framing(Detector):
                 text,
                 all_of(mine, api_is(api), where),
                 odd,
+                advice=advice,
                 about=[("client", who), ("broker", str(broker)), ("api", str(api))],
             )
 
@@ -158,3 +216,26 @@ class Framing(Detector):
                 seen,
                 about=[("client", who), ("broker", broker)],
             )
+
+
+def _words(each: Undecoded) -> str:
+    """Return what a finding says of undecoded bytes."""
+    if each.reason == "surplus":
+        return str(each.bytes)
+    if each.reason != "malformed":
+        return each.text
+    words = f"{each.side}: {each.text or each.reason}"
+    return f"{words} at {each.path}" if each.path else words
+
+
+def _closed(odd: Odd, closed: Collection[int]) -> str:
+    """Say on how many of the connections the broker closed."""
+    ended = sum(number in closed for number in odd.connections)
+    if not ended:
+        return ""
+    if odd.connections.more:
+        return "; the broker closed their connections"
+    every = ended == len(odd.connections)
+    return f"; the broker closed {'' if every else f'{ended} of '}" + (
+        "the connection" if len(odd.connections) == 1 else f"{len(odd.connections)} connections"
+    )

@@ -50,7 +50,8 @@ KEPT_OUT: Final = frozenset(
         *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),
         *("plain-to-tls", "tls-to-plain", "http-to-kafka", "not-kafka", "denied", "unknown-topic"),
         *("address-unreachable", "address-unanswered", "address-unresolved", "address-loopback"),
-        *("address-private", "address-unspecified"),
+        *("address-private", "address-unspecified", "request-header", "other-layout"),
+        "undecodable",
     }
 )
 """Rules that say why somebody cannot work."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from kafkascope.analyzer.exchanges.rows import is_unread
 from kafkascope.analyzer.identity import Identity, absorbed, identity_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.merging.compounds import table
@@ -61,7 +62,7 @@ class Used(Measures):
     unsupported: int = total()
     """Answered UNSUPPORTED_VERSION, or not at all because the connection ended."""
     succeeded: int = total()
-    """Answered without any error, or wanted no answer."""
+    """Answered without any error and in a form that can be read, or wanted no answer."""
     succeeded_ns: int | None = most()
     last_failed: tuple[int, int] | None = most()
     """(time, error code) of the last error that is no step of a protocol."""
@@ -160,7 +161,7 @@ class Clients(ByKey[Used]):
             for error in row.errors:
                 if (key, error.code) != NEGOTIATED and error.code not in PASSING:
                     used.take(last_failed=(row.time_ns, error.code))
-        elif row.state in ("answered", "no-reply"):
+        elif row.state in ("answered", "no-reply") and not is_unread(row):
             used.succeeded += 1
             used.succeeded_ns = max(used.succeeded_ns or 0, row.time_ns)
         if row.state == "lost" or (

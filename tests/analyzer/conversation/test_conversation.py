@@ -163,7 +163,7 @@ def test_a_bad_body_costs_neither_the_response_nor_the_connection() -> None:
     wire = Wire().client(bad, heartbeat(2)).broker(beat(1), beat(2))
     found = told(wire.events)
     assert pairs(found) == [(1, "answered", True), (2, "answered", True)]
-    assert [u.reason for u in found[0].undecoded] == ["truncated"]
+    assert [u.reason for u in found[0].undecoded] == ["malformed"]
     assert found[0].request is not None
     assert found[0].request.decoded is None
 
