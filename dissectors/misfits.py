@@ -40,7 +40,9 @@ class Misfit(NamedTuple):
         layout = f"the layout of {listed}"
         if self.header_tags is None:
             return layout
-        return f"{layout}, behind a header {'with' if self.header_tags else 'without'} tagged fields"
+        return (
+            f"{layout}, behind a header {'with' if self.header_tags else 'without'} tagged fields"
+        )
 
 
 def misfit_of(

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.detect import look
 from kafkascope.analyzer.exchanges.rows import result, row_of
-from kafkascope.analyzer.conversation.context import Context
 from kafkascope.dissectors.misfits import lacks_client_id, misfit_of
-from kafkascope.dissectors.registry import APIS, example, encode_body
+from kafkascope.dissectors.registry import APIS, encode_body, example
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import Wire, beat, framed, heartbeat, request, response, told
@@ -37,7 +37,9 @@ def result_of(wire: Wire) -> str:
     [("ApiVersions", 0), ("Metadata", 1), ("Metadata", 12), ("ListGroups", 3), ("Fetch", 4)],
 )
 def test_a_client_id_that_is_missing(api: str, version: int) -> None:
-    wire = Wire(port=PORT).client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+    wire = (
+        Wire(port=PORT).client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+    )
     finding = found([wire.client(without_client_id(api, version, 2)).close("broker")])
     told = finding["request-header"]
     parts = ("1 request", "app", f"10.0.1.2:{PORT}", f"{api} v{version}", "client_id", "missing")
