@@ -88,8 +88,8 @@ class Framing(Detector):
             "other-layout",
             "error",
             "messages in the layout of another version",
-            "Check what answers at this address: a broker, a proxy or a mock server. A response has "
-            "the version of its request; only UNSUPPORTED_VERSION to ApiVersions is sent in v0 "
+            "Check what answers at this address: a broker, a proxy or a mock server. A response "
+            "has the version of its request; only UNSUPPORTED_VERSION to ApiVersions is sent in v0 "
             "(KIP-511). Until it is corrected, limit the client to a version that is answered in "
             "its own layout (librdkafka: api.version.request=false, broker.version.fallback).",
             "UNSUPPORTED_VERSION",
