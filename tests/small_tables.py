@@ -22,7 +22,14 @@ FEW = [
 """Those with the most of groups, brokers and nodes in the least bytes."""
 
 
-@pytest.fixture(params=[(1,), (2,), (1, 2, 3, 5, 10)], ids=str)
+@pytest.fixture(
+    params=[
+        pytest.param((1,), marks=pytest.mark.slow),
+        (2,),
+        pytest.param((1, 2, 3, 5, 10), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table keeps at most so many keys; of several limits each has another."""
     limits, random = request.param, Random(7)

@@ -31,6 +31,7 @@ def test_names_of_tables_are_declared_for_type_checkers() -> None:
     assert set(get_args(Key)) == {*PARTS, *columns}
 
 
+@pytest.mark.slow
 def test_a_name_that_there_is_not_is_an_error_of_the_type_checker(tmp_path: Path) -> None:
     api = pytest.importorskip("mypy.api")
     script = tmp_path / "script.py"

@@ -12,6 +12,7 @@ from kafkascope.tui.data.sorting import Order
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import EXCHANGES, LIVE, TABS, ZOOKEEPER
 from kafkascope.tui.stack import ViewStack
+from tests.matrix import mostly_slow
 from tests.tui.pilots import counted, found, idle, run
 
 # --- the stack alone ----------------------------------------------------------------------------
@@ -76,7 +77,11 @@ async def all_done(app: Any, pilot: Any) -> None:
     await idle(app, pilot)
 
 
-@pytest.mark.parametrize(("key", "size"), [("escape", (160, 50)), ("q", (80, 24))], ids=str)
+@pytest.mark.parametrize(
+    ("key", "size"),
+    mostly_slow([("escape", (160, 50)), ("q", (80, 24))], ("q", (80, 24)).__eq__),
+    ids=str,
+)
 def test_back_restores_every_view_on_the_way(store: Store, key: str, size: tuple[int, int]) -> None:
     ways = (
         ("G", "o", *"latency", "enter", *("down",) * 40),
@@ -130,7 +135,7 @@ def test_back_restores_every_view_on_the_way(store: Store, key: str, size: tuple
     run(store, steps, size)
 
 
-@pytest.mark.parametrize("key", ["escape", "q"])
+@pytest.mark.parametrize("key", mostly_slow(["escape", "q"], "escape".__eq__))
 def test_enter_and_back_on_every_screen(store: Store, key: str) -> None:
     async def steps(app, pilot):
         for number in TABS:

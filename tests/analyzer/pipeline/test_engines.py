@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.pipeline import flows
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
 from tests.analyzer.pipeline.traffic import files, overlapping
+from tests.matrix import each_nth
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 MORE = {"frames": True, "segments": True}
@@ -23,7 +24,7 @@ SPREAD = ("sasl-old.pcap", "rebalance.pcap", "transactions.pcap", READS.name)
 
 
 @pytest.mark.parametrize(
-    "path", [*sorted(SAMPLES.glob("*.pcap*")), READS], ids=lambda path: path.name
+    "path", each_nth([*sorted(SAMPLES.glob("*.pcap*")), READS], 3), ids=lambda path: path.name
 )
 def test_samples(path: Path, tmp_path: Path) -> None:
     expected, _ = made([str(path)], tmp_path / "plain", **ALL)

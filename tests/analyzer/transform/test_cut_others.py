@@ -69,7 +69,7 @@ def rows_of(path: Path) -> list[Row]:
         return [row_of(each, capture.context.names) for each in capture.exchanges()]
 
 
-@pytest.mark.parametrize("path", each_nth(ALL, 5), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", each_nth(ALL, 12), ids=lambda path: path.name)
 def test_a_cut_of_everything_tells_the_same_findings(path, tmp_path):
     target = tmp_path / "cut.pcapng"
     whole = told(path)

@@ -18,6 +18,7 @@ from kafkascope.captures import open_inputs, streams
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.resolved import in_hosts_file, in_message, in_stream
 from kafkascope.captures.tls.messages import server_name
+from tests.matrix import pairs
 
 NAME = "kafka-1.prod.internal"
 
@@ -83,8 +84,7 @@ def test_a_damaged_answer_is_no_error(at: int, value: int) -> None:
     list(in_message(bytes(data)))
 
 
-@pytest.mark.parametrize("bulk", [False, True])
-@pytest.mark.parametrize("port", [53, 5353])
+@pytest.mark.parametrize(("bulk", "port"), pairs([False, True], [53, 5353]))
 @pytest.mark.parametrize("ip", [IP(dst="10.0.0.4"), IPv6(dst="fd00::4")])
 def test_answers_in_packets(tmp_path: Path, ip: IP | IPv6, port: int, bulk: bool) -> None:
     """Between TCP packets, so that whole blocks are read at once."""

@@ -15,6 +15,7 @@ from kafkascope.captures.tls.sources import KeySources
 from tests.captures.tls.test_stream import Bytes, Read, assert_part, cut, keys
 from tests.captures.tls.writer import CLIENT, SERVER, Talk, certificate
 from tests.conftest import PROFILE
+from tests.matrix import mostly_slow
 
 COUNT: Final = 100_000 if PROFILE == "soak" else 3_000
 """Of mutations, over all kinds of connections."""
@@ -123,7 +124,7 @@ def _keys(source: random.Random, talk: Talk) -> KeySources:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("number", range(len(TALKS)))
+@pytest.mark.parametrize("number", mostly_slow(range(len(TALKS)), lambda number: number > 0))
 def test_mutations_make_no_exception_and_no_wrong_byte(number: int) -> None:
     talk = TALKS[number]
     for index in range(COUNT // len(TALKS)):

@@ -80,7 +80,7 @@ def prefixes(data: bytes, leaves: list[tree.Node]) -> list[int]:
     return sorted(end for end in ends if 0 <= end < len(data))
 
 
-@every_layout
+@each_layout
 def test_products_agree(layout: Layout) -> None:
     read, write = reader(layout), writer(layout)
 

@@ -16,6 +16,7 @@ import pytest
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.rules.faults import parse_fault
+from tests.matrix import each_nth
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
@@ -314,7 +315,7 @@ RULES = (
 )
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", each_nth(RULES, 2))
 def test_a_rule_that_waits_holds_the_socket_not_the_bytes(rule: str) -> None:
     _memory_case(rule, 64 * MB)
 

@@ -14,6 +14,7 @@ import pytest
 
 from kafkascope.proxy.engine.arena import READ_BYTES, Arena
 from kafkascope.proxy.engine.stream import LAYER, Stream
+from tests.matrix import each_nth
 from tests.proxy.engine import test_hostile, test_server, test_tls
 
 uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed here")
@@ -45,7 +46,9 @@ def _on_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "run", run)
 
 
-@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda each: each.__name__[5:])
+@pytest.mark.parametrize(
+    "conversation", each_nth(CONVERSATIONS, 3), ids=lambda each: each.__name__[5:]
+)
 def test_a_conversation_on_uvloop(conversation: Callable[[], None]) -> None:
     conversation()
 

@@ -16,6 +16,7 @@ from kafkascope.captures.streams.streams import streams
 from kafkascope.tui.cli import main
 from tests.explosion.again import SAMPLES
 from tests.explosion.live import through_a_proxy
+from tests.matrix import mostly_slow
 
 OTHERS = {
     *("number", "exchange_id", "connection", "client_address", "broker_address", "frames"),
@@ -23,6 +24,7 @@ OTHERS = {
     "response_bytes",
 }
 """Who is where, what came when, and the size of answers in which addresses are replaced."""
+FAST = {"java-old", "sasl", "transactions"}
 HIDDEN = {"user"}
 """What a login says, which is asterisks in a recording."""
 
@@ -39,14 +41,16 @@ def exchanges(path: Path, *but: str) -> Counter[str]:
     )
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", mostly_slow(SAMPLES, FAST.__contains__))
 def test_a_recording_has_what_the_capture_has(sample: str, tmp_path: Path) -> None:
     again = tmp_path / "again.pcapng"
     asyncio.run(through_a_proxy(str(SAMPLES[sample]), again, "--with-secrets"))
     assert exchanges(again) == exchanges(SAMPLES[sample])
 
 
-@pytest.mark.parametrize("sample", ["sasl", "sasl-old", "libraries", "demo"])
+@pytest.mark.parametrize(
+    "sample", mostly_slow(["sasl", "sasl-old", "libraries", "demo"], FAST.__contains__)
+)
 def test_a_recording_without_secrets_lacks_nothing_else(sample: str, tmp_path: Path) -> None:
     again = tmp_path / "again.pcapng"
     asyncio.run(through_a_proxy(str(SAMPLES[sample]), again))

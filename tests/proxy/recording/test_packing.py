@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,6 +75,7 @@ def test_what_passed_is_in_the_blocks_of_a_file(
     assert [found.get(str(each), b"") for each in (CLIENT, BROKER)] == sent
 
 
+@pytest.mark.slow
 def test_chunks_are_left_alone_as_long_as_somebody_has_to_write_them() -> None:
     packing = opened()
     kept = [packing.take()]

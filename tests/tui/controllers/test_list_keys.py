@@ -12,6 +12,7 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.config import remember
 from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.views.page import Page
+from tests.matrix import each_nth, mostly_slow
 from tests.tui.pilots import idle, run, text_of
 
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
@@ -313,14 +314,17 @@ def test_goes_to_a_time(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("choice", "wanted"),
-    [
-        ("json", '"api":"ApiVersions"'),
-        ("command", "kafkascope show libraries.pcap 1"),
-        ("filter", "api == ApiVersions"),
-        ("hexadecimal", "00"),
-        ("hex dump", "00000000  "),
-        ("Python", "b'"),
-    ],
+    mostly_slow(
+        [
+            ("json", '"api":"ApiVersions"'),
+            ("command", "kafkascope show libraries.pcap 1"),
+            ("filter", "api == ApiVersions"),
+            ("hexadecimal", "00"),
+            ("hex dump", "00000000  "),
+            ("Python", "b'"),
+        ],
+        lambda pair: pair[0] in ("command", "hex dump"),
+    ),
 )
 def test_copies_in_many_forms(store: Store, choice: str, wanted: str) -> None:
     async def steps(app, pilot):
@@ -333,7 +337,9 @@ def test_copies_in_many_forms(store: Store, choice: str, wanted: str) -> None:
     run(store, steps)
 
 
-@pytest.mark.parametrize("form", ["pcapng", "jsonl", "full", "csv", "records", "fixture"])
+@pytest.mark.parametrize(
+    "form", each_nth(["pcapng", "jsonl", "full", "csv", "records", "fixture"], 3)
+)
 def test_exports_what_is_shown(store: Store, tmp_path: Path, form: str) -> None:
     target = tmp_path / ("out" if form == "fixture" else f"out.{form}")
 

