@@ -191,6 +191,15 @@ LIMITS: Final[dict[str, Limit]] = {
     ),
     "drop.retransmissions": Limit(3, "count", "fewer may be a loss that TCP repairs"),
     "drop.span": Limit(2 * SECOND, "ns", "TCP retransmits after 0.2, 0.4, 0.8 ... s"),
+    "reset.rest": Limit(
+        20 * SECOND,
+        "ns",
+        "devices forget connections after minutes; a broker that stops resets busy ones as well",
+    ),
+    "reset.count": Limit(2, "count", "connections reset after a rest; one may have another reason"),
+    "reset.single": Limit(
+        200 * SECOND, "ns", "one connection is enough: Azure's load balancers forget after 240 s"
+    ),
     "idle.rest": Limit(2 * SECOND, "ns", "connections.max.idle.ms is never set lower in practice"),
     "idle.same": Limit(SECOND // 2, "ns", "brokers check for idle connections periodically"),
     "idle.same-share": Limit(2, "percent", "of the idle time: long ones are measured less exactly"),

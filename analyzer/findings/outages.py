@@ -14,6 +14,12 @@ from kafkascope.analyzer.findings.gone import (
     gone_addresses,
     node_at,
 )
+from kafkascope.analyzer.findings.idle_resets import (
+    advice_text,
+    device_text,
+    idle_resets,
+    rests_text,
+)
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.outage_times import (
     AnsweredHosts,
@@ -85,12 +91,20 @@ class Outages(Detector):
         Rule(
             "silent-drop",
             "error",
-            "idle connections that went dead",
+            "idle connections that went dead, or were reset at their next request",
             "Set connections.max.idle.ms of the clients below the idle timeout of the firewall, "
             "NAT or load balancer in between, raise that timeout, or enable TCP keep-alive. Such "
             "a device drops idle connections without closing them.",
             "NETWORK_EXCEPTION",
-            limits=("drop.rest", "drop.retransmissions", "drop.span"),
+            limits=(
+                "drop.rest",
+                "drop.retransmissions",
+                "drop.span",
+                "reset.rest",
+                "reset.count",
+                "reset.single",
+                "lost.age",
+            ),
         ),
         Rule(
             "idle-close",
@@ -123,6 +137,9 @@ class Outages(Detector):
                 if not (dead and outage.silent):
                     yield self._down(there, outage, view)
             yield from self._idle(broker, lines, view)
+        forgotten = idle_resets(view)
+        if forgotten:
+            yield self._forgotten(forgotten, view)
 
     # --- broker-down
 
@@ -215,6 +232,33 @@ class Outages(Detector):
             about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", spelled(broker))],
         )
 
+    def _forgotten(self, forgotten: list[tuple[int, Line]], view: View) -> Finding:
+        """Return the finding about connections that were reset at the first request after a rest:
+        one, for the device is the same."""
+        lines = [line for _, line in forgotten]
+        rests = [rest for rest, _ in forgotten]
+        who = sorted({_who(line, view) for line in lines})
+        brokers = sorted({spelled(line["broker_address"]) for line in lines})
+        lost = sum(line["unanswered"] for line in lines)
+        were = "was" if len(lines) == 1 else "were"
+        numbers = [line["connection"] for line in lines][:MOST_NAMED]
+        return view.finding(
+            self.rule("silent-drop"),
+            f"{plural(len(lines), 'connection')} from {listed(who)} to {listed(brokers)} {were} "
+            f"reset at the first request after {rests_text(rests)} of inactivity; "
+            f"{plural(lost, 'request')} lost{device_text(rests[0])}",
+            f"{among('conn', numbers)} and not answered",
+            count=len(lines),
+            first_ns=min(line["waiting"] for line in lines),
+            last_ns=max(line["waiting"] for line in lines),
+            advice=advice_text(rests[0]),
+            connects=among("conn", numbers),
+            about=[
+                *(("client", each) for each in who[:MOST_NAMED]),
+                *(("broker", each) for each in brokers[:MOST_NAMED]),
+            ],
+        )
+
     # --- idle-close
 
     def _idle(self, broker: str, lines: list[Line], view: View) -> Iterator[Finding]:
@@ -231,10 +275,18 @@ class Outages(Detector):
         rest = min(line["idle"] for line in alike)
         lost = [line for line in alike if line["unanswered"]]
         who = sorted({_who(line, view) for line in alike})
+        # Brokers close idle connections with a FIN: a reset is of a device in between.
+        reset = all(line["end"] == "broker rst" for line in alike)
         text = (
             f"Broker {spelled(broker)} closed {plural(len(alike), 'connection')} from "
             f"{listed(who)} after {duration(rest)} without traffic"
         )
+        if reset:
+            text = (
+                f"{plural(len(alike), 'connection')} from {listed(who)} to {spelled(broker)} "
+                f"{'was' if len(alike) == 1 else 'were'} reset after {duration(rest)} without "
+                f"traffic, from the broker's side{device_text(rest)}"
+            )
         if lost:
             count = sum(each["unanswered"] for each in lost)
             text += f"; {plural(count, 'request')} {'was' if count == 1 else 'were'} lost"
@@ -246,6 +298,7 @@ class Outages(Detector):
             first_ns=min(closed_at(line) for line in alike),
             last_ns=max(closed_at(line) for line in alike),
             severity="warning" if lost else None,
+            advice=advice_text(rest) if reset else "",
             about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", spelled(broker))],
         )
 

@@ -35,7 +35,7 @@ class Sessions(Detector):
         """Yield findings by client."""
         found: dict[tuple[str, str], list[Line]] = defaultdict(list)
         for line in view.lines():
-            if _expired(line):
+            if expired(line):
                 host = host_of(line["client_address"])
                 found[line["client_id"] or "", host].append(line)
         for (client_id, host), lines in sorted(found.items()):
@@ -80,7 +80,7 @@ def _sessions(view: View) -> dict[tuple[str, str], list[tuple[int, int]]]:
     return found
 
 
-def _expired(line: Line) -> bool:
+def expired(line: Line) -> bool:
     """Return whether the broker ended the connection at a request after the end of its session."""
     if line["session"] is None or not line["end"].startswith("broker"):
         return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, severity
 from tests.analyzer.findings.test_churn import use
 from tests.analyzer.findings.test_handmade import asking
-from tests.analyzer.findings.test_outages import dead, failed, working
+from tests.analyzer.findings.test_outages import dead, failed, forgotten, working
 from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import MS, Wire, request, response
 
@@ -91,6 +91,12 @@ def back(after_ns: int) -> bool:
 def died(rest_ns: int = 7 * SECOND, again: int = 3, span_ns: int = 5 * SECOND) -> bool:
     wire = dead(seconds(rest_ns - MS), again, seconds(span_ns))
     return "silent-drop" in found([wire], "silent-drop")
+
+
+def forgets(*rests_ns: int, wait_ns: int = MS) -> bool:
+    """Connections that are reset so long after the request behind a rest."""
+    wires = [forgotten(number, rest_ns, wait_ns) for number, rest_ns in enumerate(rests_ns)]
+    return "silent-drop" in found(wires, "silent-drop")
 
 
 def idle(rests_ns: Sequence[int], apart_ns: int = 700 * SECOND) -> bool:
@@ -194,6 +200,12 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("tls-to-plain", "tls.hello"): Side(hello, 5 * SECOND - 1, 5 * SECOND),
     ("broker-down", "outage.before"): Side(down, 10 * SECOND + 1, 10 * SECOND),
     ("broker-down", "outage.short"): Side(back, 15 * SECOND, 15 * SECOND + 1),
+    ("silent-drop", "reset.rest"): Side(lambda n: forgets(n, n), 20 * SECOND - 1, 20 * SECOND),
+    ("silent-drop", "reset.count"): Side(lambda n: forgets(*[60 * SECOND] * n), 1, 2),
+    ("silent-drop", "reset.single"): Side(forgets, 200 * SECOND - 1, 200 * SECOND),
+    ("silent-drop", "lost.age"): Side(
+        lambda n: forgets(300 * SECOND, wait_ns=n), SECOND, SECOND - 1
+    ),
     ("silent-drop", "drop.rest"): Side(lambda n: died(rest_ns=n), 2 * SECOND - 1, 2 * SECOND),
     ("silent-drop", "drop.retransmissions"): Side(lambda n: died(again=n), 2, 3),
     ("silent-drop", "drop.span"): Side(lambda n: died(span_ns=n), 2 * SECOND - 1, 2 * SECOND),

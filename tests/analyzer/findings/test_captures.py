@@ -81,6 +81,7 @@ TROUBLE = {
     },
     "sequences": {"error-storm", "sequence-refused", "sequence-repeated"},
     "client-too-old-producer-kafkapython": {"version-refused"},
+    "reset-after-rest": {"silent-drop"},
     "restarted-member": {"consumer-silent", "rebalance-poll", "rebalance-restarts"},
     "restless-group": {"rebalance-storm"},
     "static-conflict-java": {"static-conflict"},

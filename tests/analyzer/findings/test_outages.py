@@ -14,6 +14,7 @@ from kafkascope.analyzer.statistics.groups.model import Story
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.sides import SECOND
 from tests.analyzer.findings.stating import states
+from tests.analyzer.findings.test_captures import HERE, capture_of, judged
 from tests.analyzer.statistics.groups.test_groups import Seconds
 from tests.analyzer.wire import START, Wire, beat, heartbeat, request, response
 
@@ -204,3 +205,70 @@ def test_a_client_that_others_serve_does_not_miss_one_of_its_bootstrap_addresses
     served.connection.b = served.connection.b._replace(host="10.0.1.8")
     finding = found(served, *(failed(number, 2 * number) for number in range(1, 5)))["broker-down"]
     assert finding.severity == "note"
+
+
+# --- connections that something in between forgot -----------------------------------------------
+
+
+def forgotten(
+    number: int, rest_ns: int, wait_ns: int = 1_000_000, how: str = "rst", broker: str = ""
+) -> Wire:
+    """A connection that worked, rested, and was ended at its next request, so long after it."""
+    wire = Wire(number=number, start_ns=START + 1000 * number * SECOND)
+    if broker:
+        wire.connection.b = wire.connection.b._replace(host=broker)
+    wire.connection.handshake_ns = 1_000
+    wire.client(heartbeat(1)).broker(beat(1))
+    wire.time_ns += rest_ns - 1_000_000
+    wire.client(heartbeat(2))
+    wire.connection.bytes = [100, 50]
+    wire.time_ns += wait_ns
+    wire.connection.last_ns = wire.time_ns
+    return wire.close("broker", how)
+
+
+def test_real_connections_that_were_forgotten() -> None:
+    findings = {each.name: each for each in judged(capture_of("reset-after-rest", HERE))[0]}
+    finding = findings["silent-drop"]
+    assert states(finding.text, "5 connections", "pricing", "reset", "first request", "360 s")
+    assert states(finding.text, "5 requests lost", "AWS Network Load Balancer", "350 s")
+    assert "connections.max.idle.ms" in finding.advice
+    assert findings["unanswered"].because == (finding.id,)
+
+
+def test_rests_of_any_length_beyond_the_timeout_are_one_finding() -> None:
+    """At several brokers: the device is the same."""
+    rests = [245, 300, 900]
+    wires = [
+        forgotten(number, rest * SECOND, broker=f"10.0.1.{number + 2}")
+        for number, rest in enumerate(rests)
+    ]
+    finding = found(*wires)["silent-drop"]
+    assert finding.count == 3
+    assert states(finding.text, "10.0.1.2:9092", "10.0.1.3:9092", "10.0.1.4:9092")
+    assert states(finding.text, "245 s to 900 s", "Azure Load Balancer", "240 s")
+
+
+@pytest.mark.parametrize(
+    "wires",
+    [
+        [forgotten(0, 3 * SECOND), forgotten(1, 3 * SECOND)],
+        [forgotten(0, 60 * SECOND)],
+        [forgotten(0, 300 * SECOND, how="fin"), forgotten(1, 300 * SECOND, how="fin")],
+        [forgotten(0, 300 * SECOND, 5 * SECOND)],
+    ],
+    ids=["busy", "one", "closed", "later"],
+)
+def test_other_resets(wires: list[Wire]) -> None:
+    assert "silent-drop" not in found(*wires)
+
+
+def test_a_device_that_resets_when_its_timeout_is_over() -> None:
+    """Azure's can: both sides get the RST, without a request."""
+    wires = [working(at, 700 * at, 700 * at + 243, rest=240) for at in range(3)]
+    for wire in wires:
+        wire.events.pop()
+        wire.close("broker", "rst")
+    finding = found(*wires)["idle-close"]
+    assert states(finding.text, "3 connections", "10.0.1.2:9092", "reset after 240 s", "Azure")
+    assert "in between" in finding.advice
