@@ -28,6 +28,7 @@ from kafkascope.analyzer.findings.resets import Resets
 from kafkascope.analyzer.findings.retries import Retries
 from kafkascope.analyzer.findings.schemas import Schemas
 from kafkascope.analyzer.findings.security import Security
+from kafkascope.analyzer.findings.sending import PiecewiseSending
 from kafkascope.analyzer.findings.sequences import Sequences
 from kafkascope.analyzer.findings.sessions import Sessions
 from kafkascope.analyzer.findings.shares import Shares
@@ -50,7 +51,7 @@ THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
     "Versions and formats": (Versions, Batches, Codecs, Framing),
     "Addresses and connections": (Addresses, Outages, Lives),
     "TLS, SASL and authorization": (Security, Sessions, TlsFailures, Encryption, Denials),
-    "Latency and lost requests": (Slowness, Unanswered, ResponseOrder),
+    "Latency and lost requests": (Slowness, PiecewiseSending, Unanswered, ResponseOrder),
     "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
     "Group membership": (Rebalances, Memberships),
     "Consumer progress": (Readers, Consumers, Lag, Resets, Starts, Shares),

@@ -28,6 +28,15 @@ LIMITS: Final[dict[str, Limit]] = {
         10, "percent", "of the stall: after a long one more requests are pending"
     ),
     "network.far": Limit(SECOND // 50, "ns", "a TCP handshake this long goes to another site"),
+    "pieces.gap": Limit(
+        30_000_000,
+        "ns",
+        "between first and last byte of a small request: Linux delays an ACK by 40 ms",
+    ),
+    "pieces.least": Limit(5, "count", "fewer may be a stalled client or lost packets"),
+    "pieces.share": Limit(
+        50, "percent", "of the responses: Nagle's algorithm holds back nearly all of them"
+    ),
     "lost.age": Limit(
         SECOND,
         "ns",

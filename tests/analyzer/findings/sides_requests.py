@@ -8,6 +8,7 @@ from tests.analyzer.findings.sides import SECOND, Side, ask, at, found, severity
 from tests.analyzer.findings.test_order import ended
 from tests.analyzer.findings.test_recovered import BUSY, NODE, closing, unknown
 from tests.analyzer.findings.test_recovered import asking as looking_up
+from tests.analyzer.findings.test_sending import pieces
 from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response
 
@@ -175,6 +176,9 @@ SIDES: dict[tuple[str, ...], Side] = {
         lambda n: flooded(10 * SECOND, n * SECOND // 10), 11, 10
     ),
     ("network-far", "network.far"): Side(far, 20 * MS - 1, 20 * MS),
+    ("sent-in-pieces", "pieces.gap"): Side(lambda n: pieces(n), 30 * MS - 1, 30 * MS),
+    ("sent-in-pieces", "pieces.least"): Side(lambda n: pieces(40 * MS, n), 4, 5),
+    ("sent-in-pieces", "pieces.share"): Side(lambda n: pieces(40 * MS, n, whole=100 - n), 49, 50),
     ("version-refused", "versions.ended"): Side(ended, 2, 3),
     ("unanswered", "lost.age"): Side(given_up, SECOND - 1, SECOND),
     ("late-answer", "lost.age"): Side(late, SECOND - 1, SECOND),

@@ -62,6 +62,7 @@ TROUBLE = {
     "lost-answers": {"unanswered", "batch-twice"},
     "measured": {"telemetry"},
     "midstream": {"capture-midstream"},
+    "nagle": {"sent-in-pieces"},
     "odd-commits": {"commit-back", "commit-ahead"},
     "odd-requests": {"error-seen", "unknown-api"},
     "old-reader": {"batch-codec"},

@@ -105,6 +105,7 @@ CALM = {
     "sasl-failed": "sasl-old",
     "sasl-mechanism": "sasl",
     "sasl-missing": "sasl",
+    "sent-in-pieces": "far-network",
     "sequence-gap": "sequences",
     "sequence-refused": "forgotten-producer",
     "sequence-repeated": "transactions",
