@@ -7,6 +7,7 @@ from typing import Final
 from kafkascope.analyzer.findings.addresses import Addresses
 from kafkascope.analyzer.findings.batches import Batches
 from kafkascope.analyzer.findings.batching import Batching
+from kafkascope.analyzer.findings.circles import Circles
 from kafkascope.analyzer.findings.clocks import Clocks
 from kafkascope.analyzer.findings.codecs import Codecs
 from kafkascope.analyzer.findings.connections import Lives
@@ -36,6 +37,7 @@ from kafkascope.analyzer.findings.sizes import Sizes
 from kafkascope.analyzer.findings.skew import Skew
 from kafkascope.analyzer.findings.slow import Slowness
 from kafkascope.analyzer.findings.starts import Starts
+from kafkascope.analyzer.findings.starved import Starvation
 from kafkascope.analyzer.findings.storage import Storage
 from kafkascope.analyzer.findings.stuck import Readers
 from kafkascope.analyzer.findings.tampered import Tampered
@@ -54,7 +56,7 @@ THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
     "Latency and lost requests": (Slowness, PiecewiseSending, Unanswered, ResponseOrder),
     "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
     "Group membership": (Rebalances, Memberships),
-    "Consumer progress": (Readers, Consumers, Lag, Resets, Starts, Shares),
+    "Consumer progress": (Readers, Circles, Starvation, Consumers, Lag, Resets, Starts, Shares),
     "Producers and transactions": (Sequences, Transactions, Retries, Batching, Clocks, Skew),
     "Record schemas": (Schemas,),
     "ZooKeeper": (ZooKeeperSessions, ZooKeeperGroups, ZooKeeperRequests),

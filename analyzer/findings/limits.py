@@ -252,6 +252,14 @@ LIMITS: Final[dict[str, Limit]] = {
     "stuck.leaves": Limit(
         2 * SECOND, "ns", "after a record: a consumer that fails on it does so at once, each time"
     ),
+    "starved.fetches": Limit(
+        3, "count", "responses without a record; a single one may be read beside the log's end"
+    ),
+    "starved.time": Limit(SECOND, "ns", "of these fetches; the log's end may move in between"),
+    "circles.offsets": Limit(
+        4, "count", "that a reader went back to; a restart goes back to one offset"
+    ),
+    "circles.share": Limit(50, "percent", "of the offsets of its fetches were fetched again"),
     "codec.waits": Limit(
         2 * SECOND, "ns", "clients of these versions fetch more within this time, or never"
     ),

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.findings.circles import circling
 from kafkascope.analyzer.findings.codecs import EXTRA, FETCH, ZSTD_FETCHES, older
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
@@ -148,12 +149,24 @@ def _fetched(place: AuditedPartition, view: View, *, commits: bool) -> StuckPart
     nothing reads all again after each restart: it is stuck only where its members leave as soon as
     they have got the records."""
     stalls = [each for each in place.stalls if commits or _leaves(place, each, view)]
+    often = _often(view, place)
+    if often:
+        # It goes on everywhere else: only where it reads much more often is it stuck.
+        stalls = [each for each in stalls if not each.over and len(each.fetches) > 2 * often]
     if not stalls:
         return None
     stall = min(stalls, key=lambda each: (each.over, each.offset))
     times = [time_ns for time_ns, _ in stall.fetches]
     numbers = tuple(number for _, number in stall.fetches)
     return StuckPartition(place, stall.offset, len(times), times[0], times[-1], numbers, stall.over)
+
+
+def _often(view: View, place: AuditedPartition) -> int:
+    """Return how often readers of a partition fetch each of its offsets as a rule; 0: once."""
+    circles = circling(view)
+    who = [each.rpartition("@") for each in place.readers]
+    found = [circles.get((place.topic, place.number, each[0], each[2])) for each in who]
+    return max((each.rate for each in found if each is not None), default=0)
 
 
 def _leaves(place: AuditedPartition, stall: Stall, view: View) -> bool:
@@ -216,9 +229,10 @@ def repeated(view: View) -> Iterator[Repeated]:
         if (client, host) in members:
             continue
         found = _last(reads)
-        if found:
+        who = str(client or ""), str(host)
+        circle = circling(view).get((topic_label(topic, view.names), int(str(number)), *who))
+        if found and (circle is None or len(found) > 2 * circle.rate):
             end = reads.end[1] if reads.end is not None else -1
-            who = str(client or ""), str(host)
             offset = found[0].about["from"]
             name = None if topic is None else str(topic)
             yield Repeated(who, name, number, offset, found, end)

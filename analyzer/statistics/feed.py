@@ -34,6 +34,8 @@ SOON: Final = 1_000_000_000
 MOST_WAITING: Final = 4_096
 MOST_BYTES: Final = 4 << 20
 """Of the messages of exchanges that wait, whose records are kept as long."""
+WHOLE: Final = 3
+"""From this version on, a Fetch brings at least one batch if there is any (KIP-74)."""
 FEW: Final = 2
 """So few accumulators are done with an exchange before it could wait."""
 
@@ -124,7 +126,7 @@ class Feed:
     all, also those without an API); `ODD_KEYS`, the APIs of which it wants those that are odd; or
     `ODD`, all that are; and, by `KAFKA_ONLY`, none of ZooKeeper's but those of `KEYS`. Where it has
     `add_all`, it gets usual exchanges by that. One without may have `add_lone`, which is told of
-    usual exchanges about one batch what they are about.
+    usual exchanges about one batch what they are about, and one may have `add_old`.
     """
 
     def __init__(self, accumulators: Iterable[Any]) -> None:
@@ -155,6 +157,8 @@ class Feed:
             self._beside[key] = [each.add for each in beside]
             self._lone[key] = [getattr(each, "add_lone", _whatever(each.add)) for each in beside]
             self._alls[key] = [each.add_all for each in wanting if hasattr(each, "add_all")]
+        self._old: list[Add] = [each.add_old for each in takers if hasattr(each, "add_old")]
+        """What wants usual Fetches of versions before 3 that did not bring one batch."""
         self._waiting: dict[tuple[Any, ...], tuple[Alike, list[tuple[Any, ...]]]] = {}
         self._count = self._bytes = 0
 
@@ -266,6 +270,9 @@ class Feed:
             alike.unmoved.setdefault(place, []).append(asked)
         for add in self._beside[row.api_key or PRODUCE]:
             add(row, exchange)
+        if alike.way == "fetch" and row.api_version is not None and row.api_version < WHOLE:
+            for add in self._old:
+                add(row, exchange)
 
     def settle(self) -> None:
         """Give what waits to those who want it."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.sides import SECOND, Side, at, found, severity, wire_of
+from tests.analyzer.findings.test_circles import circles, starves
 from tests.analyzer.findings.test_lifetimes import produced
 from tests.analyzer.wire import MS, START, Wire, produce, request, response
 
@@ -155,6 +156,12 @@ def throttled(count: int, of: int, each_ms: int) -> bool:
 
 
 SIDES: dict[tuple[str, ...], Side] = {
+    ("fetch-too-small", "starved.fetches"): Side(lambda n: starves(n, SECOND), 2, 3),
+    ("fetch-too-small", "starved.time"): Side(
+        lambda n: starves(2, n // 2, odd_ns=n % 2, more=1), SECOND - 1, SECOND
+    ),
+    ("fetched-repeatedly", "circles.offsets"): Side(lambda n: circles(n, 2), 3, 4),
+    ("fetched-repeatedly", "circles.share"): Side(lambda n: circles(n, 2, once=100 - n), 49, 50),
     ("clock-skew", "clock.ahead"): Side(clock, 600 * SECOND - 1, 600 * SECOND),
     ("topic-deleted", "deleted.count"): Side(lambda n: gone(n, 9 * SECOND), 2, 3),
     ("topic-deleted", "deleted.span"): Side(lambda n: gone(3, n), 2 * SECOND - 1, 2 * SECOND),

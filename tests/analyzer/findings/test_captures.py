@@ -37,6 +37,8 @@ TROUBLE = {
     "consumer-protocol": {"rebalance-expired", "redelivered"},
     "expired-member": {"rebalance-expired"},
     "falling-behind": {"lag"},
+    "fetch-too-small": {"fetch-too-small"},
+    "fetched-four-times": {"fetched-repeatedly"},
     "far-racks": {"reads-across-racks"},
     "fenced-member": {"static-conflict"},
     "firewall-idle-drop-librdkafka": {"silent-drop"},

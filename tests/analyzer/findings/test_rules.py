@@ -66,6 +66,8 @@ CALM = {
     "error-broken": "odd-requests",
     "error-seen": "denied",
     "error-storm": "unknown-topic",
+    "fetch-too-small": "java-old",
+    "fetched-repeatedly": "rebalance",
     "hot-partition": "java-codecs",
     "http-to-kafka": "other-protocols",
     "idle-members": "assignors",
