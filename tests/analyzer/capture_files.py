@@ -16,17 +16,26 @@ def capture_file(
     *,
     snaplen: int | None = None,
     port: int = BROKER.port,
+    only: str = "",
 ) -> Path:
-    """Write a capture of ("client" or "broker", bytes), a millisecond apart."""
+    """Write a capture of ("client" or "broker", bytes), a millisecond apart; `only`: the side
+    whose packets are in it."""
     composer = Composer(CLIENT, BROKER._replace(port=port))
     with path.open("wb") as file:
         writer = PcapngWriter(file)
         writer.interface("eth0")
         time_ns = START
         for packet in composer.open():
-            writer.packet(packet, time_ns)
+            if not only or _is_of(only, packet):
+                writer.packet(packet, time_ns)
         for side, data in frames:
             time_ns += MS
             for packet in composer.send(0 if side == "client" else 1, data):
-                writer.packet(packet[:snaplen], time_ns, length=len(packet))
+                if not only or _is_of(only, packet):
+                    writer.packet(packet[:snaplen], time_ns, length=len(packet))
     return path
+
+
+def _is_of(side: str, packet: bytes) -> bool:
+    """Return whether a side sent a packet, by the source port of TCP in IPv4 in Ethernet."""
+    return (int.from_bytes(packet[34:36], "big") == CLIENT.port) == (side == "client")

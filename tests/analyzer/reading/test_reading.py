@@ -119,7 +119,7 @@ def test_cut_packets_of_others_do_not_matter(tmp_path: Path) -> None:
 )
 def test_one_direction_alone_is_said(tmp_path: Path, side: str, words: str) -> None:
     frames = [frame for frame in FRAMES if frame[0] == side]
-    done = run("ls", capture_file(tmp_path / "one.pcapng", frames))
+    done = run("ls", capture_file(tmp_path / "one.pcapng", frames, only=side))
     assert done.exit_code == 0
     assert "only one direction" in done.stderr
     assert words in done.stderr
