@@ -8,6 +8,7 @@ pipes of programs get bytes through `Output`, or through `stdout_bytes`.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any, BinaryIO, Final, cast
@@ -97,6 +98,24 @@ def stdout_blocks() -> BinaryIO:
     unbuffered Python, as containers often have it. To be flushed at the end."""
     out: Any = sys.stdout.buffer
     return open(out.fileno(), "wb", closefd=False) if isinstance(out, io.RawIOBase) else out
+
+
+def open_standard_streams() -> None:
+    """Open those of stdin, stdout and stderr that were closed when the process began: else the next
+    files take their numbers, and what is printed would be written into them.
+
+    As GNU's `stdopen` does, stdin is opened for writing only: reading it stays an error."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        null = os.open(os.devnull, os.O_WRONLY)
+        if null != number:
+            os.dup2(null, number)
+            os.close(null)
+        os.set_inheritable(number, True)  # tasks are other processes
+        opened = open(number, "w" if number else "r", encoding="utf-8", closefd=False)
+        setattr(sys, name, opened)
+        setattr(sys, f"__{name}__", opened)
 
 
 def usage(error: click.ClickException) -> None:

@@ -19,13 +19,13 @@ from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.analyzer.terminal import document
 from kafkascope.extras import require
 from kafkascope.proxy.engine.directory import Address, parse_address
+from kafkascope.proxy.listening import refuse_wildcard
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.route import Mode
     from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
     from kafkascope.proxy.rules.rules import Rule
 
-WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*", ""})
 FITTING: Final = 78
 """Columns of --help-faults."""
 DEFAULT_LISTEN: Final = "127.0.0.1:19092"
@@ -201,7 +201,7 @@ _OPTIONS: Final = (
         metavar="[HOST]:PORT",
         help="Address for clients; port 0 picks a free one",
     ),
-    _network("--expose", is_flag=True, help="Allow --listen on all interfaces"),
+    _network("--expose", is_flag=True, help="Allow --listen and --metrics on all interfaces"),
     _network(
         "--mode",
         type=click.Choice(["reverse", "transparent", "socks5"]),
@@ -423,10 +423,10 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         metrics = parse_address(given["metrics"], port=0) if given["metrics"] else None
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    if listen.host in WILDCARDS and not given["expose"]:
-        raise click.UsageError(
-            f"--listen {given['listen']} listens on all interfaces: add --expose to allow that"
-        )
+    if not given["expose"]:
+        refuse_wildcard("--listen", given["listen"], listen.host)
+        if metrics is not None:
+            refuse_wildcard("--metrics", given["metrics"], metrics.host)
     if given["filter"]:
         _check_filter(given["filter"])
     if given["open"] and given["control"] in ("-", "none"):

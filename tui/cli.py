@@ -207,6 +207,10 @@ class MainGroup(LazyGroup):
         **extra: Any,
     ) -> Any:
         """Run a command line and exit with its code."""
+        if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+            from kafkascope.analyzer.terminal import open_standard_streams
+
+            open_standard_streams()
         _collect_rarely()
         # Commands see whether this process is the program's own: see `options.spare_pandas`.
         extra.setdefault("obj", args is None)

@@ -21,6 +21,7 @@ from kafkascope.extras import require
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import whole_address
 from kafkascope.proxy.hosts import HIGHEST_PORT
+from kafkascope.proxy.listening import refuse_wildcard
 
 if TYPE_CHECKING:
     import ssl
@@ -59,6 +60,7 @@ class ServeOptions(NamedTuple):
     section="Network",
     help="Address of the first broker; others use the next ports; port 0 picks free ones",
 )
+@option("--expose", is_flag=True, section="Network", help="Allow --listen on all interfaces")
 @option(
     "--advertise",
     metavar="HOST",
@@ -121,6 +123,7 @@ class ServeOptions(NamedTuple):
 def serve(
     options: ReadOptions,
     listen: str,
+    expose: bool,
     advertise: str | None,
     pace: str,
     users: tuple[str, ...],
@@ -149,6 +152,8 @@ def serve(
     if control is not None and not answers.has_pipes():
         raise click.UsageError(answers.NO_PIPES)
     host, port = address
+    if not expose:
+        refuse_wildcard("--listen", listen, host)
     settings = ServeOptions(
         host,
         port,

@@ -13,6 +13,7 @@ import pytest
 from kafkascope.tui.cli import COMMANDS, to_look_at
 
 ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "captures" / "samples" / "libraries.pcap"
 RUN = [sys.executable, "-c", "from kafkascope.tui.cli import main; main(prog_name='kafkascope')"]
 
 
@@ -236,3 +237,19 @@ def test_raw_bytes_come_and_go(tmp_path: Path) -> None:
 def test_a_negative_error_code_is_no_option() -> None:
     code, out, _ = run("error", "-1")
     assert (code, out.split()[0]) == (0, "UNKNOWN_SERVER_ERROR")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_trouble(closed: str, tmp_path: Path) -> None:
+    made = tmp_path / "out.pcap"
+    for arguments in (["ls", str(DEMO), "-n", "1"], ["cut", str(DEMO), "-o", str(made)]):
+        script = f'exec "$@" {closed}'
+        command = ["sh", "-c", script, "sh", *RUN, *arguments]
+        done = subprocess.run(command, capture_output=True, cwd=ROOT)
+        assert done.returncode == 0
+        assert b"Traceback" not in done.stderr
+        assert bool(done.stdout) == (">&-" not in closed.split() and arguments[0] == "ls")
+    # Nothing of what was printed went into the file.
+    whole = tmp_path / "whole.pcap"
+    assert run("cut", str(DEMO), "-o", str(whole))[0] == 0
+    assert made.read_bytes() == whole.read_bytes()
