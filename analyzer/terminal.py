@@ -113,7 +113,9 @@ def open_standard_streams() -> None:
             os.dup2(null, number)
             os.close(null)
         os.set_inheritable(number, True)  # tasks are other processes
-        opened = open(number, "w" if number else "r", encoding="utf-8", closefd=False)
+        raw = io.FileIO(number, "w" if number else "r", closefd=False)
+        buffer = io.BufferedWriter(raw) if number else io.BufferedReader(raw)
+        opened = io.TextIOWrapper(buffer, encoding="utf-8")
         setattr(sys, name, opened)
         setattr(sys, f"__{name}__", opened)
 
