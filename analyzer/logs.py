@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import IO
 
-from kafkascope.analyzer.terminal import PROGRAM, indented
+from kafkascope.analyzer.terminal import PROGRAM, for_log, indented
 
 
 class Formatter(logging.Formatter):
@@ -16,7 +16,7 @@ class Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The message in one line, a traceback below it."""
-        return indented(super().format(record))
+        return for_log(indented(super().format(record)))
 
 
 def log_to(stream: IO[str], level: int) -> None:

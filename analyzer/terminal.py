@@ -15,16 +15,39 @@ from typing import Any, BinaryIO, Final, cast
 
 import click
 
-from kafkascope.analyzer.text import between_tabs, json_safe, safe, tabbed
+from kafkascope.analyzer.text import (
+    between_tabs,
+    inert,
+    inert_json,
+    json_safe,
+    safe,
+    tabbed,
+)
 
 PROGRAM: Final = "kafkascope: "
 CLEAR: Final = "\r\x1b[K"
 """Back to the start of the line, and nothing behind it."""
+RUNNERS: Final = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
+"""Variables of CI systems that obey commands in what a job prints."""
+
+
+def is_job_log() -> bool:
+    """Whether what is printed may be read by the runner of a CI job."""
+    return any(map(os.environ.get, RUNNERS))
+
+
+def for_log(text: str) -> str:
+    """Lines without what the runner of a CI job obeys, where one may read them."""
+    return inert(text) if is_job_log() else text
+
+
+def _echo(text: str, *, err: bool = False) -> None:
+    click.echo(for_log(text), err=err)
 
 
 def say(text: str, *, bare: bool = False) -> None:
     """A remark on stderr, behind the program's name unless it is `bare`."""
-    click.echo(indented(text if bare else PROGRAM + text), err=True)
+    _echo(indented(text if bare else PROGRAM + text), err=True)
 
 
 def indented(text: str) -> str:
@@ -37,12 +60,12 @@ def indented(text: str) -> str:
 
 def out(line: str = "") -> None:
     """A line on stdout."""
-    click.echo(safe(line))
+    _echo(safe(line))
 
 
 def document(text: str) -> None:
     """Lines of our own on stdout."""
-    click.echo(_document(text))
+    _echo(_document(text))
 
 
 def _document(text: str) -> str:
@@ -51,12 +74,13 @@ def _document(text: str) -> str:
 
 def row(cells: Iterable[str]) -> None:
     """Cells on stdout, between tabs."""
-    click.echo(between_tabs(tuple(cells)))
+    _echo(between_tabs(tuple(cells)))
 
 
 def json_out(data: bytes) -> None:
     """JSON on stdout."""
-    click.echo(json_safe(data))
+    data = json_safe(data)
+    click.echo(inert_json(data) if is_job_log() else data)
 
 
 def status(text: str = "") -> None:
@@ -100,6 +124,38 @@ def stdout_blocks() -> BinaryIO:
     return open(out.fileno(), "wb", closefd=False) if isinstance(out, io.RawIOBase) else out
 
 
+class _Inert:
+    """A stream of text whose lines are no commands for the runner of a CI job."""
+
+    def __init__(self, out: BinaryIO, as_json: bool) -> None:
+        self._out = out
+        self._as_json = as_json
+
+    def write(self, data: bytes) -> int:
+        """Write whole lines."""
+        text = data if isinstance(data, bytes) else bytes(data)
+        if self._as_json:
+            self._out.write(inert_json(text))
+        else:
+            self._out.write(inert(text.decode("utf-8", "replace")).encode())
+        return len(data)
+
+    def writelines(self, lines: Iterable[bytes]) -> None:
+        """Write all lines."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+def stdout_lines(out: BinaryIO, form: str) -> BinaryIO:
+    """Stdout for lines of an export. `form`: its format; those that are no text stay as they are."""
+    if form not in ("csv", "jsonl") or not is_job_log():
+        return out
+    return cast(BinaryIO, _Inert(out, form == "jsonl"))
+
+
 def open_standard_streams() -> None:
     """Open those of stdin, stdout and stderr that were closed when the process began: else the next
     files take their numbers, and what is printed would be written into them.
@@ -125,4 +181,4 @@ def usage(error: click.ClickException) -> None:
     told = io.StringIO()
     error.show(file=told)
     head, mark, message = told.getvalue().rstrip("\n").partition("Error: ")
-    click.echo(_document(head) + indented(mark + message), err=True)
+    _echo(_document(head) + indented(mark + message), err=True)

@@ -107,6 +107,26 @@ def spelled(value: object) -> str:
     return Spelled(text if text.isprintable() else text.translate(_SPELLED))
 
 
+_COMMAND: Final = re.compile(r"^([ \t]*)::", re.MULTILINE)
+_MARK: Final = re.compile(r"##(?=\[|vso\[|teamcity\[)")
+_JSON_MARK: Final = re.compile(rb"##(?=\[|vso\[|teamcity\[)")
+
+
+def inert(text: str, *, begun: bool = False) -> str:
+    r"""Lines that are no commands for the runner of a CI job, which reads what its steps print.
+
+    GitHub's obeys lines that begin with `::` behind blanks and, anywhere in a line, `##[`; Azure's
+    `##vso[`. A backslash makes both text. `begun`: the line begins with a command of ours."""
+    if "##" in text:
+        text = _MARK.sub(r"#\\#", text)
+    return text if begun or "::" not in text else _COMMAND.sub(r"\1\\::", text)
+
+
+def inert_json(data: bytes) -> bytes:
+    r"""The same for lines of JSON, of the same value: `##[` stands in strings only."""
+    return _JSON_MARK.sub(rb"\\u0023#", data) if b"##" in data else data
+
+
 def json_safe(data: bytes) -> bytes:
     r"""JSON of the same value, with `\uXXXX` for the same characters inside its strings.
 

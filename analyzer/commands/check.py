@@ -180,7 +180,7 @@ def check(
         every = flat(causes)
         old = [each for each in every if each.key in (known or ())]
         rules = [name for name in RULES if name in findings.wanted]
-        with Output(options) as output:
+        with Output(options, log=True) as output:
             if options.form in REPORTS:
                 _report(found, new, rules, options, reading.times(), output, known is not None)
             elif options.form == "table" and not (options.columns or options.sort):
@@ -240,7 +240,7 @@ def _report(
             from kafkascope.analyzer.checks.workflow import commands
 
             for line in commands(causes, times, options.source()):
-                output.line(line)
+                output.command(line)
 
 
 def _write(baseline: Path, found: list[Finding]) -> None:

@@ -23,7 +23,7 @@ from kafkascope.analyzer.export import (
 )
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
-from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes
+from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes, stdout_lines
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import require
@@ -111,7 +111,7 @@ def _export_files(files: list[AtRest], options: ReadOptions, form: str) -> int:
         return shown, whole
 
     if options.output in (None, "-"):
-        out = stdout_blocks()
+        out = stdout_lines(stdout_blocks(), form)
         _, whole = write(out)
         out.flush()
         return read.finish() if whole else 0
@@ -164,7 +164,7 @@ def write_all(
     """Write all wanted exchanges to `options.output` or stdout; the number of them."""
     names = reading.capture.context.names
     if options.output in (None, "-"):
-        out = stdout_bytes() if reading.live else stdout_blocks()
+        out = stdout_lines(stdout_bytes() if reading.live else stdout_blocks(), form)
         shown = _write(reading, options, open_writer(form, out, names, how), out)
         out.flush()
         return shown

@@ -12,7 +12,7 @@ from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.fixtures import Fixture
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.terminal import out, say, stdout_bytes
+from kafkascope.analyzer.terminal import out, say, stdout_bytes, stdout_lines
 
 WRONG: Final = 1
 SHOWN: Final = 20
@@ -217,4 +217,4 @@ def _write(made: list[Fixture], target: Path, redaction: str) -> None:
 def _print(made: list[Fixture]) -> None:
     from kafkascope.analyzer.fixtures.folder import line_of
 
-    stdout_bytes().writelines(map(line_of, made))
+    stdout_lines(stdout_bytes(), "jsonl").writelines(map(line_of, made))

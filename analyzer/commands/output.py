@@ -12,8 +12,8 @@ from kafkascope.analyzer.commands.tables import terminal_width
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.spreadsheet import csv_line
-from kafkascope.analyzer.terminal import stdout_blocks, stdout_bytes
-from kafkascope.analyzer.text import ascii_only, between_tabs, json_safe, tabbed
+from kafkascope.analyzer.terminal import is_job_log, stdout_blocks, stdout_bytes
+from kafkascope.analyzer.text import ascii_only, between_tabs, inert, inert_json, json_safe, tabbed
 from kafkascope.captures.inputs.private import PrivateFile
 
 RESET: Final = "\x1b[0m"
@@ -24,7 +24,8 @@ STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x
 class Output:
     """A context manager; `line` and `octets` write, `width` is the terminal's or None."""
 
-    def __init__(self, options: ReadOptions, *, live: bool = False) -> None:
+    def __init__(self, options: ReadOptions, *, live: bool = False, log: bool = False) -> None:
+        """`log`: what is written, into a file as well, usually ends in the log of a CI job."""
         self._options = options
         self._begun = False
         """Whether there was an element."""
@@ -35,6 +36,7 @@ class Output:
             self._file = PrivateFile(options.output)
             if live:
                 self._file.publish()  # a live capture is to be read while it grows
+        self._inert = log or (self._file is None and is_job_log())
         self.width = None if self._file else terminal_width()
         self._ascii = options.plain or (self._file is None and not _is_utf8(sys.stdout))
         self._color = self._file is None and _colors(options)
@@ -65,9 +67,15 @@ class Output:
         """Write a line; `style` is a key of `STYLES`. Tabs in it are ours."""
         self._write(self.lined(text, style))
 
+    def command(self, text: str) -> None:
+        """Write a command for the runner of a CI job."""
+        self._write(inert(tabbed(text), begun=True).encode() + b"\n")
+
     def lined(self, text: str, style: str = "") -> bytes:
         """Return what `line` writes."""
         text = tabbed(text)
+        if self._inert:
+            text = inert(text)
         if self._ascii:
             text = ascii_only(text)
         if self._color and style in STYLES:
@@ -76,7 +84,7 @@ class Output:
 
     def json_lines(self, lines: bytes) -> None:
         """Write lines of JSON, line feeds included."""
-        self._write(json_safe(lines))
+        self._write(self._json(lines))
 
     def json_line(self, value: Any) -> None:
         """Write a value, or the JSON of one, as a line of JSON."""
@@ -84,7 +92,7 @@ class Output:
             from kafkascope.dissectors.codec.jsonform import dumps
 
             value = dumps(value)
-        self._write(json_safe(value) + b"\n")
+        self._write(self._json(value) + b"\n")
 
     def element(self, value: Any) -> None:
         """The same; in the format `json` all values are one array, which `end` closes."""
@@ -96,7 +104,7 @@ class Output:
             from kafkascope.dissectors.codec.jsonform import dumps
 
             value = dumps(value)
-        line = json_safe(value) + b"\n"
+        line = self._json(value) + b"\n"
         return b"," + line if self._options.form == "json" else line
 
     def elements(self, data: bytes) -> None:
@@ -120,6 +128,10 @@ class Output:
         if self._options.form == "csv":
             return self.lined(csv_line(cells, raw=self._options.raw)[:-1])
         return self.lined(between_tabs(cells), style)
+
+    def _json(self, data: bytes) -> bytes:
+        data = json_safe(data)
+        return inert_json(data) if self._inert else data
 
     def _write_through(self, data: bytes) -> None:
         self._binary.write(data)
