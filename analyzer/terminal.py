@@ -150,7 +150,7 @@ class _Inert:
 
 
 def stdout_lines(out: BinaryIO, form: str) -> BinaryIO:
-    """Stdout for lines of an export. `form`: its format; those that are no text stay as they are."""
+    """Stdout for lines of an export. `form`: its format; what is no text stays as it is."""
     if form not in ("csv", "jsonl") or not is_job_log():
         return out
     return cast(BinaryIO, _Inert(out, form == "jsonl"))
