@@ -17,6 +17,7 @@ from typing import Final
 
 from kafkascope.captures.errors import CaptureError, NotAllowed
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import has_come
 from kafkascope.captures.inputs.spool import Spool
 
@@ -34,9 +35,14 @@ def open_interface(
     NotAllowed, with the command that grants the right, comes at the latest with the first block.
     """
     command = capture_command(interface, capture_filter)
+    stream: Stream
     if command is not None:
-        return Source([interface], spool, {0: _Program(command, interface)})
-    return Source([interface], spool, {0: _Sniffer(interface, capture_filter)})
+        stream = _Program(command, interface)
+    else:
+        stream = _Sniffer(interface, capture_filter)
+    source = Source([interface], spool, {0: stream})
+    source.sorts = False
+    return source
 
 
 def capture_command(interface: str, capture_filter: str = "") -> list[str] | None:

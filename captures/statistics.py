@@ -27,6 +27,8 @@ class Statistics:
     "malformed", "unknown link type"."""
     unknown_links: dict[int, int] = field(default_factory=dict)
     """Packets by LINKTYPE_ number that we do not know."""
+    moved: int = 0
+    """Packets that came behind later ones in their file, and were put in order."""
     dropped: int = 0
     """Packets that the capturing program says it lost."""
     first_ns: int | None = None

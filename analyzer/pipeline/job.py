@@ -218,6 +218,12 @@ def job_of(
         indexes[name].secrets = [each for each in own if each[1] not in known]
         known.update(dict.fromkeys(data for _, data in own))
         file = File(number, name, size_of(name), fingerprint_of(name), indexes[name], first_frame)
+        if file.index.pieces is not None:
+            file.latest_ns = file.index.last_ns
+            file.pieces = [
+                (first, count, frame + first_frame - 1)
+                for first, count, frame in file.index.pieces
+            ]
         first_frame += file.index.packets
         files.append(file)
     packets = None

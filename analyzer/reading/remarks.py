@@ -162,6 +162,11 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     statistics, context = capture.source.statistics, capture.context
     if capture.source.order is not None:
         yield from copies(capture.source.order, capture.source.names)
+    if statistics.moved:
+        yield (
+            f"{statistics.moved} packets come after later ones in their file; packets are sorted "
+            "and numbered by time, as by reordercap"
+        )
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"
     if statistics.cut_packets and context.numbers:

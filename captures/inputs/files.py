@@ -15,18 +15,21 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.gaps import CUT, FileGap, cut_short
 from kafkascope.captures.formats.records import DecryptionSecrets, Format, Interface
 from kafkascope.captures.formats.remarks import Remarks
+from kafkascope.captures.inputs.growing import being_written
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import (
     Again,
     Impatient,
     Live,
     format_of,
+    is_live,
     is_regular,
     open_stream,
     spoken,
 )
 from kafkascope.captures.inputs.order import REST, Order
 from kafkascope.captures.inputs.spool import NotKept, Spool
+from kafkascope.captures.inputs.time_order import in_time_order
 from kafkascope.captures.inputs.window import Window, passed
 from kafkascope.captures.model import Packet
 from kafkascope.captures.statistics import Statistics
@@ -147,6 +150,11 @@ class Source:
         """Comments of packets of our own recordings, as far as they were read."""
         self.told: tuple[FileGap, ...] | None = None
         """Damage that is known before reading; None: it has to be found."""
+        self.sorts = order is None
+        """Packets are put in the order of their times, where a file is not: see `time_order`. Not
+        those of streams, whose reader would wait for more of them."""
+        self.unsorted: set[int] = set()
+        """Files that were read as streams."""
         self.places: PacketPlaces | None = None
         """Where the packets are that `blocks` has yielded, for `find`; None: `find` reads all that
         comes before them."""
@@ -189,24 +197,38 @@ class Source:
         """Yield all records in order. Damage ends its file, not the others; it is raised at the
         end."""
         found = self._blocks() if self.order is None else self._in_order(self.order)
-        if self.watcher is None and self.places is None:
-            yield from found
-        else:
-            for block in found:
-                if self.watcher is not None:
-                    self.watcher(block)
-                if self.places is not None:
-                    self.places.add(block)
-                yield block
+        for block in found:
+            if self.watcher is not None:
+                self.watcher(block)
+            if self.places is not None:
+                self.places.add(block)
+            yield block
+            self.statistics.packets += len(block.positions)
         if self.statistics.damage:
             raise self.statistics.damage[0]
+
+    def _count_moved(self, count: int) -> None:
+        self.statistics.moved += count
+
+    def _is_sorted(self, index: int, name: str) -> bool:
+        """Return whether a file's packets are put in order. A file that is being written is a
+        stream, too; whoever reads its packets again does it in the same way."""
+        if not self.sorts or index in self.unsorted:
+            return False
+        if is_live(name) or (self.opener is not None and being_written(name)):
+            self.unsorted.add(index)
+            return False
+        return True
 
     def _blocks(self) -> Iterator[Block]:
         for index, name in enumerate(self.names):
             if self.upto is not None and index >= self.upto:
                 break
+            blocks = self._file_blocks(index, name)
+            if self._is_sorted(index, name):
+                blocks = in_time_order(blocks, self._count_moved)
             try:
-                yield from self._file_blocks(index, name)
+                yield from blocks
             except CutShort as error:
                 self.statistics.damage.append(error)
             format_ = self.formats.get(index)
@@ -223,13 +245,11 @@ class Source:
             for block in self._taken(files[run.file], run.first, run.size):
                 self._number = number + len(block.positions)
                 shift_ns = order.shifts[run.file]
-                self.statistics.packets = self._number - 1
                 yield block._replace(number=number, shift_ns=shift_ns)
                 number = self._number
         for file in files:
             for _ in self._taken(file, REST, REST):
                 pass
-        self.statistics.packets = number - 1
         for index in range(len(self.names)):
             format_ = self.formats.get(index)
             self.statistics.dropped += sum(format_.drops.values()) if format_ else 0
@@ -285,7 +305,9 @@ class Source:
                 if start is None or self.spool is None:
                     raise NotKept(f"the bytes of {spoken(name)} are no longer available")
                 streams[index] = Again(self.spool, start, self._spool_ends.get(index))
-        return Source(self.names, None, streams, self.order)
+        again = Source(self.names, None, streams, self.order)
+        again.sorts, again.unsorted = self.sorts, self.unsorted
+        return again
 
     def find(self, numbers: Iterable[int]) -> list[Packet]:
         """Read the packets with these numbers again; NotKept when that cannot be."""
@@ -373,7 +395,6 @@ class Source:
                 if positions:
                     yield Block(index, format_, window.buffer, window.base, positions, self._number)
                     self._number += len(positions)
-                    self.statistics.packets += len(positions)
                 if gap is not None and window.offset == gap.at:
                     gaps.append(gap)
                     if gap.resume is None or not window.skip(gap.resume - gap.at):

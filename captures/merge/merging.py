@@ -64,6 +64,7 @@ class _Place:
             opened = {} if stream is None else {0: stream}
             count = 0
             with Source([names[file]], None, opened) as source, suppress(CutShort):
+                source.sorts = False
                 for block in source.blocks():
                     heads = heads_of(block, flows)
                     if not len(heads):

@@ -50,6 +50,7 @@ def size_of_samples(files: int) -> int:
 def sketch_of(name: str, count: int, stream: Stream | None = None, *, bulk: bool = True) -> Sketch:
     """Sample a file: `count` packets at most. `bulk`: with numpy, whose keys are others."""
     source = Source([name], None, {} if stream is None else {0: stream})
+    source.sorts = False
     with source:
         return _in_bulk(source, count) if bulk else _one_by_one(source)
 

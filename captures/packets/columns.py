@@ -5,7 +5,7 @@ What is not plainly TCP over IPv4 or IPv6 behind a usual link header is left to 
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import MAX_TIME_NS, Format
-from kafkascope.captures.inputs.files import Block
 from kafkascope.captures.packets.ip import TCP
 from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
 from kafkascope.captures.packets.peel import peel
+
+if TYPE_CHECKING:
+    from kafkascope.captures.inputs.files import Block
+    from kafkascope.captures.inputs.time_order import Latest
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -149,6 +152,36 @@ def times_of(block: Block) -> Ints:
         if found is not None:
             return _shifted(found.time_ns, block)
     return np.array([packet.time_ns for packet in block.packets()], np.int64)
+
+
+def first_late(block: Block, latest: Latest, tolerance_ns: int) -> tuple[int, Latest]:
+    """Return the index of the first packet that is late by more than `tolerance_ns`, or the number
+    of packets, and the latest times before it. `latest`: those before the block."""
+    format_, count = block.format, len(block.positions)
+    at = np.array(block.positions, np.int64)
+    if isinstance(format_, Pcap):
+        rows = _rows(block.buffer, at, np.dtype(f"(2,){format_.order}u4")).reshape(-1, 2)
+        times = rows[:, 0] * np.int64(1_000_000_000) + rows[:, 1] * np.int64(format_.unit_ns)
+    else:
+        times = times_of(block)
+    second_ns, first_ns = latest
+    if count > 1 and int(times[0]) >= first_ns and bool((times[1:] >= times[:-1]).all()):
+        return count, latest._replace(second_ns=int(times[-2]), first_ns=int(times[-1]))
+    before = np.maximum.accumulate(np.concatenate([[first_ns], times]))
+    seconds = np.maximum.accumulate(
+        np.maximum(np.minimum(before[:-1], times), second_ns, dtype=np.int64)
+    )
+    late = np.concatenate([[second_ns], seconds[:-1]]) - times > tolerance_ns
+    first = int(late.argmax()) if late.any() else count
+    second_ns = int(seconds[first - 1]) if first else second_ns
+    return first, latest._replace(second_ns=second_ns, first_ns=int(before[first]))
+
+
+def lateness(times: Ints, latest_ns: int) -> Ints:
+    """Return by how much each time is before the latest one up to it. `latest_ns`: of the packets
+    before."""
+    latest: Ints = np.maximum(np.maximum.accumulate(times), latest_ns)
+    return latest - times
 
 
 def _ip_at(buffer: bytearray, links: Ints, start: Ints, room: Ints) -> tuple[Ints, Flags]:

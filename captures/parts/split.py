@@ -7,8 +7,10 @@ before a part (byte order, interfaces) is part of it. Compressed files are one p
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +23,7 @@ from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_stream
+from kafkascope.captures.inputs.time_order import AHEAD_BYTES, NO_TIMES, TOLERANCE_NS
 from kafkascope.captures.tls.sources import TLS_KEY_LOG
 
 SPLIT_BYTES: Final = 64 << 20
@@ -104,6 +107,8 @@ class Index:
     splits: list[Split] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     """Comments of packets, in a recording of our own."""
+    pieces: list[tuple[int, int, int]] | None = None
+    """Its packets in the order of their times, as in `Order.pieces`; None: that of the file."""
     secrets: list[tuple[int, bytes]] = field(default_factory=list, repr=False)
     """Key logs of TLS inside, each with the number of the packet from which on whoever reads the
     whole file knows it."""
@@ -114,6 +119,7 @@ class _Walk(Source):
 
     def __init__(self, name: str, stream: Stream, block_bytes: int) -> None:
         super().__init__([name], None, {0: stream})
+        self.sorts = False
         self.block_bytes = block_bytes
         self.before = 0
         self.state: tuple[str, int, int, int] = ("<", 0, 0, 0)
@@ -140,7 +146,7 @@ def index(
     block_bytes: int = BLOCK_BYTES,
 ) -> Index:
     """Index a file. Raises `NotACapture` when it is none; damage is part of the index."""
-    from kafkascope.captures.packets.columns import times_of
+    from kafkascope.captures.packets.columns import first_late, times_of
 
     raw = open_(name, 0)
     stream, head, inflated = open_stream(name, raw)
@@ -155,6 +161,8 @@ def index(
     first_order = format_.order if isinstance(format_, Pcap) else "<"
     starts = [(0, first_order, 0, 0, 0, 0)]
     walk = _Walk(name, open_(name, 0), min(block_bytes, split_bytes))
+    late, latest, ahead = False, NO_TIMES, True
+    first_at: int | None = None
     try:
         for block in walk.blocks():
             format_ = block.format
@@ -168,14 +176,23 @@ def index(
             here = walk.before >= hidden and not inflated
             if here and walk.before - starts[-1][0] >= split_bytes:
                 starts.append((walk.before, *walk.state, out.packets))
-            out.secrets += walk.taken(out.packets + 1)
+            # What stands in the bytes that `in_time_order` reads ahead is known from the start.
+            out.secrets += walk.taken(1 if ahead else out.packets + 1)
+            begin = block.base + block.positions[0]
+            first_at = begin if first_at is None else first_at
+            ahead = ahead and begin < first_at + AHEAD_BYTES
+            if block.format.uniform and not late:
+                early, latest = first_late(block, latest, TOLERANCE_NS)
+                late = early < len(block.positions)
             out.packets += len(block.positions)
     except CutShort as error:
         out.damage = str(error)
         out.damage_at = error.at
     finally:
         walk.close()
-    out.secrets += walk.taken(out.packets + 1)
+    out.secrets += walk.taken(1 if ahead else out.packets + 1)
+    if late:
+        out.pieces = _in_time_order(name, open_)
     out.gaps = walk.gaps.get(0, [])
     out.remarks = walk.remarks.of_file(0)
     formats = walk.formats.get(0, format_)
@@ -204,6 +221,24 @@ def index(
     return out
 
 
+def _in_time_order(name: str, open_: Opener) -> list[tuple[int, int, int]] | None:
+    """Return the packets of a file as they are read in the order of their times, as pieces; None:
+    as they stand in the file."""
+    import numpy as np
+
+    found = array("q")
+    with Source([name], None, {0: open_(name, 0)}) as source, suppress(CutShort):
+        for block in source.blocks():
+            found.extend(block.base + at for at in block.positions)
+    offsets = np.frombuffer(found, np.int64) if found else np.zeros(0, np.int64)
+    indexes = np.empty(len(offsets), np.int64)
+    indexes[np.argsort(offsets)] = np.arange(len(offsets))
+    begins = np.flatnonzero(np.diff(indexes, prepend=-2) != 1)
+    counts = np.diff(begins, append=len(indexes))
+    pieces = zip(indexes[begins].tolist(), counts.tolist(), (begins + 1).tolist(), strict=True)
+    return sorted(pieces) if len(begins) > 1 else None
+
+
 class _Window:
     """Stream of the bytes of another one up to an offset."""
 
@@ -225,6 +260,7 @@ class _Part(Source):
 
     def __init__(self, name: str, split: Split, stream: Stream, block_bytes: int) -> None:
         super().__init__([name], None, {0: stream})
+        self.sorts = False
         self.block_bytes = block_bytes
         self._split = split
         self._number = split.first

@@ -22,7 +22,8 @@ from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.window import Window
-from kafkascope.captures.packets.columns import times_of
+from kafkascope.captures.inputs.time_order import TOLERANCE_NS
+from kafkascope.captures.packets.columns import lateness, times_of
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Opener, Split, index
 
 
@@ -42,6 +43,8 @@ class Stretch:
     """Latest time."""
     final_ns: int = 0
     """Time of the last packet."""
+    late: bool = False
+    """Packets are not in the order of their times."""
     gaps: list[FileGap] = field(default_factory=list)
     """Damaged places."""
 
@@ -118,6 +121,7 @@ def walk(
                 count = bisect_left(block.positions, end - block.base)
                 if count:
                     times = times_of(block)[:count]
+                    out.late |= int(lateness(times, out.last_ns).max()) > TOLERANCE_NS
                     out.first_ns = int(times[0]) if out.first_ns is None else out.first_ns
                     out.last_ns = max(out.last_ns, int(times.max()))
                     out.final_ns = int(times[-1])
@@ -137,6 +141,7 @@ class _Walk(Source):
 
     def __init__(self, name: str, head: bytes, begin: int, stream: Stream) -> None:
         super().__init__([name], None, {0: stream})
+        self.sorts = False
         self._head = head
         self._begin = begin
         self.seen = begin
@@ -164,7 +169,7 @@ def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> I
     out = Index(name)
     out.interfaces = list(Pcap(head, 0).interfaces)
     at = final_ns = 0
-    hidden = False
+    late = hidden = False
     """Whether a part would begin in records that a longer one seemed to hold."""
     for stretch in found:
         if at >= stretch.end:
@@ -174,6 +179,7 @@ def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> I
         if right.packets or not out.splits:
             out.splits.append(_split(out, head, right, final_ns))
         if right.first_ns is not None:
+            late = late or right.late or (out.last_ns or 0) - right.first_ns > TOLERANCE_NS
             out.first_ns = right.first_ns if out.first_ns is None else out.first_ns
             out.last_ns = max(out.last_ns or 0, right.last_ns)
             final_ns = right.final_ns
@@ -186,7 +192,7 @@ def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> I
             break
     if out.splits:
         out.splits[-1] = replace(out.splits[-1], end=None)
-    if len(out.gaps) > MAX_GAPS or hidden:
+    if len(out.gaps) > MAX_GAPS or hidden or late:
         return index(name, open_, split_bytes=SPLIT_BYTES)
     if out.gaps:
         error = cut_short(name, out.gaps)

@@ -176,7 +176,7 @@ def _beginning(*names: str) -> _Beginning:
                 continue
             counts.update(min(flow, reverse(flow)) for flow in columns.flows)
             if first:
-                behind += block.positions[-1] - block.positions[0]
+                behind += abs(block.positions[-1] - block.positions[0])
             else:
                 first = len(counts)
             if behind and counts.total() >= LOOKED_AT:

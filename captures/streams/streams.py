@@ -132,4 +132,4 @@ def _in_bulk(block: Block, source: Source) -> bool:
     if source.statistics.packets + count > NUMPY_PACKETS:
         return True
     # As many as the input holds if all are like these: 64 KB a packet, or 60 bytes.
-    return source.size * (count - 1) > NUMPY_PACKETS * (block.positions[-1] - block.positions[0])
+    return source.size * (count - 1) > NUMPY_PACKETS * abs(block.positions[-1] - block.positions[0])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kafkascope.captures import Source
 from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made
 from tests.analyzer.pipeline.traffic import files, tape
+from tests.captures.inputs.test_time_order import bursts, in_order, written
 from tests.captures.wires import Tape
 
 SHARED = Path(__file__).parents[3] / "captures" / "samples"
@@ -83,3 +84,17 @@ def test_copies_have_the_rows_of_the_whole(name: str, shift_ns: int, tmp_path: P
         made(names, tmp_path / how, engine)
         assert rows(tmp_path / how) == rows(tmp_path / "expected")
     check_against_export(tmp_path / "plain", names)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_files_that_are_not_in_the_order_of_time(seed: int, tmp_path: Path) -> None:
+    """The engines agree, and what is read is what the file in order holds."""
+    (tmp_path / "in").mkdir()
+    frames = in_order(seed)
+    shuffled = written(bursts(frames, 400 * MS), tmp_path / "in" / "a.pcap")
+    second = written([(at + 60_000 * MS, frame) for at, frame in frames], tmp_path / "in" / "b.pcap")
+    names = [shuffled, second]
+    expected, _ = made(names, tmp_path / "plain", size=3_000, frames=True, segments=True)
+    check_against_export(tmp_path / "plain", names)
+    found, _ = made(names, tmp_path / "apart", Apart(3), size=3_000, frames=True, segments=True)
+    assert found == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
@@ -20,11 +21,14 @@ from kafkascope.analyzer.pool import worker
 from kafkascope.analyzer.pool.gathering import Gathering, sums_of
 from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
 from kafkascope.analyzer.pool.worker import Worker
+from kafkascope.captures import Source
 from kafkascope.captures.model import Connection
 from kafkascope.captures.statistics import Statistics
 from kafkascope.captures.streams import scan, shares
 from kafkascope.captures.streams.shares import Share, busiest
 from tests.analyzer.pipeline.traffic import files
+from tests.captures.inputs.test_time_order import mixed
+from tests.captures.wires import Tape
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 CAUSES = Path(__file__).parents[1] / "captures"
@@ -99,6 +103,20 @@ def check(names: list[str], count: int) -> bool:
 @pytest.mark.parametrize("count", [2, 3])
 def test_samples(path: Path, count: int) -> None:
     assert check([str(path)], count)
+
+
+def test_packets_out_of_the_order_of_time(tmp_path: Path) -> None:
+    with Source([str(SAMPLES / "rebalance.pcap")]) as source:
+        frames = [(each.time_ns, each.data) for each in source.packets()]
+        link_type = source.interfaces()[0].link_type
+    path = tmp_path / "a.pcap"
+    made = Tape()
+    made.frames = mixed(Random(1), frames, 500_000_000)
+    path.write_bytes(made.pcap(link_type=link_type))
+    assert check([str(path)], 2)
+    rows, capture = alone([str(path)])
+    assert capture.source.statistics.moved > 0
+    assert len(rows) == len(alone([str(SAMPLES / "rebalance.pcap")])[0])
 
 
 def test_most_captures_need_no_single_process() -> None:

@@ -6,7 +6,10 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from kafkascope.captures import Source
+from kafkascope.captures.inputs import time_order
 from kafkascope.captures.inputs.growing import Pace, being_written
 
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
@@ -58,7 +61,10 @@ def test_a_file_that_is_written_is_followed_to_its_end(tmp_path: Path) -> None:
     assert not source.statistics.damage
 
 
-def test_who_is_stopped_ends_at_the_next_block(tmp_path: Path) -> None:
+def test_who_is_stopped_ends_behind_what_was_read_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_order, "AHEAD_BYTES", 20_000)
     path = tmp_path / "a.pcap"
     path.write_bytes(SAMPLE.read_bytes())
     pace, source = _source([path, path])
