@@ -221,8 +221,7 @@ def job_of(
         if file.index.pieces is not None:
             file.latest_ns = file.index.last_ns
             file.pieces = [
-                (first, count, frame + first_frame - 1)
-                for first, count, frame in file.index.pieces
+                (first, count, frame + first_frame - 1) for first, count, frame in file.index.pieces
             ]
         first_frame += file.index.packets
         files.append(file)

@@ -143,7 +143,7 @@ class _TimeOrder:
     def _next(self) -> Block | None:
         try:
             return next(self._blocks, None)
-        except Exception as error:  # noqa: BLE001 - raised again behind the packets before it
+        except Exception as error:
             self._error = error
             return None
 
@@ -228,9 +228,7 @@ class _TimeOrder:
 
     # Windows
 
-    def _take(
-        self, block: Block, state: tuple[Any, ...]
-    ) -> Generator[Block, None, _Walked | None]:
+    def _take(self, block: Block, state: tuple[Any, ...]) -> Generator[Block, None, _Walked | None]:
         """Hold the packets of a block back, and yield those of windows that are full. Returns what
         is left of the block when the file has come back into order."""
         begin = block.base + block.positions[0]

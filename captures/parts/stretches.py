@@ -21,8 +21,8 @@ from kafkascope.captures.formats.records import WINDOW
 from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_stream
-from kafkascope.captures.inputs.window import Window
 from kafkascope.captures.inputs.time_order import TOLERANCE_NS
+from kafkascope.captures.inputs.window import Window
 from kafkascope.captures.packets.columns import lateness, times_of
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Opener, Split, index
 

@@ -92,7 +92,9 @@ def test_files_that_are_not_in_the_order_of_time(seed: int, tmp_path: Path) -> N
     (tmp_path / "in").mkdir()
     frames = in_order(seed)
     shuffled = written(bursts(frames, 400 * MS), tmp_path / "in" / "a.pcap")
-    second = written([(at + 60_000 * MS, frame) for at, frame in frames], tmp_path / "in" / "b.pcap")
+    second = written(
+        [(at + 60_000 * MS, frame) for at, frame in frames], tmp_path / "in" / "b.pcap"
+    )
     names = [shuffled, second]
     expected, _ = made(names, tmp_path / "plain", size=3_000, frames=True, segments=True)
     check_against_export(tmp_path / "plain", names)
