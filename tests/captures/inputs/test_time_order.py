@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import CutShort, Endpoint, Source, open_inputs
+from kafkascope.captures import CutShort, Endpoint, Packet, Source, open_inputs
 from kafkascope.captures.build import Composer
 from kafkascope.captures.inputs import time_order
 from tests.analyzer.pipeline.traffic import tape
@@ -159,11 +159,10 @@ def test_damage_comes_behind_all_that_was_read(tmp_path: Path) -> None:
     name = written(frames, tmp_path / "a")
     Path(name).write_bytes(Path(name).read_bytes()[:-3])
     with open_inputs([name]) as source:
-        found = 0
+        found: list[Packet] = []
         with pytest.raises(CutShort):
-            for _ in source.packets():
-                found += 1
-    assert found == len(frames) - 1
+            found.extend(source.packets())
+    assert len(found) == len(frames) - 1
 
 
 def test_streams_are_read_as_they_come(tmp_path: Path) -> None:
