@@ -161,7 +161,7 @@ def first_late(block: Block, latest: Latest, tolerance_ns: int) -> tuple[int, La
     at = np.array(block.positions, np.int64)
     if isinstance(format_, Pcap):
         rows = _rows(block.buffer, at, np.dtype(f"(2,){format_.order}u4")).reshape(-1, 2)
-        times = rows[:, 0] * np.int64(1_000_000_000) + rows[:, 1] * np.int64(format_.unit_ns)
+        times: Ints = rows[:, 0] * np.int64(1_000_000_000) + rows[:, 1] * np.int64(format_.unit_ns)
     else:
         times = times_of(block)
     second_ns, first_ns = latest
