@@ -161,19 +161,18 @@ def first_late(block: Block, latest: Latest, tolerance_ns: int) -> tuple[int, La
     at = np.array(block.positions, np.int64)
     if isinstance(format_, Pcap):
         rows = _rows(block.buffer, at, np.dtype(f"(2,){format_.order}u4")).reshape(-1, 2)
-        times: Ints = rows[:, 0] * np.int64(1_000_000_000) + rows[:, 1] * np.int64(format_.unit_ns)
+        seconds, fractions = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+        times = seconds * 1_000_000_000 + fractions * format_.unit_ns
     else:
         times = times_of(block)
     second_ns, first_ns = latest
     if count > 1 and int(times[0]) >= first_ns and bool((times[1:] >= times[:-1]).all()):
         return count, latest._replace(second_ns=int(times[-2]), first_ns=int(times[-1]))
     before = np.maximum.accumulate(np.concatenate([[first_ns], times]))
-    seconds = np.maximum.accumulate(
-        np.maximum(np.minimum(before[:-1], times), second_ns, dtype=np.int64)
-    )
-    late = np.concatenate([[second_ns], seconds[:-1]]) - times > tolerance_ns
+    second = np.maximum.accumulate(np.maximum(np.minimum(before[:-1], times), second_ns))
+    late = np.concatenate([[second_ns], second[:-1]]) - times > tolerance_ns
     first = int(late.argmax()) if late.any() else count
-    second_ns = int(seconds[first - 1]) if first else second_ns
+    second_ns = int(second[first - 1]) if first else second_ns
     return first, latest._replace(second_ns=second_ns, first_ns=int(before[first]))
 
 
