@@ -121,10 +121,10 @@ def footer(keys: Iterable[Key], pane: str, width: int, *, enter: str = "", alway
     """Return the keys of a pane in the order of use, as many as fit before those that are `always`
     there."""
     hints = sorted(
-        (hint.rank, f"{key.shown} {hint.text.format(enter=enter)}   ")
+        (hint.rank, f"{key.shown} {text}   ")
         for key in keys
         for hint in key.hints
-        if hint.pane == pane
+        if hint.pane == pane and (text := hint.text.format(enter=enter))
     )
     text = " "
     for _, hint in hints:

@@ -149,8 +149,8 @@ class StatusController(Controller):
         if board is None:
             pane = PANES[self.panes.entered.id or ""]
         else:
-            pane, enter = ("tab" if board.below else "table"), board.ENTER
-            keys = [*board.KEYS, *BOARD_KEYS, *keys]
+            own, enter = board.hinted()
+            pane, keys = ("tab" if board.below else "table"), [*own, *BOARD_KEYS, *keys]
         always = f"{HELP_KEY}   {'q quit' if self.navigation.at_root else 'Esc back'}"
         if self._remark and pane == "list":
             remark = f" {self._remark}   "

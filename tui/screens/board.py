@@ -233,7 +233,7 @@ class Board(Vertical):
 
     def upper_height(self) -> int:
         """Return the lines of the table beside a tab: as many as it has, within its share."""
-        wanted = max(1, len(self.sheet.lines)) + 1
+        wanted = max(1, self.table.count()) + 1
         return wanted if self.small else max(3, min(wanted, int(self.size.height * self._share)))
 
     @property
@@ -244,7 +244,7 @@ class Board(Vertical):
     @property
     def alone(self) -> bool:
         """Whether there is room for the table or the tab only."""
-        free = self.size.height - self.note.display - max(1, len(self.sheet.lines)) - 1
+        free = self.size.height - self.note.display - max(1, self.table.count()) - 1
         return self.zoomed or (self.small and free < FREE)
 
     # --- numbers ----------------------------------------------------------------------------
@@ -261,6 +261,10 @@ class Board(Vertical):
         self.upper.refilled(lambda: self.sheet.fill(found or (), self.host.times()))
         self.refill_lower()
         self.place()
+
+    def hinted(self) -> tuple[Sequence[Key], str]:
+        """Return the keys that do something now, for the footer, and where Enter leads."""
+        return self.KEYS, self.ENTER
 
     def why_empty(self) -> str:
         """Return why the table has no lines, with what to do."""

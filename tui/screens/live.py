@@ -119,6 +119,10 @@ class LiveBoard(Board):
         yield self.head
         yield from super().compose()
 
+    def hinted(self) -> tuple[Sequence[Key], str]:
+        """Return no keys without a proxy: all of them act on its rules and held frames."""
+        return super().hinted() if self.control is not None else ((), "")
+
     def make_sheet(self) -> Sheet:
         """Return the columns of held frames."""
         return Sheet(HELD, keep=("kind", "api", "held", "client_id"))
