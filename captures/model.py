@@ -82,6 +82,8 @@ class Certificate(NamedTuple):
     """When it is good, both included."""
 
 
+UNKNOWN_SERVER: Final = "unknown"
+"""What a server speaks whose first bytes have no signature, and are no response either."""
 UNKNOWN_TLS = "TLS"
 """Name of a version and a suite that nobody knows yet."""
 
@@ -228,6 +230,9 @@ class Connection:
     """None: it has no TLS, or none was seen yet."""
     other: str = ""
     """What was found to be spoken in place of what a reader looks for, in words."""
+    server: str = ""
+    """What the side that was connected to speaks by its first bytes, where that is no more what a
+    reader looks for: `SSH: SSH-2.0-OpenSSH_9.6` (`signatures.words_of`), or `UNKNOWN_SERVER`."""
 
     @property
     def decrypted(self) -> bool:

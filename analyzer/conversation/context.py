@@ -12,12 +12,13 @@ from kafkascope.analyzer.bodies.fetch_sessions import KEYS, LISTED
 from kafkascope.analyzer.bodies.nodes import MAX_NODES, NodeAddresses
 from kafkascope.analyzer.bodies.short import Much
 from kafkascope.analyzer.bodies.waits import WAITING
-from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
+from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, UNKNOWN
 from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.model import Frame, HttpConsumer, Side
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.signatures import TLS
 from kafkascope.captures.tls.sources import KeySources, SharedKeys
 from kafkascope.dissectors.registry import RequestHeader
 

@@ -62,8 +62,16 @@ from kafkascope.analyzer.model import (
     spot,
     spot_of,
 )
-from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.captures.model import (
+    UNKNOWN_SERVER,
+    Chunk,
+    Closed,
+    Connection,
+    Gap,
+    StreamEvent,
+)
 from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.signatures import HEAD, words_of
 from kafkascope.dissectors.codec.reader import REFUSALS
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name
@@ -93,8 +101,11 @@ ENDINGS: Final = {
 
 ACKS_0: Final = "acks=0: no response is sent"
 NO_ACKS: Final = "none was seen; whether one was due (acks) is not in the capture"
+NOT_A_RESPONSE: Final = "bytes in its place that are no Kafka response"
 IN_A_GAP: Final = "its response fell into a gap in the capture"
 
+LEAST: Final = 4
+"""Bytes of a size."""
 NO_TAGS: Final = b"\0"
 
 UNREAD: Final[dict[str, object]] = {}
@@ -346,6 +357,11 @@ class Conversation(Resumable):
 
     def _unanswered(self, pending: Pending, reason: str = "") -> None:
         """Tell a request that no answer will come to."""
+        spoken = self.connection.server
+        if not reason and self._strange:
+            reason = NOT_A_RESPONSE
+            if spoken != UNKNOWN_SERVER:
+                reason = f"{spoken.partition(':')[0]} in its place, not Kafka"
         if not reason and self._hole:
             reason = IN_A_GAP
         if not reason and self._zookeeper is None:
@@ -584,6 +600,23 @@ class Conversation(Resumable):
             reason = f"{NO_HEADER}: {undecoded.text}"
         self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))
 
+    @property
+    def _strange(self) -> bool:
+        """Whether the broker speaks something else than Kafka."""
+        return bool(self.connection.server) and not self._known
+
+    def _greeted(self, offset: int, head: bytes) -> bool:
+        """Return whether bytes of the broker that are no response are its first ones, and take
+        note of what they speak in place of Kafka."""
+        connection = self.connection
+        if offset or self.client or not connection.handshake or self._known or self._zookeeper:
+            return False
+        spoken = words_of(head, "server")
+        if not spoken and len(head) < LEAST:
+            return False
+        connection.server = spoken or UNKNOWN_SERVER
+        return True
+
     def _skip(self, unit: Skipped) -> None:
         self._skipped += unit.size
         self._context.skipped_bytes += unit.size
@@ -596,8 +629,9 @@ class Conversation(Resumable):
                 self._response(unit)
             else:
                 assert isinstance(unit, Skipped)
-                self._hole = True
-                self._skip(unit)
+                if not (self._greeted(unit.offset, unit.head) or self._strange):
+                    self._hole = True
+                    self._skip(unit)
 
     def _usual_response(self, chunk: Chunk) -> bool:
         """Take in a response where nothing is odd about it nor before it; return whether it was so,
@@ -659,6 +693,11 @@ class Conversation(Resumable):
 
     def _half_answer(self, frame: Frame) -> None:
         """Drop a response that the end cut off: its request stays without."""
+        if not frame.offset and not self._known:
+            # A record of TLS, or a frame of HTTP/2, has a size that a response could have.
+            head = frame.size.to_bytes(4, "big") + frame.payload[:HEAD]
+            if words_of(head, "server") and self._greeted(0, head):
+                return
         pending = None
         if len(frame.payload) >= 4:
             pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])

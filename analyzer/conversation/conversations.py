@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.detect import TLS
 from kafkascope.analyzer.conversation.undecided import Undecided, loaded
 from kafkascope.analyzer.conversation.waiting import BEYOND, END, LONG, Waiters
 from kafkascope.captures.model import Chunk, Closed, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.signatures import HEAD, TLS, words_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
@@ -95,6 +95,8 @@ class Conversations(Resumable):
                 if self.context.waiting > self._enough:
                     inside += self._relieved()
                 return inside
+        if type(event) is Chunk and event.direction and not event.offset:
+            _greets(event)
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
         out: list[Exchange] = []
@@ -340,6 +342,14 @@ class Conversations(Resumable):
                 )
         self._open.clear()
         return sorted(out, key=lambda exchange: exchange.number)
+
+
+def _greets(chunk: Chunk) -> None:
+    """Note what a server speaks, by its first bytes on a connection that is not known to be
+    Kafka's."""
+    connection = chunk.connection
+    if connection.handshake and not connection.server:
+        connection.server = words_of(chunk.data[:HEAD], "server")
 
 
 def _forgotten(each: Conversation | Undecided | Encrypted | HttpConversation) -> int:

@@ -6,7 +6,6 @@ is Kafka: ZooKeeper's first packet, for one, has a header that could be a Produc
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Final, Literal
 
@@ -17,7 +16,8 @@ from kafkascope.analyzer.conversation.plausible import (
     cut_request,
     judge_request,
 )
-from kafkascope.captures.tls.begin import OLD_HELLO
+from kafkascope.captures import signatures
+from kafkascope.captures.signatures import TLS, protocol_of, sign_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.misfits import lacks_client_id
 from kafkascope.dissectors.registry import (
@@ -49,19 +49,11 @@ _SIZE = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _START = struct.Struct(">ihh")
 _HEAD = struct.Struct(">ihhih")
-_HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) |HTTP/\d")
-TLS: Final = "TLS"
-"""How descriptions of TLS begin."""
-_SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
-    (
-        re.compile(rb"[\x14-\x18]\x03[\x00-\x04]|" + OLD_HELLO.pattern, re.DOTALL),
-        f"{TLS}: pass its key log (--keylog; `kafkascope tls-keys` shows how to obtain one), or "
-        "capture through `kafkascope proxy`",
-    ),
-    (_HTTP, "HTTP, not Kafka"),
-    (re.compile(rb"SSH-\d"), "SSH, not Kafka"),
-    (re.compile(rb"PROXY (TCP|UNKNOWN)|\r\n\r\n\x00\r\nQUIT\n"), "a PROXY protocol header"),
-)
+_SENTENCES: Final = {
+    TLS: f"{TLS}: pass its key log (--keylog; `kafkascope tls-keys` shows how to obtain one), or "
+    "capture through `kafkascope proxy`",
+}
+"""Of protocols of which there is more to say than that they are not Kafka."""
 
 
 UNKNOWN: Final = "not a Kafka request: unknown protocol"
@@ -76,12 +68,12 @@ MAX_FRAME: Final = 512 * 1024 * 1024
 """A larger size is announced by no Kafka client."""
 
 
-def describe(data: Data) -> str:
-    """Say what bytes that are not Kafka look like."""
+def describe(data: Data, side: signatures.Side = "") -> str:
+    """Say what bytes that are not Kafka look like; `side`: who sent them, where that is known."""
+    protocol = protocol_of(data, side)
+    if protocol:
+        return _SENTENCES.get(protocol, f"{protocol}, not Kafka")
     head = bytes(data[:16])
-    for pattern, sentence in _SIGNS:
-        if pattern.match(head):
-            return sentence
     if len(head) >= 4:
         (size,) = _SIZE.unpack_from(head)
         if size < 0:
@@ -100,15 +92,7 @@ def is_other(reason: str) -> bool:
 
 def is_tls(data: Data) -> bool:
     """Return whether a TLS record starts here."""
-    return _SIGNS[0][0].match(data[:16]) is not None
-
-
-def sign_of(data: Data) -> bytes:
-    """Return the first bytes by which another protocol is known: a method of HTTP, say. Empty where
-    nothing but a size can be told."""
-    head = bytes(data[:16])
-    found = (pattern.match(head) for pattern, _ in _SIGNS)
-    return next((each.group() for each in found if each is not None), b"")
+    return protocol_of(data) == TLS
 
 
 def stand_in(data: Data) -> bytes:

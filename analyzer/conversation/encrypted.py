@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.detect import TLS, describe
+from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.conversation.undecided import EMPTY, Undecided, loaded
 from kafkascope.captures.model import Chunk, Closed, Connection, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.signatures import TLS
 from kafkascope.captures.tls.records import CHANGE_CIPHER_SPEC, HEARTBEAT
 from kafkascope.captures.tls.stream import TlsStream
 
@@ -115,7 +116,7 @@ class Encrypted(Resumable):
         stream, first = self.stream, chunk.data[0]
         foreign = not (CHANGE_CIPHER_SPEC <= first <= HEARTBEAT or first & 0x80)
         if foreign and stream.client is not None and chunk.direction != stream.client:
-            what = describe(chunk.data)
+            what = describe(chunk.data, "server")
             stream.tls.answer = "unknown" if what.startswith("not ") else what.partition(",")[0]
 
     def expect(self) -> None:

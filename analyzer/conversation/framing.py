@@ -38,7 +38,7 @@ class Skipped(NamedTuple):
     size: int
     time_ns: int
     head: bytes
-    """The first few of them."""
+    """What stands there, as far as it is held: it may go on behind them."""
 
 
 Unit = Frame | Skipped

@@ -27,6 +27,7 @@ from kafkascope.analyzer.conversation.plausible import (
 from kafkascope.analyzer.ranks import MOST_TEXT
 from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.signatures import HEAD
 
 WINDOW: Final = 256 * 1024
 """So many bytes are held while a candidate waits for the frame behind it."""
@@ -227,9 +228,9 @@ class Hunt(Resumable):
         return verdict
 
     def drop(self, count: int) -> tuple[int, int, int, bytes]:
-        """Forget the first bytes: (stream offset, count, time, the first few of them)."""
+        """Forget the first bytes: (stream offset, count, time, what they begin with)."""
         time_ns = self._pieces[0].time_ns if self._pieces else 0
-        gone = (self._offset, count, time_ns, bytes(self.held[: min(count, 16)]))
+        gone = (self._offset, count, time_ns, bytes(self.held[:HEAD]))
         del self.held[:count]
         self._offset += count
         self._looked = max(0, self._looked - count)

@@ -20,11 +20,11 @@ from kafkascope.analyzer.conversation.zookeeper import (
     ZooKeeperSession,
     asks_zookeeper,
     look_zookeeper,
-    word_of,
 )
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.captures.tls.begin import looks_like_tls
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ EVENT_BYTES: Final = 400
 BYTES_TWICE: Final = 2
 """Bytes are in their event and where a first request is looked for."""
 
-DESCRIBED: Final = 16
+DESCRIBED: Final = HEAD
 """Of the first bytes, as many as `describe` looks at."""
 LOOKED_AT: Final = WHOLE_FIRST + 4
 """Of the first bytes, as many as `look` wants at most before it decides."""
@@ -195,8 +195,11 @@ class Undecided(Resumable):
         if self.midstream:
             return self._look_midstream(chunk)
         if direction == 1:
-            # A broker never speaks first; the client's first bytes may be missing, though.
-            return None if self._heads[0] else self._other(1)
+            # A broker never speaks first; the client's first bytes may be missing, though. Another
+            # server may greet, which says nothing of what the client wants: SSH, SMTP and MySQL
+            # greet clients of Kafka as well.
+            wait = self._heads[0] or look(self._heads[1], False) == "other"
+            return None if wait else self._other(1)
         usual = self._context.is_broker_port(self.connection.b.port)
         found = look(head, usual)
         if found != "kafka" and not usual:
@@ -217,7 +220,7 @@ class Undecided(Resumable):
         return self._other(0) if found == "other" else self._conversation(0)
 
     def _other(self, direction: int) -> str:
-        return word_of(self._heads[direction]) or describe(self._heads[direction])
+        return describe(self._heads[direction], "server" if direction else "client")
 
     def _gap(self, gap: Gap) -> Conversation | None:
         direction, head = gap.direction, self._heads[gap.direction]
@@ -276,12 +279,17 @@ class Undecided(Resumable):
         self.over = True
         if not self._bytes:
             return EMPTY
+        greeted = not self.midstream and not self._heads[0] and bool(self._heads[1])
+        if greeted and protocol_of(self._heads[1], "server"):
+            return self._other(1)
         for direction in (0, 1):
             if self._expected(direction):
                 if self._heads[direction] and not self.midstream:
                     return self._other(direction)
                 return self._conversation(direction)
-        return word_of(self._heads[0]) or NOT_KAFKA
+        if self._heads[0] and not self.midstream:
+            return self._other(0)
+        return NOT_KAFKA
 
     def row(self, reason: str) -> list[Exchange]:
         """Return the one row of a connection that should have been Kafka."""
@@ -290,6 +298,8 @@ class Undecided(Resumable):
         if direction is None or first is None or reason in (NOT_KAFKA, EMPTY, GIVEN_UP):
             return []
         chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
+        if not chunks and not self.midstream:
+            return []  # the other side greeted, and nobody replied
         first = chunks[0] if chunks else first
         piece = first.pieces[0]
         # Of the first packet only: how many come at once is a matter of reading.

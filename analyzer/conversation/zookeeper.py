@@ -36,12 +36,6 @@ LONGEST: Final = HANDSHAKE + 64 + 1
 MAX_FRAME: Final = 64 << 20
 """A frame that is looked for behind a hole is no larger: servers take 1 MB (jute.maxbuffer)."""
 
-WORDS: Final = frozenset(
-    {"conf", "cons", "crst", "dirs", "dump", "envi", "gtmk", "hash", "isro", "kill", "lead"}
-    | {"mntr", "reqs", "ruok", "srst", "srvr", "stat", "stmk", "wchc", "wchp", "wchs"}
-)
-"""Four-letter words that some release answers."""
-
 PING: Final = struct.pack(">iii", HEAD, PING_XID, 11)
 """A whole ping of a client."""
 
@@ -84,14 +78,6 @@ def asks_zookeeper(data: bytes) -> bool:
         return False
     path = _path_of(decoded.body)
     return decoded.end == size and path is not None and path.startswith("/")
-
-
-def word_of(data: Data) -> str:
-    """Return a sentence where a four-letter word is all that a client said; else nothing."""
-    word = bytes(data[:4]).decode("ascii", "replace")
-    if word in WORDS and not bytes(data[4:]).strip():
-        return f"ZooKeeper's four-letter word {word}, not Kafka"
-    return ""
 
 
 def is_event(payload: bytes) -> bool:

@@ -23,6 +23,7 @@ from kafkascope.analyzer.findings.leaders import Leaders
 from kafkascope.analyzer.findings.lookups import Lookups
 from kafkascope.analyzer.findings.memberships import Memberships
 from kafkascope.analyzer.findings.order import ResponseOrder
+from kafkascope.analyzer.findings.other_protocols import OtherProtocols
 from kafkascope.analyzer.findings.outages import Outages
 from kafkascope.analyzer.findings.rebalances import Rebalances
 from kafkascope.analyzer.findings.resets import Resets
@@ -52,7 +53,9 @@ from kafkascope.analyzer.findings.zookeeper_sessions import ZooKeeperSessions
 THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
     "Versions and formats": (Versions, Batches, Codecs, Framing),
     "Addresses and connections": (Addresses, Outages, Lives),
-    "TLS, SASL and authorization": (Security, Sessions, TlsFailures, Encryption, Denials),
+    "TLS, SASL and authorization": (
+        *(OtherProtocols, Security, Sessions, TlsFailures, Encryption, Denials),
+    ),
     "Latency and lost requests": (Slowness, PiecewiseSending, Unanswered, ResponseOrder),
     "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
     "Group membership": (Rebalances, Memberships),

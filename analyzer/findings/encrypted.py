@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.security import unanswered
+from kafkascope.analyzer.findings.other_protocols import unanswered
 from kafkascope.analyzer.findings.tls import failed_connections
 from kafkascope.analyzer.findings.view import View, among, ended_at, listed, plural
 from kafkascope.analyzer.identity import host_of

@@ -104,6 +104,12 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "the broker closes a connection that starts with another protocol, and the client retries",
     ),
     Explanation(
+        ("server-not-kafka",),
+        ("not-kafka", "tls-opaque", *AGAIN),
+        ("client",),
+        "a client closes a connection to a server that is no Kafka broker, and retries",
+    ),
+    Explanation(
         ("tls-failed",),
         ("tls-opaque", "apiversions-loop", "connection-churn"),
         ("host",),

@@ -48,7 +48,8 @@ THRESHOLDS: Final = ("outcome.after", "outcome.still", "outcome.silent")
 KEPT_OUT: Final = frozenset(
     {
         *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),
-        *("plain-to-tls", "tls-to-plain", "http-to-kafka", "not-kafka", "denied", "unknown-topic"),
+        *("plain-to-tls", "tls-to-plain", "http-to-kafka", "not-kafka", "server-not-kafka"),
+        *("denied", "unknown-topic"),
         *("address-unreachable", "address-unanswered", "address-unresolved", "address-loopback"),
         *("address-private", "address-unspecified", "request-header", "other-layout"),
         "undecodable",

@@ -1,17 +1,15 @@
-"""Connections that fail before the work: TLS, SASL, other protocols (question 9)."""
+"""Connections that fail before the work for want of SASL (question 9)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.offers import refused_versions
-from kafkascope.analyzer.findings.tls import failed_connections, plain_listeners
-from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
+from kafkascope.analyzer.findings.view import View, all_of, among, listed, plural
 from kafkascope.analyzer.identity import client_of, host_of
 from kafkascope.analyzer.statistics.connections import ZOOKEEPER
 from kafkascope.analyzer.statistics.merging.compounds import table
@@ -22,47 +20,13 @@ from kafkascope.analyzer.text import spelled
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
 MOST_BROKERS: Final = 50
-NO_SERVER_NAME: Final = (
-    "Use the port of the SSL or SASL_SSL listener, or set security.protocol=PLAINTEXT "
-    "(SASL_PLAINTEXT) if this one is plaintext. If a router forwards by server name (SNI), connect "
-    "to a host name in place of an address (bootstrap.servers, advertised.listeners)."
-)
-ALERT: Final = range(5, 32)
-"""Bytes of a TLS alert, and of two."""
 
 
 class Security(Detector):
-    """Opaque connections, SASL errors, connections closed at their first request."""
+    """SASL errors, connections closed at their first request."""
 
     TOUCHABLE = False
     RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "tls-to-plain",
-            "error",
-            "TLS sent to a plaintext listener",
-            "Use the port of the SSL or SASL_SSL listener, or set security.protocol=PLAINTEXT "
-            "(SASL_PLAINTEXT) for this one.",
-            limits=("tls.hello",),
-        ),
-        Rule(
-            "plain-to-tls",
-            "error",
-            "plaintext sent to a TLS listener",
-            "Set security.protocol=SSL (or SASL_SSL), or use the port of a plaintext listener.",
-        ),
-        Rule(
-            "http-to-kafka",
-            "error",
-            "HTTP sent to a Kafka port",
-            "Point the health check, browser or scraper to another port. A broker reads the first "
-            'four bytes as a length ("GET " is 1195725856) and closes the connection.',
-        ),
-        Rule(
-            "not-kafka",
-            "note",
-            "unknown protocol on a Kafka port",
-            "Identify the sender: a scanner, a health check, a client of another service.",
-        ),
         Rule(
             "sasl-missing",
             "error",
@@ -90,23 +54,13 @@ class Security(Detector):
     )
     ODD = True
 
-    odd: Keyed[Worded] = table(Worded, 5_000, unranked=1)
-    """By connection."""
     sasl: Keyed[Worded] = table(Worded, 2_000)
     """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Take note of connections without Kafka in them, and of failed SASL."""
+        """Take note of failed SASL."""
         key = row.api_key
-        if row.state == "opaque" and exchange.request is not None:
-            connection = exchange.connection
-            if not is_other(row.reason):
-                return
-            kind = row.reason.partition(",")[0].partition(":")[0]
-            odd = self.odd[(connection.number, connection.first_ns, kind)]
-            odd.see(row)
-            odd.words.add((host_of(row.client_address), row.broker_address))
-        elif key == HANDSHAKE and any(e.code in (33, 34) for e in row.errors):
+        if key == HANDSHAKE and any(e.code in (33, 34) for e in row.errors):
             asked, response = exchange.request_body or {}, exchange.response_body or {}
             here = self._sasl("mechanism", row, asked.get("mechanism", ""))
             for each in response.get("mechanisms") or ():
@@ -125,55 +79,8 @@ class Security(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client and broker."""
-        lines = {line["connection"]: line for line in view.lines()}
-        yield from self._odd(view, lines)
         yield from self._sasl_told(view)
-        yield from self._closed(view, list(lines.values()))
-
-    def _odd(self, view: View, lines: dict[Any, Line]) -> Iterator[Finding]:
-        found: dict[tuple[str, str], list[tuple[Any, Worded]]] = {}
-        failed = failed_connections(view)
-        end_ns = max((ended_at(line) for line in lines.values()), default=0)
-        for (number, _, kind), odd in self.odd.items():
-            if number in failed:
-                continue
-            line = lines.get(number, {})
-            name = _odd_name(str(kind), line, end_ns)
-            if name is None:
-                continue
-            for host, _broker in odd.words:
-                found.setdefault((name, host), []).append((number, odd))
-        plain = plain_listeners(view)
-        for (name, host), seen in sorted(found.items(), key=lambda each: each[0]):
-            numbers = [number for number, _ in seen]
-            what = plural(len(numbers), "connection")
-            brokers = sorted({broker for _, odd in seen for _, broker in odd.words})
-            broker = listed(brokers)
-            nameless = name == "tls-to-plain" and not any(
-                lines.get(number, {}).get("sni") for number in numbers
-            )
-            sure = all(each in plain for each in brokers)
-            unnamed = " without a server name (SNI)" if nameless and not sure else ""
-            advice = NO_SERVER_NAME if unnamed else ""
-            text = {
-                "tls-to-plain": f"{host} sent a TLS ClientHello{unnamed} to {broker} on {what} "
-                "and got no answer",
-                "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
-                "not-kafka": f"{host} sent bytes that are not a Kafka request to {broker} on "
-                f"{what}",
-            }[name]
-            firsts = [odd.first for _, odd in seen if odd.first]
-            yield view.finding(
-                self.rule(name),
-                text,
-                f"opaque and {among('conn', numbers[:50])}",
-                advice=advice,
-                count=len(numbers),
-                first_ns=min(firsts)[0] if firsts else None,
-                last_ns=max(firsts)[0] if firsts else None,
-                number=min(firsts)[1] if firsts else None,
-                about=[("host", host), *(("broker", each) for each in brokers[:MOST_BROKERS])],
-            )
+        yield from self._closed(view, view.lines())
 
     def _sasl_told(self, view: View) -> Iterator[Finding]:
         found: dict[tuple[Any, ...], tuple[Worded, list[str]]] = {}
@@ -240,9 +147,9 @@ class Security(Detector):
             host, broker = host_of(line["client_address"]), line["broker_address"]
             client = line["client_id"] or ""
             answered = line["requests"] - line["unanswered"]
-            if not answered and line["broker_bytes"] in ALERT:
-                found.setdefault(("plain-to-tls", client, host, broker), []).append(line)
-            elif broker in sasl and not line["user"] and answered <= 1 and line["phase"] == "work":
+            if line["server_protocol"]:
+                continue
+            if broker in sasl and not line["user"] and answered <= 1 and line["phase"] == "work":
                 found.setdefault(("sasl-missing", client, host, broker), []).append(line)
             elif (client, host) in refused:
                 continue  # a version that the broker does not take is closed alike
@@ -253,12 +160,7 @@ class Security(Detector):
             who, what = view.client(client, host), plural(len(seen), "connection")
             if not name and len(seen) < limit("sasl.several"):
                 continue
-            if name == "plain-to-tls":
-                text = (
-                    f"{broker} closed {what} from {who} after {seen[0]['broker_bytes']} bytes that "
-                    "are not a Kafka response (a TLS alert has 7)"
-                )
-            elif name:
+            if name:
                 text = (
                     f"{broker} closed {what} from {who} at the first request; other clients "
                     "authenticate there with SASL"
@@ -283,20 +185,3 @@ class Security(Detector):
 def _by_sasl(line: Line) -> bool:
     """Return whether SASL told the user, not a certificate."""
     return bool(line["user"]) and line["user"] != line["tls_client"]
-
-
-def unanswered(line: Line, end_ns: int) -> bool:
-    """Return whether the broker said nothing to a TLS hello. A broker without TLS closes the
-    connection or waits for the rest of what it takes for a request; one with TLS may be slow to
-    answer. `end_ns`: the last packet of the capture."""
-    closed = line.get("end", "").startswith("broker")
-    waited = end_ns - (line.get("opened") or end_ns) >= limit("tls.hello")
-    return not line.get("broker_bytes") and (closed or waited)
-
-
-def _odd_name(kind: str, line: Line, end_ns: int) -> str | None:
-    """Return the rule for a connection without Kafka; None for TLS that cannot be read, which
-    another detector tells. `end_ns`: the last packet of the capture."""
-    if kind.startswith("TLS"):
-        return "tls-to-plain" if unanswered(line, end_ns) else None
-    return "http-to-kafka" if kind.startswith("HTTP") else "not-kafka"

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.conversations import Conversations
-from kafkascope.analyzer.conversation.detect import TLS
 from kafkascope.analyzer.conversation.undecided import Undecided
 from kafkascope.captures.model import Chunk
+from kafkascope.captures.signatures import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,15 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.conversation.detect import GIVEN_UP, TLS
-from kafkascope.analyzer.conversation.undecided import EMPTY
+from kafkascope.analyzer.conversation.detect import GIVEN_UP
+from kafkascope.analyzer.conversation.undecided import EMPTY, NOT_KAFKA
 from kafkascope.analyzer.exchanges.offline import Capture
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.captures.model import Connection
+from kafkascope.captures.signatures import TLS
 
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.order import Order
 
+UNNAMED: Final = ("not a Kafka request", NOT_KAFKA, "protocol not detected")
+"""How reasons begin of connections whose protocol is not known."""
+NAMELESS: Final = "an unknown protocol"
+LAST: Final = (NAMELESS, "nothing")
+MOST_PROTOCOLS: Final = 10
+"""Protocols that a sentence names."""
 ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that sent no more took no part in a session."""
 
@@ -40,18 +47,19 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
             f"no exchanges in {packets} so far; set the broker's port with -d tcp.port==PORT,kafka"
         )
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
-    if 0 < tls <= sum(map(_failed, capture.context.encrypted)):
+    others = sum(opaque.values()) - opaque[EMPTY] - tls
+    if 0 < tls <= sum(map(_failed, capture.context.encrypted)) and not others:
         verb = "was" if tls == 1 else "were"
         return (
             f"no exchanges: {_connections(tls)} {verb} not established; see `kafkascope check` for "
             "the causes: a key log cannot help"
         )
-    if tls and capture.context.keys.log is not None:
+    if tls and not others and capture.context.keys.log is not None:
         return (
             f"no exchanges, only {_connections(tls)} that the key log does not decrypt: see "
             "`kafkascope connections` for the reasons, `kafkascope tls-keys check` for its contents"
         )
-    if tls:
+    if tls and not others:
         return (
             f"no exchanges, only {_connections(tls)}: pass a key log with --keylog (`kafkascope "
             "tls-keys` shows how to get one), or use `kafkascope proxy`; for plain text on this "
@@ -71,11 +79,32 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
             f"no exchanges: no data was sent {where}: refused, unanswered, or closed at once as by "
             "a health check; see `kafkascope connections`"
         )
+    if others and any(not each.startswith(UNNAMED) for each in opaque if each != EMPTY):
+        hint = " (--keylog FILE decrypts TLS)" if tls and _answered(capture.context) else ""
+        return f"no exchanges: no Kafka {where}, but {_protocols(opaque)}{hint}"
     reason = f" ({opaque.most_common(1)[0][0]})" if opaque else ""
     return (
         f"no exchanges: no Kafka {where}{reason}; if the capture has both directions, set the "
         "broker's port with -d tcp.port==PORT,kafka"
     )
+
+
+def _answered(context: Context) -> bool:
+    """Return whether a server answered TLS with more than alerts: else there is nothing that a key
+    log could decrypt."""
+    return any(min(each.bytes) > ALERTS for each in context.encrypted)
+
+
+def _protocols(opaque: Counter[str]) -> str:
+    """Return what connections carry in place of Kafka, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for reason, count in opaque.items():
+        name = reason.partition(",")[0].partition(":")[0]
+        counts["nothing" if reason == EMPTY else NAMELESS if name in UNNAMED else name] += count
+    ranked = sorted(counts.items(), key=lambda each: (each[0] in LAST, -each[1], each[0]))
+    shown = [f"{name} ({count})" for name, count in ranked[:MOST_PROTOCOLS]]
+    rest = len(ranked) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
 def _connections(count: int) -> str:

@@ -67,6 +67,8 @@ class Wire(Measures):
     """Messages of ZooKeeper's protocol."""
     other: str | None = most()
     """What an opaque one is, as detection says it."""
+    server: str | None = most()
+    """What the broker's first bytes are where they are no Kafka: `Connection.server`."""
     ends: tuple[str, str] | None = most()
     """Addresses of client and broker, as exchanges told them."""
     sides: tuple[str, str] | None = most()
@@ -110,7 +112,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 9
+    VERSION = 10
     KEY = ("connection", "opened", "a")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "count"),
@@ -125,6 +127,7 @@ class Connections(ByKey[Wire]):
         Column("state"),
         Column("phase"),
         Column("protocol", wide=True),
+        Column("server_protocol", wide=True),
         Column("requests", "count"),
         Column("unanswered", "count"),
         Column("failed", "count"),
@@ -376,6 +379,7 @@ def _take(wire: Wire, connection: Connection) -> None:
         tls=_shaken(connection.tls.result if connection.tls is not None else None),
         packet=connection.first_packet or None,
         other=_other(connection.other) or None,
+        server=connection.server or None,
     )
 
 
@@ -486,6 +490,7 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         "state": state_of(phase, how),
         "phase": phase,
         "protocol": _protocol(wire),
+        "server_protocol": _server(wire),
         "requests": wire.requests,
         "unanswered": wire.unanswered,
         "stranded": wire.stranded,
@@ -558,6 +563,14 @@ def _protocol(wire: Wire) -> str:
     if wire.zookeeper:
         return ZOOKEEPER
     return KAFKA if wire.requests > wire.opaque else wire.other or ""
+
+
+def _server(wire: Wire) -> str | None:
+    """Return what the broker speaks in place of what its client does; None where it answered, or
+    where that is not known. Of TLS `tls_answer` tells."""
+    if wire.answered_ns is not None or wire.zookeeper or wire.sealed is not None:
+        return None
+    return wire.server
 
 
 def _end(wire: Wire) -> str:

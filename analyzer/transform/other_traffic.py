@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.conversation.detect import is_other, sign_of
+from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import Chunk, Connection, Gap, Opened, StreamEvent
+from kafkascope.captures.signatures import sign_of
 
 HEAD_BYTES: Final = 16 * 1024
 """Kept of a direction: a TLS handshake with its certificates."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.transform import secrets
+from kafkascope.captures.signatures import HEAD, SSH, TEXT, TLS, Side, protocol_of, sign_of
 from kafkascope.proxy.relay.modes import (
     APART,
     COLLECT,
@@ -41,14 +42,9 @@ MAX_TOKEN: Final = 512 * 1024
 SLICE_S: Final = 0.05
 """A throttled frame goes in pieces of so much time."""
 
-SIGNATURE_BYTES: Final = 16
-"""Bytes at the start that tell what a connection speaks."""
-OTHERS: Final = {
-    "TLS": "TLS on a plaintext listener (--tls)",
-    "HTTP": "HTTP, not Kafka",
-    "SSH": "SSH, not Kafka",
-}
-"""Protocols of which a broker could make nothing, and what to say of them."""
+SHOWN_BYTES: Final = 16
+"""Of TLS and SSH, as many of the first bytes as a recording gets."""
+ON_PLAINTEXT: Final = "TLS on a plaintext listener (--tls)"
 
 
 class Stop:
@@ -280,17 +276,20 @@ class Direction:
         """Treat the bytes at `at` as no frame: from here on everything passes, with a warning."""
         context = self.context
         who = ("client", "broker")[self.side]
-        head = bytes(view[at : at + SIGNATURE_BYTES])
-        text = what or describe(head)
+        head = bytes(view[at : at + HEAD])
+        side: Side = "client" if self.side == CLIENT else "server"
+        text = what or describe(head, side)
         context.hub.metrics.add("opaque_total")
         endpoint = context.client if self.side == CLIENT else context.broker
-        word = text.partition(":")[0].partition(",")[0]
-        if self.side == CLIENT and self.frames == 0 and word in OTHERS:
+        protocol = protocol_of(head, side)
+        if self.side == CLIENT and self.frames == 0 and protocol not in ("", TEXT):
             # The broker could only misunderstand it; the client learns more from a closed door.
-            said = f"{who} {endpoint}: {OTHERS[word]}: its connection is closed"
+            reason = ON_PLAINTEXT if protocol == TLS else describe(head, side)
+            said = f"{who} {endpoint}: {reason}: its connection is closed"
             context.hub.once(f"opaque {who} {text}", said)
             # Enough to see what it was. What comes behind may be secret.
-            self.taps.plain(CLIENT, head.partition(b" ")[0] + b" " if word == "HTTP" else head)
+            shown = head[:SHOWN_BYTES] if protocol in (TLS, SSH) else sign_of(head, side)
+            self.taps.plain(CLIENT, shown)
             context.over = True
             context.cause = "not Kafka"
             context.out += [End(CLIENT, "fin"), End(BROKER, "fin")]

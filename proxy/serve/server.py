@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from kafkascope.captures.signatures import HEAD, TLS, protocol_of
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError, UnknownApi, UnknownVersion
 from kafkascope.dissectors.registry import (
@@ -40,6 +41,8 @@ MAX_BUFFERED: Final = 160 << 20
 """Bytes of requests and answers of all connections together."""
 SMALL: Final = 64 << 10
 """Requests up to here are not counted in that."""
+BEGUN_S: Final = 0.2
+"""How long to wait for more of something that is no request, to say what it is."""
 IDLE_S: Final = 600.0
 """As connections.max.idle.ms of brokers."""
 FRAME_S: Final = 60.0
@@ -195,6 +198,14 @@ class _Connection:
         except DissectError as error:
             self._tell(f"a request cannot be read ({error}); closed")
 
+    async def _begun(self) -> bytes:
+        """Return what follows the first bytes of something that is no request."""
+        try:
+            async with asyncio.timeout(BEGUN_S):
+                return await self._reader.read(HEAD)
+        except TimeoutError:
+            return b""
+
     async def _one(self) -> bool:
         """Respond to one request; False when the connection is over."""
         try:
@@ -205,7 +216,7 @@ class _Connection:
         (length,) = _SIZE.unpack(size)
         least = 0 if self._login.raw else 8
         if not least <= length <= MAX_REQUEST:
-            raise NoResponse(_looks(size))
+            raise NoResponse(_looks(size + await self._begun()))
         if not self._server.take(length):
             raise NoResponse(
                 f"no room for a request of {length} bytes: other connections use the memory"
@@ -325,12 +336,11 @@ def _written(head: RequestHeader, response: Response) -> bytes | None:
     return written + write_layout(layout, response.body)
 
 
-def _looks(size: bytes) -> str:
+def _looks(head: bytes) -> str:
     """What the first bytes are, when they are no Kafka request."""
-    if size[:1] == b"\x16" and size[1:2] == b"\x03":
+    protocol = protocol_of(head, "client")
+    if protocol == TLS:
         return "TLS on a plaintext listener (--tls)"
-    if size in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PRI "):
-        return "HTTP arrived"
-    if size == b"SSH-":
-        return "SSH arrived"
-    return f"a request of {_SIZE.unpack(size)[0]} bytes was announced"
+    if protocol:
+        return f"{protocol} arrived"
+    return f"a request of {_SIZE.unpack_from(head)[0]} bytes was announced"

@@ -31,6 +31,7 @@ TROUBLE = {
     "answers-out-of-order": {"answers-out-of-order"},
     "broker-0.9-apiversions": {"request-skipped"},
     "eventhubs-apiversions4": {"version-refused"},
+    "answered-by-ssh": {"server-not-kafka"},
     "group-shared-mixed-topics": {"two-applications"},
     "more-members-than-partitions-librdkafka": {"idle-members"},
     "eager-fetches": {"eager-fetches"},

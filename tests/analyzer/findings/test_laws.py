@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.findings import RULES, Findings
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.framing import Framing
-from kafkascope.analyzer.findings.security import Security
+from kafkascope.analyzer.findings.other_protocols import OtherProtocols
 from kafkascope.analyzer.findings.slow import Slowness
 from kafkascope.analyzer.findings.unanswered import Unanswered
 from kafkascope.analyzer.statistics import WrongState
@@ -36,7 +36,7 @@ def test_any_division_and_order_give_the_same(data: st.DataObject, file: str) ->
 
 @pytest.mark.parametrize(
     ("kind", "table"),
-    [(Framing, "orphans"), (Security, "odd"), (Slowness, "polls"), (Unanswered, "late")],
+    [(Framing, "orphans"), (OtherProtocols, "odd"), (Slowness, "polls"), (Unanswered, "late")],
 )
 def test_which_connections_are_kept_does_not_depend_on_their_numbers(
     kind: type[Detector], table: str

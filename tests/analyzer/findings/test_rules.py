@@ -108,6 +108,7 @@ CALM = {
     "sasl-mechanism": "sasl",
     "sasl-missing": "sasl",
     "sent-in-pieces": "far-network",
+    "server-not-kafka": "plain-to-tls",
     "sequence-gap": "sequences",
     "sequence-refused": "forgotten-producer",
     "sequence-repeated": "transactions",
