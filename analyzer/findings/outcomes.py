@@ -5,12 +5,13 @@
 A client is `kept out` when a finding names what refused it and none of its work was ever answered;
 `stuck` when its place in a partition stays while there is more to read; `gone` when it left, was
 closed, or vanished before the capture ended; `worked` when it closed its connections after answers
-without errors; `open` when it is still there at the end.
+without errors that gave it a result: records, or what it asked for; `open` when it is still there
+at the end.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -73,6 +74,15 @@ LOOKS: Final = frozenset(
 """What comes before any work."""
 
 
+GREETINGS: Final = frozenset(
+    {
+        *("ApiVersions", "SaslHandshake", "SaslAuthenticate", "SaslToken"),
+        *("InitProducerId", "GetTelemetrySubscriptions", "PushTelemetry"),
+    }
+)
+"""What nobody connects for: Metadata may be all that a tool wants."""
+
+
 class Outcome(NamedTuple):
     """What became of a client."""
 
@@ -121,6 +131,16 @@ class _Judge:
                     self.named[entity].append(each)
         self.members = _members(view)
         self.stuck = _stuck(view)
+        self.records: Counter[ClientKey] = Counter()
+        """That clients fetched."""
+        for (_, _, client_id, host), reads in view.base.delivery.reads.items():
+            self.records[str(client_id or ""), str(host)] += reads.records
+        self.unread = {
+            ((str(key["client_id"] or ""), str(key["host"])), str(key["api"]))
+            for key, traffic in view.base.apis.grouped(("client_id", "host", "api"))
+            if traffic.undecoded
+        }
+        """Clients with an API of which messages could not be read."""
 
     def worst_finding(self, identity: Identity) -> str:
         """Return the text of the worst finding about a client; empty for chats."""
@@ -198,8 +218,24 @@ class _Judge:
         alone = member is not None and not left and _is_near(usage, member)
         if alone:
             verb += " without leaving its group"
-        unclean = failed or lost or how == "rst" or member is not None
+        nothing = "" if member is not None or failed else self._nothing(usage, who)
+        more = more or nothing
+        unclean = failed or lost or nothing or how == "rst" or member is not None
         return Outcome("gone" if unclean else "worked", f"{verb} {after}{more}", where)
+
+    def _nothing(self, usage: Usage, who: ClientKey) -> str:
+        """Say why a client that left without an error has no result; empty where it has one."""
+        api = usage.last[1] if usage.last is not None else ""
+        if usage.last is not None and (who, api) in self.unread:
+            done_ns = usage.answered[api].succeeded_ns if api in usage.answered else None
+            if done_ns is None or done_ns < usage.last[0]:
+                return ", whose response could not be read"
+        roles = set(usage.total.roles)
+        if roles == {"consumes"} and "Fetch" in usage.answered and not self.records[who]:
+            return ", without having read a record"
+        done = {name for name, each in usage.answered.items() if each.succeeded}
+        result = _did_work(usage) or (not roles and bool(done - GREETINGS))
+        return "" if result else ", without a result"
 
     # --- those who never came to a request
 

@@ -10,12 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.clients import clients
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
+from kafkascope.captures.model import Closed, Opened
+from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_captures import HERE, judged
+from tests.analyzer.wire import Wire, framed, request, response
+from tests.analyzer.wire import told as exchanges_of
 from tests.matrix import pairs
 
 CAUSES = HERE / "causes"
@@ -163,3 +168,74 @@ def test_where_reading_stops_no_outcome_is_told() -> None:
     (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"), "-c", "3", "-Y", "api == Fetch")
     assert (line["outcome"], line["requests"]) == (None, 3)
     assert line["outcome_reason"] == "unknown: -c stops before the end"
+
+
+# --- what is a result ---------------------------------------------------------------------------
+
+
+def outcome_of(*wires: Wire) -> Outcome:
+    """Of the one client of some connections."""
+    found, context = Findings(), Context()
+    events = [event for wire in wires for event in wire.events]
+    for event in events:
+        if isinstance(event, Opened | Closed):
+            found.saw(event)
+    for exchange in exchanges_of(events, context):
+        found.add(row_of(exchange, context.names), exchange)
+    (end,) = outcomes(found, context.names).values()
+    return end
+
+
+def greeted() -> Wire:
+    """A client that negotiates versions first."""
+    wire = Wire()
+    wire.connection.bytes = [100, 100]
+    return wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+
+
+def fetched(records: bytes) -> Wire:
+    """A reader without a group."""
+    part = {"partition": 0, "fetch_offset": 3, "partition_max_bytes": 1000}
+    asked = [{"topic": "t", "partitions": [part]}]
+    data = {"partition_index": 0, "error_code": 0, "high_watermark": 3, "last_stable_offset": 3}
+    answer = [
+        {"topic": "t", "partitions": [data | {"aborted_transactions": None, "records": records}]}
+    ]
+    wire = greeted().client(request("Fetch", 4, 2, topics=asked))
+    return wire.broker(response("Fetch", 4, 2, responses=answer))
+
+
+@pytest.mark.parametrize(
+    ("wire", "word", "reason"),
+    [
+        (greeted(), "gone", "after ApiVersions, without a result"),
+        (
+            greeted()
+            .client(request("InitProducerId", 4, 2))
+            .broker(response("InitProducerId", 4, 2)),
+            "gone",
+            "without a result",
+        ),
+        (
+            greeted().client(request("Metadata", 8, 2)).broker(response("Metadata", 8, 2)),
+            "worked",
+            "after Metadata",
+        ),
+        (
+            greeted()
+            .client(request("ListTransactions", 0, 3))
+            .broker(response("ListTransactions", 0, 3))
+            .client(request("Metadata", 8, 2))
+            .broker(framed(b"\0\0\0\2\1")),
+            "gone",
+            "could not be read",
+        ),
+        (fetched(batch([(None, b"v")], base_offset=3)), "worked", "after Fetch"),
+        (fetched(b""), "gone", "without having read a record"),
+    ],
+    ids=["versions", "a producer id", "metadata", "broken metadata", "records", "no records"],
+)
+def test_a_client_that_worked_has_a_result(wire: Wire, word: str, reason: str) -> None:
+    wire.events = [each for each in wire.events if not isinstance(each, Closed)]
+    end = outcome_of(wire.close("client"))
+    assert (end.word, reason in end.reason) == (word, True), end
